@@ -49,6 +49,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "entity disable": lambda s: entities.switch_entity(s.registry, "A1", enabled=False, actor=SOMEBODY),
     "entity update": lambda s: entities.update_entity(s.registry, s.passwords, "A1", MEMBERS, actor=SOMEBODY),
     "entity list": lambda s: lists.entities(s.registry, SOMEBODY, **PAGE),
+    "entity list --name": lambda s: lists.entities_by_name(s.registry, SOMEBODY, name="A", after="", limit=5),
     "entity show": lambda s: finding.entity_named(s.registry, "A1", actor=SOMEBODY),
     "service list": lambda s: lists.services(s.registry, SOMEBODY, **PAGE),
     "service show": lambda s: finding.service_named(s.registry, "X", actor=SOMEBODY),

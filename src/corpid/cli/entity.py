@@ -29,23 +29,32 @@ EntityId = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity's id
 def show_all(
     *,
     search: Annotated[str, typer.Option(help="Only those whose identifier begins so.")] = "",
+    name: Annotated[str, typer.Option(help="Only those whose name begins so, by name; without --search.")] = "",
     user: Annotated[str, typer.Option(metavar="NAME", help="Those that this person acts for; without --search.")] = "",
     limit: listing.Limit = listing.DEFAULT,
     after: listing.After = "",
     json: listing.AsJson = False,
 ) -> None:
     """List entities, by identifier."""
-    if user and search:
-        output.fail("--user and --search cannot be combined: leave one of them out")
+    given = [f"--{option}" for option, value in (("user", user), ("search", search), ("name", name)) if value]
+    if len(given) > 1:
+        output.fail(f"{' and '.join(given)} cannot be combined: leave all but one of them out")
     if user:
         _of_person(user, after, limit, json=json)
         return
-    page = run(_all(search, after, limit))
+    page = run(_all(search, name, after, limit))
     if json:
         output.as_json({"entities": page.found, "after": page.after})
         return
     listing.show(
-        "Entities", ("Entity", "Name", "Type", "Status", "State"), page, _row, "entity list", limit=limit, search=search
+        "Entities",
+        ("Entity", "Name", "Type", "Status", "State"),
+        page,
+        _row,
+        "entity list",
+        limit=limit,
+        search=search,
+        name=name,
     )
 
 
@@ -161,8 +170,10 @@ def _row(entity: Entity) -> tuple[str, ...]:
     return entity.entity_id, entity.name, entity.type, entity.status, listing.state(enabled=entity.enabled)
 
 
-async def _all(search: str, after: str, limit: int) -> Page[Entity]:
+async def _all(search: str, name: str, after: str, limit: int) -> Page[Entity]:
     async with open_registry(settings.load()) as opened:
+        if name:
+            return await lists.entities_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
         return await lists.entities(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 

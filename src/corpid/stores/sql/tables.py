@@ -87,6 +87,10 @@ def _some_rows(name: str, column: str, condition: str) -> sa.Index:
 OF_NO_SIGN_IN: Final = "substr(action, 1, 8) <> 'sign_in.'"
 """rows of the audit whose object is worth an index: that of a sign-in is its own identifier"""
 
+BEGINNING_OF_NAME: Final = "substr(search_text, 1, 100)"
+"""of an entity, folded: a name may fold to more than PostgreSQL keeps in an index"""
+NAME_CHARACTERS: Final = 100
+
 clients: Final = _table("clients", _key("client_id"), _text("name"), _flag("enabled"), _text("record"), _source())
 
 fetched_key_sets: Final = _table(
@@ -117,6 +121,7 @@ entities: Final = _table(
     _flag("enabled"),
     _text("search_text"),
     _source(),
+    sa.Index("ix_entities_name", sa.text(BEGINNING_OF_NAME), "entity_id"),
 )
 
 users: Final = _table(

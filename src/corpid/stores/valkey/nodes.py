@@ -139,7 +139,7 @@ class Node:
         return link
 
     async def _examine(self, link: Link) -> None:
-        """Look at the node, which counts as unreachable if nobody can read its answer.
+        """Look at the node; an answer of another form makes it unreachable.
 
         Raises StoreUnavailable and TimeoutError.
         """
