@@ -74,6 +74,21 @@ def test_a_nightly_apply_with_prune_destroys_nothing_that_was_done_meanwhile(ter
     assert apply(terminal, DIRECTORY, "--prune", "--prune-administrators") == ("Nothing to change.\n", [])
 
 
+def test_what_was_taken_by_day_is_not_given_again_at_night(terminal: Terminal) -> None:
+    """D65: also not what went with it, and also if it is the record of an operator."""
+    fill(terminal)
+    terminal.done("membership", "remove", "rina", "209900042K")
+    terminal.done("administrator", "remove", "arjun", "209900042K")
+    before = terminal.done("export")
+    said, notes = apply(terminal, DIRECTORY, "--prune")
+    assert said == "Nothing to change.\n"
+    assert terminal.done("export") == before
+    assert any(f"membership: rina acts for 209900042K stays removed, as by {BY}" in note for note in notes)
+    assert any("administrator: arjun at 209900042K stays removed" in note for note in notes)
+    assert "+ membership: rina acts for 209900042K" in apply(terminal, DIRECTORY, "--take-over")[0]
+    assert apply(terminal, DIRECTORY, "--prune") == ("Nothing to change.\n", [])
+
+
 def test_of_a_person_the_command_line_and_a_file_each_keep_their_members(terminal: Terminal) -> None:
     fill(terminal)
     terminal.done("user", "disable", "arjun")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from corpid.flows.directory.write import audit_event, write
+from corpid.flows.directory.write import ACTIONS, audit_event, write
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.ports import COMMAND_LINE
+from corpid.ports import COMMAND_LINE, AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
@@ -33,7 +33,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS
-from corpid.rules.directory.sources import UNKNOWN, Claims, door, people
+from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Claims, door, people
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -78,11 +78,12 @@ async def prepare(
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
     prune: frozenset[Kind] = frozenset(),
-    claims: Callable[[AllSources], Claims] | None = None,
+    claims: Claims | None = None,
 ) -> Prepared:
     """Plan a document against the directory; nothing is written.
 
-    `new_user_id` gives a UUID for each user that is new, `prune` are kinds and `claims` as in `plan`. Plain passwords are hashed, unless the stored
+    `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`, and so are `claims`, whose sources
+    are read here. Plain passwords are hashed, unless the stored
     hash is theirs already. A new client gets the defaults of `rules` for members that the document omits.
     Raises DirectoryError, StoreUnavailable, PasswordsBusy. D44, D51.
     """
@@ -98,9 +99,12 @@ async def prepare(
     def check_client(client: msgspec.Struct) -> Iterable[tuple[str, str]]:
         return _faults(client, rules)
 
+    if claims is not None:
+        removed = await _removers(registry, document, current, ids)
+        claims = msgspec.structs.replace(claims, sources=sources, removed=removed)
     made = plan(
         hashed, current, ids, client_record=Client, check_client=check_client, prune=prune,
-        claims=None if claims is None else claims(sources),
+        claims=claims,
     )  # fmt: skip
     warnings = sorted({*made.warnings, *document.remarks, *_key_remarks(document)})
     names = {user.user_id: user.user_name for user in current.of("user").values() if isinstance(user, User)}
@@ -119,6 +123,25 @@ async def _users(registry: Registry, needed: References) -> tuple[dict[str, User
             by_name[name] = user
     by_key = await registry.directory.read(User, [(user_id,) for user_id in sorted(needed.user_ids)])
     return by_name, {user.user_id: user for user in by_key.values()}
+
+
+async def _removers(
+    registry: Registry, document: Document, current: Current, ids: Mapping[str, str]
+) -> dict[tuple[Kind, Key], str]:
+    """The removers of records that the document would add, by the audit.
+
+    Nothing is looked for of a kind of which nothing was ever removed.
+    """
+    found: dict[tuple[Kind, Key], str] = {}
+    for kind in RELATIONS:
+        keys = {record_key(entry, ids) for entry in document.of(kind).values() if _user_known(entry, ids)}
+        missing, action = sorted(keys - current.of(kind).keys()), ACTIONS[kind, "remove"]
+        if not missing or not await registry.audit.latest(AuditQuery(actions=(action,)), limit=1):
+            continue
+        for key in missing:
+            for event in await registry.audit.latest(AuditQuery(object="/".join(key), actions=(action,)), limit=1):
+                found[kind, key] = event.actor
+    return found
 
 
 async def _everything(registry: Registry) -> tuple[Records, AllSources]:
@@ -315,7 +338,7 @@ async def apply(
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
     prepared = await prepare(
         registry, passwords, document, new_user_id=new_user_id, rules=rules, prune=kinds,
-        claims=lambda sources: Claims(door=door(actor.name), sources=sources, take_over=take_over),
+        claims=Claims(door=door(actor.name), sources={}, take_over=take_over),
     )  # fmt: skip
     changes = prepared.plan.changes
     if changes and not dry_run:

@@ -59,7 +59,7 @@ def _taken(change: Change, user_names: Mapping[str, str]) -> Iterator[tuple[str,
 class KeptRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A record that a document leaves to others, in words."""
 
-    verb: Literal["change", "remove"]
+    verb: Literal["add", "change", "remove"]
     subject: str
     members: tuple[str, ...]
     """names of those that the document would change"""
@@ -97,6 +97,11 @@ def remarks(every: Sequence[Kept], user_names: Mapping[str, str]) -> list[Proble
         for line, one in found
         if one.verb == "change"
     ]
+    changed += [
+        Problem(line, f"{one.subject} stays removed, {_by_whom(one)}; --take-over adds it again")
+        for line, one in found
+        if one.verb == "add"
+    ]
     unremoved = [one for _, one in found if one.verb == "remove"]
     shown = [
         Problem(0, f"--prune leaves {one.subject}: {_why(one)}; --take-over removes it")
@@ -105,6 +110,10 @@ def remarks(every: Sequence[Kept], user_names: Mapping[str, str]) -> list[Proble
     rest = len(unremoved) - len(shown)
     further = [Problem(0, f"--prune leaves {rest} more that others wrote: --json lists them")] if rest else []
     return [*changed, *shown, *further]
+
+
+def _by_whom(one: KeptRecord) -> str:
+    return f"as by {one.by[0]}" if one.by else "since what it rests on was"
 
 
 def _why(one: KeptRecord) -> str:

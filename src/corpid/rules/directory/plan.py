@@ -17,7 +17,7 @@ from corpid.rules.directory import levels
 from corpid.rules.directory.current import NAMES_USERS, Current, Key
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quoted
-from corpid.rules.directory.pruning import removals
+from corpid.rules.directory.pruning import removals, rests_on
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -344,9 +344,16 @@ def _settle(
     kept: list[Kept] = []
     if claims is None:
         return taken, kept
+    left_out: set[tuple[Kind, Key]] = set()
     for kind, records in wanted.items():
         for key, (entry, record) in list(records.items()):
-            existing = current.of(kind).get(key)
+            existing, by = current.of(kind).get(key), claims.remover(kind, key)
+            if by or not left_out.isdisjoint(_needs(kind, record)):
+                left_out |= {(kind, key), *_gives(record)}
+                if existing is None:
+                    kept.append(Kept(verb="add", kind=kind, key=key, by=(by,) if by else (), line=entry.line))
+                del records[key]
+                continue
             if existing is None:
                 continue
             settled = claims.settle(entry, key, existing, record)
@@ -356,6 +363,18 @@ def _settle(
             if settled.kept and settled.record == existing:
                 del records[key]
     return taken, kept
+
+
+def _needs(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+    yield from rests_on(kind, record)
+    if isinstance(record, ThirdPartyAssignment):
+        yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
+
+
+def _gives(record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+    """The parties and service of a grant, which third-party rows need."""
+    if isinstance(record, ThirdPartyGrant):
+        yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
 
 
 def _seen(change: Change, claims: Claims | None) -> Change:

@@ -90,11 +90,12 @@ def _held(current: Current, claims: Claims) -> defaultdict[Kind, set[Key]]:
         record = current.of(kind).get(key)
         if record is not None and key not in held[kind]:
             held[kind].add(key)
-            waiting += _rests_on(kind, record)
+            waiting += rests_on(kind, record)
     return held
 
 
-def _rests_on(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+def rests_on(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+    """The records without which one means nothing. Source: R-14, R-21, D53."""
     for on, members in _DEPENDS.get(kind, ()):
         yield on, tuple(getattr(record, member) for member in members)
     if isinstance(record, Administrator) and isinstance(record.services, tuple):

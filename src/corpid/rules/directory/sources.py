@@ -31,6 +31,10 @@ DOORS: Final[Mapping[str, Door]] = {
     "user": "page",
 }
 """kind of actor → its door; a user's own record is the person's"""
+RELATIONS: Final[tuple[Kind, ...]] = (
+    "membership", "administrator", "operator", "assignment", "grant", "third-party row",
+)  # fmt: skip
+"""kinds that a file does not give again once another door has taken them"""
 WHOLE: Final = "*"
 """stands for the record itself among its members"""
 
@@ -126,13 +130,13 @@ def people(actors: Iterable[str]) -> set[str]:
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that a document would change or remove, and leaves alone."""
+    """A record that a document leaves alone, contrary to its text."""
 
-    verb: Literal["change", "remove"]
+    verb: Literal["add", "change", "remove"]
     kind: Kind
     key: Key
     by: tuple[str, ...]
-    """whose it is; empty: something of others rests on it"""
+    """whose it is, or who removed it; empty: something of others rests on it, or it rests on what they removed"""
     members: tuple[str, ...] = ()
     """those that the document would change"""
     line: int = 0
@@ -152,6 +156,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
     door: Door
     sources: dict[Kind, dict[Key, Sources]]
+    removed: dict[tuple[Kind, Key], str] = msgspec.field(default_factory=dict)
+    """record that there is not → who removed it last"""
     take_over: bool = False
 
     def of(self, kind: Kind, key: Key) -> Sources:
@@ -168,6 +174,14 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         held = self.of(kind, key)
         since = (by for by in held.members.values() if door(by, _owner(kind, key)) != "person")
         return tuple(dict.fromkeys(by for by in (held.record, *since) if self._is_another(by)))
+
+    def remover(self, kind: Kind, key: Key) -> str:
+        """Return who else removed a record that there is not.
+
+        Empty if nobody did, or everything is taken over.
+        """
+        by = self.removed.get((kind, key), "")
+        return by if not self.take_over and self._is_another(by) else ""
 
     def settle(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> Settled:
         """Return what a document may write of a record that is there.

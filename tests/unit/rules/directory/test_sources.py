@@ -11,7 +11,19 @@ from corpid.ports import ACTOR_KINDS
 from corpid.rules.directory.differences import UNREMOVED_SHOWN, difference, kept_record, remarks
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
-from corpid.rules.directory.sources import ABSENT, DOORS, UNKNOWN, WHOLE, Claims, Kept, Sources, door, said, written
+from corpid.rules.directory.sources import (
+    ABSENT,
+    DOORS,
+    RELATIONS,
+    UNKNOWN,
+    WHOLE,
+    Claims,
+    Kept,
+    Sources,
+    door,
+    said,
+    written,
+)
 from tests.unit.rules.directory.directory import FILE, State, after, planned
 
 if TYPE_CHECKING:
@@ -243,6 +255,46 @@ def test_a_record_that_a_file_drops_and_names_again_is_added_again() -> None:
     again = planned(DIRECTORY, gone, claims=held)
     assert keys(again) == {("add", "assignment", CASES["assignment"].key)}
     assert again.changes[0].seen == ABSENT
+
+
+@pytest.mark.parametrize("by", OTHERS)
+@pytest.mark.parametrize("kind", RELATIONS)
+def test_what_another_door_removed_a_file_does_not_give_again(kind: Kind, by: str) -> None:
+    """Nor what rests on it: who was taken a membership by day has no role of it in the morning."""
+    state, key = after(DIRECTORY), CASES[kind].key
+    del state[kind][key]
+    if kind == "membership":
+        state["administrator"] = {each: held for each, held in state["administrator"].items() if each != key}
+    held = replace(claims(state, {}), removed={(kind, key): by})
+    made = planned(DIRECTORY, state, claims=held)
+    assert made.changes == ()
+    [kept] = made.kept
+    assert (kept.verb, kept.kind, kept.key, kept.by) == ("add", kind, key, (by,))
+    [remark] = remarks(made.kept, {})
+    assert remark.line > 1
+    assert remark.reason.endswith(f"stays removed, as by {said(by, {})}; --take-over adds it again")
+    assert ("add", kind, key) in keys(planned(DIRECTORY, state, claims=replace(held, take_over=True)))
+    assert ("add", kind, key) in keys(planned(DIRECTORY, state, claims=replace(held, removed={(kind, key): FILES})))
+
+
+def test_what_rests_on_a_removed_membership_stays_removed_with_it() -> None:
+    state, member = after(DIRECTORY), ("id-rina", "A1")
+    for kind in ("membership", "administrator", "assignment", "third-party row"):
+        state[kind] = {key: held for key, held in state[kind].items() if key[:2] != member}
+    held = replace(claims(state, {}), removed={("membership", member): "token:t"})
+    made = planned(DIRECTORY, state, claims=held)
+    assert made.changes == ()
+    assert [each.kind for each in made.kept] == ["membership", "administrator", "assignment", "third-party row"]
+    assert "since what it rests on was; --take-over adds it again" in remarks(made.kept, {})[-1].reason
+
+
+def test_a_row_under_an_authorisation_that_was_ended_is_no_fault_of_the_file() -> None:
+    """R-21, D56: either side ends it; the file would otherwise be refused every night."""
+    state = after(DIRECTORY)
+    key = CASES["grant"].key
+    del state["grant"][key]
+    made = planned(DIRECTORY, state, claims=replace(claims(state, {}), removed={("grant", key): "user:id-rina"}))
+    assert (made.changes, [each.kind for each in made.kept]) == ((), ["grant"])
 
 
 def test_a_command_changes_whatever_it_is_told_to() -> None:
