@@ -62,7 +62,7 @@ def make_the_rest(stores: SqlStores) -> None:
             for name, member in vars(kind).items():
                 if isinstance(member, cached_property):
                     getattr(known, name)
-    for made in vars(directory).values():
+    for made in (*vars(directory).values(), *vars(stores.transient).values()):
         if hasattr(made, "cache_info"):
             for number in _NUMBERS:
                 made(number)

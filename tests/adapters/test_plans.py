@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROWS = 20_000
 SHARED = 4
 """rows with the same value in the first column of a key of several"""
-NO_TABLE = "SCAN CONSTANT ROW"
+NO_TABLE = "CONSTANT ROW"
 
 
 class Filled:
@@ -70,7 +70,8 @@ class Filled:
     def reads_whole(self, steps: list[str]) -> bool:
         """Whether a plan reads a table that grows from beginning to end. A deployment has a handful of keys."""
         if self.is_sqlite:
-            return any(step.startswith("SCAN ") and not step.startswith((NO_TABLE, "SCAN keys")) for step in steps)
+            scans = [step for step in steps if step.startswith("SCAN ") and NO_TABLE not in step]
+            return any(not step.startswith("SCAN keys") for step in scans)
         return bool(plans.read_whole("\n".join(steps)) - {"keys"})
 
 

@@ -113,3 +113,40 @@ def test_a_store_that_takes_writes_is_ready_as_often_as_it_is_asked(run: Run) ->
         assert await take(store) == b"grant"
 
     run(scenario)
+
+
+def test_several_looks_takes_and_counts_together_are_each_as_if_it_were_alone(run: Run) -> None:
+    """DESIGN: answers come in the order of the questions, and a `put` of before is seen."""
+
+    async def scenario(store: TransientStore) -> None:
+        async with store.unit(NOW) as unit:
+            await unit.put("code", KEY, b"one", 60)
+            assert await unit.count_each([("misses", KEY, 60.0), ("misses", OTHER, 60.0)]) == [1, 1]
+            await unit.put("code", OTHER, b"two", 60)
+            assert await unit.take_each([("code", OTHER), ("nothing", KEY), ("code", KEY)]) == [b"two", None, b"one"]
+        assert await store.get_each([("code", KEY), ("misses", OTHER), ("misses", KEY)], now=NOW) == [None, b"1", b"1"]
+
+    run(scenario)
+
+
+def test_of_64_that_take_or_count_several_together_none_gets_what_another_got(run: Run) -> None:
+    """D18, D47."""
+    places = [("misses", KEY, 60.0), ("misses", OTHER, 60.0)]
+
+    async def counted(store: TransientStore) -> list[int]:
+        async with store.unit(NOW) as unit:
+            return await unit.count_each(places)
+
+    async def taken(store: TransientStore) -> list[bytes | None]:
+        async with store.unit(NOW) as unit:
+            return await unit.take_each([("misses", KEY), ("misses", OTHER)])
+
+    async def scenario(store: TransientStore) -> None:
+        numbers = await asyncio.gather(*(counted(store) for _ in range(RACERS)))
+        for column in zip(*numbers, strict=True):
+            assert sorted(column) == list(range(1, RACERS + 1))
+        values = await asyncio.gather(*(taken(store) for _ in range(RACERS)))
+        for found in zip(*values, strict=True):
+            assert [value for value in found if value is not None] == [b"%d" % RACERS]
+
+    run(scenario)

@@ -272,3 +272,25 @@ def test_of_attempts_that_come_at_once_past_the_free_ones_one_is_tried(
 
     with nullcontext() if memory is None else memory() as url:
         run(story, **({"transient_url": url} if url else {}))
+
+
+@pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
+def test_what_an_account_refuses_is_not_counted_for_its_address(
+    memory: Callable[[], AbstractContextManager[str]] | None,
+) -> None:
+    """D47: all buckets are raised together, and who guesses at one account slows nobody else behind their address."""
+
+    async def attempt(made: World, user_name: str) -> bool:
+        try:
+            await throttle.attempt(await context(made.provider), user_name, "b", known=False)
+        except Throttled:
+            return False
+        return True
+
+    async def story(made: World) -> None:
+        assert sum([await attempt(made, "alice") for _ in range(60)]) == 6
+        assert sum([await attempt(made, f"person{number}") for number in range(44)]) == 44
+        assert [await attempt(made, "person44"), await attempt(made, "person45")] == [True, False]
+
+    with nullcontext() if memory is None else memory() as url:
+        run(story, **({"transient_url": url} if url else {}))

@@ -16,7 +16,7 @@ from corpid.rules import limits
 from corpid.rules.oauth.records import Grant, PushedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.ports import TransientStore, TransientUnit
 
@@ -72,8 +72,7 @@ class Namespace(Generic[T]):
         return Namespace(self.name, self.seconds, record)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
+class Entry(msgspec.Struct, Generic[T], frozen=True):
     """One entry of a namespace, there or not.
 
     Its methods are the verbs of ports.TransientUnit.
@@ -86,6 +85,17 @@ class Entry(Generic[T]):
         """One look outside a unit. Raises StoreUnavailable."""
         stored = await store.get(self.namespace.name, self.key, now=now)
         return None if stored is None else self.namespace.decoded(stored)
+
+    async def look_with(self, other: Entry[R], store: TransientStore, *, now: float) -> tuple[T | None, R | None]:
+        """One look at this entry and another, outside a unit.
+
+        Raises StoreUnavailable.
+        """
+        mine, its = await store.get_each([(self.namespace.name, self.key), (other.namespace.name, other.key)], now=now)
+        return (
+            None if mine is None else self.namespace.decoded(mine),
+            None if its is None else other.namespace.decoded(its),
+        )
 
     async def get(self, unit: TransientUnit) -> T | None:
         """The value, if it is there. Raises StoreUnavailable."""
@@ -120,6 +130,26 @@ class Entry(Generic[T]):
         `by` may be below zero, never zero. The first raise starts its lifetime. Raises StoreUnavailable.
         """
         return await unit.count(self.namespace.name, self.key, self.namespace.seconds, by)
+
+
+async def take_each(unit: TransientUnit, entries: Sequence[Entry[T]]) -> list[T | None]:
+    """Take several entries together, in order. Raises StoreUnavailable.
+
+    Source: DESIGN "One-time means one statement"
+    """
+    taken: list[T | None] = []
+    stored = await unit.take_each([(each.namespace.name, each.key) for each in entries])
+    for each, value in zip(entries, stored, strict=True):
+        taken.append(None if value is None else each.namespace.decoded(value))
+    return taken
+
+
+async def count_each(unit: TransientUnit, entries: Sequence[Entry[int]]) -> list[int]:
+    """Raise several counters by one together. Raises StoreUnavailable.
+
+    Source: DESIGN "One-time means one statement"
+    """
+    return await unit.count_each([(each.namespace.name, each.key, each.namespace.seconds) for each in entries])
 
 
 PUSHED_REQUEST: Final = Namespace("pushed_request", limits.PUSHED_REQUEST_KEPT_SECONDS, PushedRequest)

@@ -26,6 +26,7 @@ from corpid.ports.records import (
     LinkPurpose,
     SealedKey,
     Session,
+    SessionFactors,
     SessionPurpose,
     UseCount,
 )
@@ -74,6 +75,6 @@ __all__ = [
     "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet", "HashingSource",
     "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose", "Mail", "MissingReference", "NameRefused",
     "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R", "Registry", "Remains", "SealedKey",
-    "SecretUnreadable", "Seen", "Session", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable",
+    "SecretUnreadable", "Seen", "Session", "SessionFactors", "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable",
     "TransientEngine", "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount",
 ]  # fmt: skip

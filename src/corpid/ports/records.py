@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.authentication.records import HeldFactors
+from corpid.rules.authentication.records import Credentials, HeldFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.records import User
 
@@ -45,6 +45,15 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """at codes, in the browser or group of browsers that was asked for (D45)"""
     signed_in_before: bool
     """whether the audit has a completed sign-in of theirs (D47)"""
+
+
+class SessionFactors(msgspec.Struct, frozen=True, kw_only=True):
+    """A session, and the factors of its person now (D50)."""
+
+    session: Session
+    credentials: Credentials
+    owns_passkey: bool
+    """whether the passkey that was asked for is theirs"""
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from corpid.ports.audit import Audit
-    from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, UseCount
+    from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, SessionFactors, UseCount
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import (
@@ -256,6 +256,12 @@ class Sessions(Protocol):
     """Signed-in browsers; listed and ended."""
 
     async def get(self, session_id: str, *, now: float) -> Session | None: ...
+    async def with_factors(self, session_id: str, *, passkey: str, now: float) -> SessionFactors | None:
+        """A session, and its person's factors now.
+
+        `passkey` is the id of a credential, or empty. Source: D50
+        """
+
     async def of(self, user_id: str, *, now: float) -> list[Session]:
         """The live sessions of a person, the latest first."""
 

@@ -36,6 +36,15 @@ class TransientUnit(Protocol):
         The first raise starts its lifetime. `by` may be below zero, never zero.
         """
 
+    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
+        """As `take` for each place in order (kind and key), asked together."""
+
+    async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
+        """Raise several counters by one, each once, asked together.
+
+        A place is kind, key and lifetime in seconds. Keys are hashes, so that two kinds never have the same one.
+        """
+
 
 class TransientStore(Protocol):
     """The transient store: entries that live for minutes."""
@@ -53,6 +62,12 @@ class TransientStore(Protocol):
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         """One look outside a unit."""
+
+    async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
+        """Several looks outside a unit, asked together.
+
+        A place is kind and key.
+        """
 
     async def engine_time(self) -> float | None:
         """Epoch seconds by the clock that decides expiry.

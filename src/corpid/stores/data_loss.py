@@ -49,6 +49,7 @@ from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.tables import credentials, deployment, sessions, transient
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
@@ -190,6 +191,9 @@ class SinceRestore:
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         return await self._store.get(self._epoch + kind, key, now=now)
 
+    async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
+        return await self._store.get_each([(self._epoch + kind, key) for kind, key in places], now=now)
+
     async def engine_time(self) -> float | None:
         return await self._store.engine_time()
 
@@ -234,6 +238,12 @@ class SinceRestoreUnit:
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         return await self._unit.count(self._epoch + kind, key, ttl, by)
+
+    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
+        return await self._unit.take_each([(self._epoch + kind, key) for kind, key in places])
+
+    async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
+        return await self._unit.count_each([(self._epoch + kind, key, ttl) for kind, key, ttl in places])
 
 
 # `Takeovers`: a promoted PostgreSQL standby, which may lack the last writes.

@@ -12,6 +12,7 @@ from corpid.rules.oauth.errors import OAuthError
 from corpid.stores import milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
 
@@ -47,6 +48,9 @@ class MemoryTransientStore:
                 pass
         entry = self.live(kind, key, milliseconds(now))
         return None if entry is None else entry.content
+
+    async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
+        return [await self.get(kind, key, now=now) for kind, key in places]
 
     async def engine_time(self) -> None:
         """Dictionaries have no clock."""
@@ -122,6 +126,12 @@ class MemoryTransientUnit:
         raised = msgspec.structs.replace(entry, count=entry.count + by)
         self._write(kind, key, raised)
         return raised.count
+
+    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
+        return [await self.take(kind, key) for kind, key in places]
+
+    async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
+        return [await self.count(kind, key, ttl) for kind, key, ttl in places]
 
     def _write(self, kind: str, key: bytes, entry: _Entry | None) -> None:
         place = (kind, key)

@@ -178,7 +178,7 @@ async def admit(context: RequestContext, visit: AccountVisit) -> Attempt:
     require(visit, now=context.now)
     attempt = await throttle.change(context, visit.user.user_id)
     # Its person has just signed in in this browser.
-    return replace(attempt, known=True)
+    return msgspec.structs.replace(attempt, known=True)
 
 
 def ends_at(context: RequestContext, visit: AccountVisit) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -23,9 +23,14 @@ from corpid.rules.directory.actors import ANONYMOUS
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS, CLOCKS_APART_SECONDS, REPEAT_MISSES
 
 if TYPE_CHECKING:
+    from typing import Any
+
+    from corpid.flows.namespaces import Entry, Namespace
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Session, TransientUnit
     from corpid.rules.oauth.records import AuthorizationRequest
+
+T = TypeVar("T")
 
 _TIME_BYTES: Final = 4
 _RANDOM_BYTES: Final = 12
@@ -121,11 +126,36 @@ async def recognise(context: RequestContext, cookie: str | None) -> Browser | No
     """
     if not cookie:
         return None
-    store, issuer = context.provider.transient, context.provider.policy.base_url
-    if not is_live(context, cookie):
-        return await _BROWSER.entry(issuer, cookie).look(store, now=context.now)
-    retired = await namespaces.RETIRED_BROWSER.entry(issuer, cookie).look(store, now=context.now)
-    return Browser(browser_id=browser_id(context, cookie)) if retired is None else None
+    deciding = _deciding(context, cookie)
+    return _found(context, cookie, await deciding.look(context.provider.transient, now=context.now), deciding)
+
+
+async def recognise_with(
+    context: RequestContext, cookie: str | None, other: Entry[T]
+) -> tuple[Browser | None, T | None]:
+    """As `recognise`, and look at another entry with it.
+
+    Source: D34
+    """
+    if not cookie:
+        return None, await other.look(context.provider.transient, now=context.now)
+    deciding = _deciding(context, cookie)
+    stored, beside = await deciding.look_with(other, context.provider.transient, now=context.now)
+    return _found(context, cookie, stored, deciding), beside
+
+
+def _deciding(context: RequestContext, cookie: str) -> Entry[Browser] | Entry[bytes]:
+    """Return the entry that tells whether a cookie value is valid."""
+    kind: Namespace[Any] = namespaces.RETIRED_BROWSER if is_live(context, cookie) else _BROWSER
+    return kind.entry(context.provider.policy.base_url, cookie)
+
+
+def _found(
+    context: RequestContext, cookie: str, stored: Browser | bytes | None, deciding: Entry[Browser] | Entry[bytes]
+) -> Browser | None:
+    if deciding.namespace is not namespaces.RETIRED_BROWSER:
+        return stored if isinstance(stored, Browser) else None
+    return Browser(browser_id=browser_id(context, cookie)) if stored is None else None
 
 
 async def issue_cookie(context: RequestContext) -> tuple[Browser, str]:

@@ -73,15 +73,17 @@ async def still_allowed(context: RequestContext, client: Client, interaction: In
         raise AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may no longer act for this entity")
 
 
-async def claimed_elsewhere(context: RequestContext, interaction: Interaction) -> bool:
-    """Return whether another browser has claimed the interaction's request.
+async def completed_or_claimed(context: RequestContext, interaction: Interaction) -> tuple[Completed | None, bool]:
+    """Return as `completed`, and whether another browser has claimed the request.
 
-    The result is False if the interaction has claimed it itself. Source: D15
+    The latter is False if the interaction has claimed it itself. Source: D15
     """
     if interaction.user_id and not interaction.session_id:
-        return False
-    owner = await interactions.claim_of(context, interaction).look(context.provider.transient, now=context.now)
-    return owner not in (None, interaction.browser_id)
+        return await completed(context, interaction), False
+    claim, completion = interactions.claim_of(context, interaction), _completion_of(context, interaction)
+    looked_at = await completion.look_with(claim, context.provider.transient, now=context.now)
+    value, owner = looked_at
+    return _completed(value), owner not in (None, interaction.browser_id)
 
 
 async def completed(context: RequestContext, interaction: Interaction) -> Completed | None:
@@ -89,7 +91,10 @@ async def completed(context: RequestContext, interaction: Interaction) -> Comple
 
     The result is None if the request has not been answered yet. Source: D15
     """
-    value = await _completion_of(context, interaction).look(context.provider.transient, now=context.now)
+    return _completed(await _completion_of(context, interaction).look(context.provider.transient, now=context.now))
+
+
+def _completed(value: str | None) -> Completed | None:
     if value is None:
         return None
     interaction_id, _, at = value.partition(" ")

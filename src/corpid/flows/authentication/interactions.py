@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
-    from corpid.rules.authentication.records import HeldFactors
+    from corpid.rules.authentication.records import Credentials
 
 
 class HasSerial(Protocol):
@@ -29,14 +29,12 @@ class HasSerial(Protocol):
 Moving = TypeVar("Moving", bound=HasSerial)
 
 
-def same_factors(interaction: Interaction, held: HeldFactors) -> bool:
+def same_factors(interaction: Interaction, credentials: Credentials, *, owns_passkey: bool) -> bool:
     """Return whether the owner still has the factors that were verified.
 
-    `held` are the owner's current factors. Source: D50
+    `credentials` are the owner's now; `owns_passkey` tells of the one that was shown, if one was. Source: D50
     """
-    if interaction.passkey and all(each.credential_id != interaction.passkey for each in held.passkeys):
-        return False
-    return fingerprint(held.credentials) == interaction.factors
+    return (owns_passkey or not interaction.passkey) and fingerprint(credentials) == interaction.factors
 
 
 INTERACTION: Final = namespaces.INTERACTION.holding(Interaction)

@@ -137,7 +137,11 @@ async def _chosen(context: RequestContext, visit: Visit) -> Acting | None:
 
 
 async def _last_entity(context: RequestContext, visit: Visit) -> str:
-    session = await browsers.session_of(context, visit.browser)
+    session = visit.session
+    if session is None or session.session_id != visit.browser.session_id:
+        session = await browsers.session_of(context, visit.browser)
+    else:
+        session = browsers.of_browser(context, visit.browser, session)
     if session is not None and session.entity_id:
         return session.entity_id
     if not visit.knows():

@@ -8,23 +8,28 @@ strangers could keep its owner out. A browser with an earlier sign-in is counted
 attempt that was never tried is given back, so such counts use fixed windows of time: nothing carries over into a later
 window.
 
-Buckets are taken in one order (codes, account or browser, everywhere, neighbourhood, address); otherwise two concurrent
-requests could deadlock on PostgreSQL.
+Buckets are taken in one order (codes, account or browser, everywhere, address, then those of an unlocked account and of
+the neighbourhood); otherwise two concurrent requests could deadlock on PostgreSQL. Those that every attempt raises are
+raised together; one that is refused by a bucket is taken back from those after it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import msgspec
+from msgspec.structs import replace
+
 from corpid.flows import namespaces
+from corpid.flows.namespaces import Entry
 from corpid.rules.authentication.throttling import blocking, bucket, delay
 from corpid.rules.limits import FACTOR_CHANGES
 from corpid.rules.networks import neighbourhood, site
 from corpid.texts import counted
 
 if TYPE_CHECKING:
-    from corpid.flows.namespaces import Entry
+    from collections.abc import Sequence
+
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.authentication.throttling import Bucket
@@ -70,8 +75,7 @@ class Throttled(Exception):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Count:
+class _Count(msgspec.Struct, frozen=True, kw_only=True):
     """One of the counts that an attempt has raised."""
 
     who: _Who
@@ -81,8 +85,21 @@ class _Count:
     """the increment that began the delay"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class _Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """The free attempts of one counter, and what follows them."""
+
+    who: _Who
+    entry: Entry[int]
+    free: int
+    user_name: str = ""
+    """mapped form, if an operator can end the delay by unlocking the account"""
+    longest: int = _LONGEST_SECONDS
+    """seconds of the longest delay"""
+    nearby: _Limit | None = None
+    """the limit that counts after the free attempts, in place of a delay"""
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """An admitted attempt and its counts."""
 
     counts: tuple[_Count, ...]
@@ -145,13 +162,16 @@ async def attempt(context: RequestContext, user_name: str, browser_key: str, *, 
         if known:
             return await _attempt_in_browser(context, unit, user_name, browser_key)
         here = _from(context, site(context.address), user_name)
-        counts = await _admit(context, unit, here, _FREE_FOR_ACCOUNT, user_name=user_name)
-        attempts = await _everywhere(context.provider.policy.deployment_url, user_name).count(unit)
-        if attempts > _FREE_FOR_ACCOUNT_EVERYWHERE:
-            nearby, longest = _from(context, neighbourhood(context.address), user_name), _LONGEST_NEARBY_SECONDS
-            counts += await _admit(context, unit, nearby, _FREE_FOR_ACCOUNT, user_name=user_name, longest=longest)
-        counts += await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
-        return Attempt(counts=tuple(counts))
+        around = _from(context, neighbourhood(context.address), user_name)
+        nearby = _limit(context, around, _FREE_FOR_ACCOUNT, user_name=user_name, longest=_LONGEST_NEARBY_SECONDS)
+        everywhere = _Limit(
+            who=(),
+            entry=_everywhere(context.provider.policy.deployment_url, user_name),
+            free=_FREE_FOR_ACCOUNT_EVERYWHERE,
+            nearby=nearby,
+        )
+        own = _limit(context, here, _FREE_FOR_ACCOUNT, user_name=user_name)
+        return await _admit(context, unit, own, everywhere, _limit(context, _address(context), _FREE_FOR_ADDRESS))
 
 
 async def attempt_second_factor(
@@ -165,18 +185,21 @@ async def attempt_second_factor(
     """
     if known:
         return await _attempt_in_browser(context, unit, user_name, browser_key)
-    counts = await _admit(context, unit, _codes(user_name), _FREE_FOR_ACCOUNT)
     here = _from(context, site(context.address), user_name)
-    counts += await _admit(context, unit, here, _FREE_FOR_ACCOUNT, user_name=user_name)
-    counts += await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
-    return Attempt(counts=tuple(counts))
+    return await _admit(
+        context,
+        unit,
+        _limit(context, _codes(user_name), _FREE_FOR_ACCOUNT),
+        _limit(context, here, _FREE_FOR_ACCOUNT, user_name=user_name),
+        _limit(context, _address(context), _FREE_FOR_ADDRESS),
+    )
 
 
 async def _attempt_in_browser(
     context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str
 ) -> Attempt:
-    own = _in_browser(context, browser_key, user_name)
-    return Attempt(counts=tuple(await _admit(context, unit, own, _FREE_FOR_ACCOUNT, user_name=user_name)), known=True)
+    own = _limit(context, _in_browser(context, browser_key, user_name), _FREE_FOR_ACCOUNT, user_name=user_name)
+    return replace(await _admit(context, unit, own), known=True)
 
 
 async def attempt_unguessable(context: RequestContext, unit: TransientUnit) -> None:
@@ -185,7 +208,7 @@ async def attempt_unguessable(context: RequestContext, unit: TransientUnit) -> N
     A signature or 80 random bits cannot be guessed, so nothing is counted for the owner; otherwise a stranger or a
     thief of the password could keep them out. Raises Throttled if the attempt comes too early. Source: D45, D46, D47
     """
-    await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
+    await _admit(context, unit, _limit(context, _address(context), _FREE_FOR_ADDRESS))
 
 
 async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
@@ -195,9 +218,8 @@ async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
     Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        of_link = await _admit(context, unit, ("link", link_hash, _window(context)), _FREE_FOR_ACCOUNT)
-        of_address = await _admit(context, unit, _address(context), _FREE_FOR_ADDRESS)
-    return Attempt(counts=(*of_link, *of_address))
+        of_link = _limit(context, ("link", link_hash, _window(context)), _FREE_FOR_ACCOUNT)
+        return await _admit(context, unit, of_link, _limit(context, _address(context), _FREE_FOR_ADDRESS))
 
 
 async def attempt_link_code(context: RequestContext) -> None:
@@ -206,7 +228,7 @@ async def attempt_link_code(context: RequestContext) -> None:
     Raises Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        await _admit(context, unit, _link_codes(context), _FREE_FOR_LINK_CODES)
+        await _admit(context, unit, _limit(context, _link_codes(context), _FREE_FOR_LINK_CODES))
 
 
 async def link_code_accepted(context: RequestContext, unit: TransientUnit) -> None:
@@ -233,8 +255,7 @@ async def change(context: RequestContext, by: str) -> Attempt:
     recovery. Raises Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        counts = await _admit(context, unit, ("change", by, _window(context)), FACTOR_CHANGES)
-    return Attempt(counts=tuple(counts))
+        return await _admit(context, unit, _limit(context, ("change", by, _window(context)), FACTOR_CHANGES))
 
 
 async def give_back(context: RequestContext, attempt: Attempt) -> None:
@@ -246,30 +267,54 @@ async def give_back(context: RequestContext, attempt: Attempt) -> None:
             await _count(context, unit, each.who, -1 - begun)
 
 
+def _bucket_of(context: RequestContext, who: _Who) -> Entry[int]:
+    return namespaces.ATTEMPT_BUCKET.entry(context.provider.policy.deployment_url, *who)
+
+
+def _limit(
+    context: RequestContext, who: _Who, free: int, *, user_name: str = "", longest: int = _LONGEST_SECONDS
+) -> _Limit:
+    entry = namespaces.ATTEMPT_BUCKET.entry(context.provider.policy.deployment_url, *who)
+    return _Limit(who=who, entry=entry, free=free, user_name=user_name, longest=longest)
+
+
 async def _count(context: RequestContext, unit: TransientUnit, who: _Who, by: int) -> Bucket:
-    return bucket(await namespaces.ATTEMPT_BUCKET.entry(context.provider.policy.deployment_url, *who).count(unit, by))
+    return bucket(await _bucket_of(context, who).count(unit, by))
 
 
-async def _admit(
-    context: RequestContext,
-    unit: TransientUnit,
-    who: _Who,
-    free: int,
-    *,
-    user_name: str = "",
-    longest: int = _LONGEST_SECONDS,
-) -> list[_Count]:
-    """Count an attempt and return what was counted.
+async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) -> Attempt:
+    """Count an attempt at each limit, in order.
 
-    `user_name`, in its mapped form, is given if an operator can end the delay by unlocking the account. Raises
-    Throttled if the attempt comes too early.
+    Raises Throttled if the attempt comes too early; the limits after the refusing one have not counted it then.
     """
-    found = await _count(context, unit, who, 1)
-    if found.attempts <= free:
-        return [_Count(who=who)]
-    unlocks = await _unlocks(context, unit, user_name)
+    counted = await namespaces.count_each(unit, [limit.entry for limit in limits])
+    counts: list[_Count] = []
+    for number, (limit, value) in enumerate(zip(limits, counted, strict=True)):
+        found = bucket(value)
+        try:
+            if found.attempts > limit.free:
+                counts += await _beyond(context, unit, limit, found)
+            elif limit.nearby is None:
+                counts.append(_Count(who=limit.who))
+        except Throttled:
+            for later in limits[number + 1 :]:
+                await later.entry.count(unit, -1)
+            raise
+    return Attempt(counts=tuple(counts))
+
+
+async def _beyond(context: RequestContext, unit: TransientUnit, limit: _Limit, found: Bucket) -> Sequence[_Count]:
+    """Return what was counted for an attempt beyond the free ones.
+
+    `found` includes it. Raises Throttled if the attempt comes too early.
+    """
+    who, free, longest = limit.who, limit.free, limit.longest
+    if limit.nearby is not None:
+        return (await _admit(context, unit, limit.nearby)).counts
+    unlocks = await _unlocks(context, unit, limit.user_name)
     if unlocks:
-        return [_Count(who=who), *await _admit(context, unit, (*who, unlocks), free, longest=longest)]
+        since = await _admit(context, unit, _limit(context, (*who, unlocks), free, longest=longest))
+        return (_Count(who=who), *since.counts)
     now, ends = int(context.now), found.blocked_until(context.now)
     if context.now < ends:
         raise Throttled(min(max(1, ends - now), longest))
@@ -280,7 +325,7 @@ async def _admit(
         # Another attempt has begun a delay meanwhile: that one is tried.
         await _count(context, unit, who, -blocking(step))
         raise Throttled(max(1, until - now))
-    return [_Count(who=who, until=until, step=blocking(step))]
+    return (_Count(who=who, until=until, step=blocking(step)),)
 
 
 async def _unlocks(context: RequestContext, unit: TransientUnit, user_name: str) -> str:
@@ -306,21 +351,24 @@ async def succeeded(
     passwords of others. Source: D47
     """
     if known:
-        await _forget(context, unit, _in_browser(context, browser_key, user_name), user_name)
+        await _forget(context, unit, user_name, _in_browser(context, browser_key, user_name))
     else:
-        await _forget(context, unit, _codes(user_name))
-        await _forget(context, unit, _from(context, site(context.address), user_name), user_name)
+        here = _from(context, site(context.address), user_name)
+        await _forget(context, unit, user_name, here, _codes(user_name))
     if of_address:
         await _count(context, unit, _address(context), -of_address)
 
 
-async def _forget(context: RequestContext, unit: TransientUnit, who: _Who, user_name: str = "") -> None:
-    issuer = context.provider.policy.deployment_url
-    found = bucket(await namespaces.ATTEMPT_BUCKET.entry(issuer, *who).take(unit) or 0)
-    if found.attempts > _FREE_FOR_ACCOUNT:
+async def _forget(context: RequestContext, unit: TransientUnit, user_name: str, own: _Who, *others: _Who) -> None:
+    """Forget what is counted for `others` and for `own`.
+
+    Of `own` also what was counted since the account was unlocked.
+    """
+    *_, stored = await namespaces.take_each(unit, [_bucket_of(context, who) for who in (*others, own)])
+    if bucket(stored or 0).attempts > _FREE_FOR_ACCOUNT:
         unlocks = await _unlocks(context, unit, user_name)
         if unlocks:
-            await namespaces.ATTEMPT_BUCKET.entry(issuer, *who, unlocks).take(unit)
+            await _bucket_of(context, (*own, unlocks)).take(unit)
 
 
 async def unlock(unit: TransientUnit, issuer: str, user_name: str) -> None:

@@ -96,10 +96,11 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     Raises NoInteraction, ForeignBrowser, and InvalidRequest if the client or its redirect URI no longer exists. Source:
     D15, D34
     """
-    interaction = await interactions.load(context, interaction_id)
+    stored = interactions.INTERACTION.entry(context.provider.policy.base_url, interaction_id)
+    looked_at = await browsers.recognise_with(context, cookie, stored)
+    browser, interaction = looked_at
     if interaction is None:
         raise NoInteraction
-    browser = await browsers.recognise(context, cookie)
     if browser is None or cookie is None or browser.browser_id != interaction.browser_id:
         raise ForeignBrowser(interaction)
     request = interaction.request
@@ -122,23 +123,35 @@ async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
         if browsers.suffices(context, session, interaction.request):
             return replace(visit, session=session)
         return replace(visit, interaction=interaction.anonymous)
+    if interaction.made_session_id:
+        return await _as_its_session_holds(context, visit)
     last = await _last_entity(context, visit)
     group = code_guesses.group(context, interaction.user_id, visit.browser.browser_key, known=last is not None)
     account = await context.provider.registry.factors.account(interaction.user_id, browser=group)
-    made = None
-    if interaction.made_session_id:
-        made = await context.provider.registry.sessions.get(interaction.made_session_id, now=context.now)
-    same = account is not None and interactions.same_factors(interaction, account.held)
-    if account is None or not machine.holds(
-        interaction, same_factors=same, session_lives=made is not None, now=context.now
-    ):
+    if account is None:
+        return replace(visit, interaction=interaction.anonymous)
+    held = account.held
+    owns_passkey = any(each.credential_id == interaction.passkey for each in held.passkeys)
+    same = interactions.same_factors(interaction, held.credentials, owns_passkey=owns_passkey)
+    if not machine.holds(interaction, same_factors=same, session_lives=False, now=context.now):
         return replace(visit, interaction=interaction.anonymous)
     if interaction.signed_in:
-        return replace(visit, session=made)
+        return visit
     pending = second_factor_methods.pending_second_factor(context, account)
     if not pending.ways:
         return replace(visit, interaction=interaction.anonymous, lacks_second_factor=account.user, last_entity=last)
     return replace(visit, pending=pending, last_entity=last)
+
+
+async def _as_its_session_holds(context: RequestContext, visit: Visit) -> Visit:
+    interaction, sessions = visit.interaction, context.provider.registry.sessions
+    made = await sessions.with_factors(interaction.made_session_id, passkey=interaction.passkey, now=context.now)
+    if made is None:
+        return replace(visit, interaction=interaction.anonymous)
+    same = interactions.same_factors(interaction, made.credentials, owns_passkey=made.owns_passkey)
+    if not machine.holds(interaction, same_factors=same, session_lives=True, now=context.now):
+        return replace(visit, interaction=interaction.anonymous)
+    return replace(visit, session=made.session)
 
 
 async def _last_entity(context: RequestContext, visit: Visit) -> str | None:

@@ -109,9 +109,9 @@ async def _with_reference(
     if not request_uri.startswith(REQUEST_URI_PREFIX):
         raise InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND)
     reference = request_uri.removeprefix(REQUEST_URI_PREFIX)
-    browser = await browsers.recognise(context, cookie)
     entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client.client_id, reference)
-    pushed = await entry.look(context.provider.transient, now=context.now)
+    looked_at = await browsers.recognise_with(context, cookie, entry)
+    browser, pushed = looked_at
     if pushed is None:
         interaction = await arrival.before(context, client.client_id, reference, browser)
         if interaction is None:
@@ -173,9 +173,10 @@ async def _open_pushed(context: RequestContext, arriving: Arrival, result: SsoRe
             raise InvalidRequestURI(
                 Reason.REQUEST_IN_TOO_MANY_BROWSERS, "too many browsers have opened this request: push a new one"
             )
+        # It travels with the claim of the request; if that fails, nobody knows its name, and it ends by itself.
+        await interactions.save(context, unit, interaction)
         if not await here.add(unit, interaction.interaction_id):
             return Entered(interaction_id=await here.get(unit) or "", cookie=None)
-        await interactions.save(context, unit, interaction)
     return Entered(interaction_id=interaction.interaction_id, cookie=result.cookie)
 
 

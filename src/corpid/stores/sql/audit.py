@@ -18,7 +18,9 @@ from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import OF_NO_SIGN_IN, audit, audit_details
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sqlalchemy.dialects.postgresql import Insert
 
     from corpid.ports import AuditQuery, Clock
     from corpid.stores.sql.statements import Database, Row
@@ -59,15 +61,12 @@ class SqlAudit:
         self._database: Final = database
         self._clock: Final = clock
         row = insert(audit).values(parameters(_WRITTEN))
-        entry = row.returning(audit.c.number).cte("entry")
-        salted = sa.select(entry.c.number, sa.bindparam("salt", type_=sa.Text), sa.bindparam("private", type_=sa.Text))
-        kept = insert(audit_details)
-        after_row = kept.values(
+        after_row = insert(audit_details).values(
             number=sa.func.last_insert_rowid(), salt=sa.bindparam("salt"), detail=sa.bindparam("private")
         )
         self._insert: Final = database.prepare(row.inline())
         self._insert_details: Final = database.prepare(
-            kept.from_select(["number", "salt", "detail"], salted) if database.writes_in_queries else after_row.inline()
+            _detailed(row) if database.writes_in_queries else after_row.inline()
         )
         self._last: Final = database.prepare(sa.select(sa.func.max(audit.c.number)))
         self._entries: Final = database.prepare(
@@ -91,6 +90,21 @@ class SqlAudit:
 
         Both in one statement, if the engine can. `now` in epoch seconds; None: by the clock.
         """
+        values = self.values(event, now=now, members=members)
+        if not values["private"]:
+            await self._database.write(self._insert, values)
+        elif self._database.writes_in_queries:
+            await self._database.write(self._insert_details, values)
+        else:
+            await self._database.write_all((self._insert, self._insert_details), values)
+
+    def values(
+        self, event: AuditEvent, *, now: float | None = None, members: Members = UNCHANGED
+    ) -> dict[str, str | int]:
+        """The parameters that write an event.
+
+        `private` is the text of its details, empty without any.
+        """
         facts = dict(event.detail)
         private: dict[str, str] = {}
         for name in PERSONAL_DETAILS:
@@ -104,7 +118,7 @@ class SqlAudit:
         elif private:
             details = _JSON(_Told(facts=private)).decode()
         salt = secrets.token_hex(_SALT_BYTES) if details else ""
-        values = {
+        return {
             "actor": event.actor,
             "action": str(event.action),
             "object": event.object,
@@ -120,12 +134,13 @@ class SqlAudit:
             "salt": salt,
             "private": details,
         }
-        if not details:
-            await self._database.write(self._insert, values)
-        elif self._database.writes_in_queries:
-            await self._database.write(self._insert_details, values)
-        else:
-            await self._database.write_all((self._insert, self._insert_details), values)
+
+    def recorded(self, change: sa.Update | sa.Delete) -> RecordedChange:
+        """A change of one row, with its event.
+
+        Its parameters have other names than the columns of the audit.
+        """
+        return RecordedChange(self, self._database, change)
 
     async def record_change(
         self, event: AuditEvent, was: msgspec.Struct | None, becomes: msgspec.Struct | None
@@ -170,6 +185,44 @@ class SqlAudit:
                 break
             before = entries[-1].number
         return found[:limit]
+
+
+class RecordedChange:
+    """A change of one row, with its event.
+
+    Nothing is written if there is no such row. Both are in one statement, if the engine can.
+    """
+
+    def __init__(self, audit_log: SqlAudit, database: Database, change: sa.Update | sa.Delete) -> None:
+        self._audit: Final = audit_log
+        self._database: Final = database
+        if not database.writes_in_queries:
+            self._change: Final = database.prepare(change)
+            return
+        changed_row = change.returning(sa.literal_column("1")).cte("changed")
+        told = sa.select(*(sa.cast(sa.bindparam(name), audit.c[name].type) for name in _WRITTEN))
+        row = insert(audit).from_select(_WRITTEN, told.select_from(changed_row))
+        self._with_event: Final = database.prepare(row.inline())
+        self._with_details: Final = database.prepare(_detailed(row))
+
+    async def run(self, values: Mapping[str, Any], event: AuditEvent) -> bool:
+        """Return whether a row changed. Raises StoreUnavailable."""
+        if self._database.writes_in_queries:
+            told = self._audit.values(event)
+            prepared = self._with_details if told["private"] else self._with_event
+            return await self._database.write(prepared, {**told, **values}) == 1
+        async with self._database.transaction():
+            changed_row = await self._database.run(self._change, values) == 1
+            if changed_row:
+                await self._audit.write(event)
+        return changed_row
+
+
+def _detailed(row: Insert) -> Insert:
+    """A row of the audit, written with its details."""
+    entry = row.returning(audit.c.number).cte("entry")
+    salted = sa.select(entry.c.number, sa.bindparam("salt", type_=sa.Text), sa.bindparam("private", type_=sa.Text))
+    return insert(audit_details).from_select(["number", "salt", "detail"], salted)
 
 
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)

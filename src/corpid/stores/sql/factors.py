@@ -63,7 +63,7 @@ def _use_passkey() -> sa.Update:
     as_looked_at = passkeys.c.sign_count == sa.bindparam("before")
     new: dict[str, Any] = {
         "sign_count": sa.bindparam("after"),
-        "used_at": sa.bindparam("at"),
+        "used_at": sa.bindparam("shown_at"),
         "synced": sa.bindparam("in_sync"),
     }
     return sa.update(passkeys).where(_THIS_PASSKEY, as_looked_at).values(new)
@@ -124,7 +124,7 @@ class SqlFactors:
         self._account_by_name: Final = prepare(account.where(users.c.user_name_key == sa.bindparam("name")))
         owner = sa.select(passkeys.c.user_id).where(_THIS_PASSKEY).correlate(None).scalar_subquery()
         self._account_by_passkey: Final = prepare(account.where(users.c.user_id == owner))
-        self._raise_step: Final = prepare(_raise_step())
+        self._raise_step: Final = audit.recorded(_raise_step())
         self._rehash: Final = prepare(_rehash())
         self._passkey: Final = prepare(sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
         self._passkeys: Final = prepare(_passkeys_of_a_person())
@@ -134,11 +134,11 @@ class SqlFactors:
         self._rename_passkey: Final = prepare(
             sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
         )
-        self._use_passkey: Final = prepare(_use_passkey())
+        self._use_passkey: Final = audit.recorded(_use_passkey())
         self._codes_left: Final = prepare(
             sa.select(sa.func.count()).select_from(recovery_codes).where(_of_person(recovery_codes))
         )
-        self._take_code: Final = prepare(
+        self._take_code: Final = audit.recorded(
             sa.delete(recovery_codes).where(
                 _of_person(recovery_codes), recovery_codes.c.code_hash == sa.bindparam("code_hash")
             )
@@ -210,11 +210,7 @@ class SqlFactors:
 
     async def raise_totp_step(self, user_id: str, step: int, event: AuditEvent) -> bool:
         """The event is written for a step that was accepted."""
-        async with self._database.transaction():
-            accepted = await self._database.run(self._raise_step, {"user_id": user_id, "step": step}) == 1
-            if accepted:
-                await self._audit.write(event)
-        return accepted
+        return await self._raise_step.run({"user_id": user_id, "step": step}, event)
 
     async def rehash(self, user_id: str, old_hash: str, new_hash: str) -> bool:
         return await self._database.write(self._rehash, {"user_id": user_id, "old": old_hash, "new": new_hash}) == 1
@@ -230,13 +226,9 @@ class SqlFactors:
     async def use_passkey(self, used: Passkey, before: Passkey, event: AuditEvent) -> bool:
         values = {
             "credential_id": used.credential_id, "before": before.sign_count,
-            "after": used.sign_count, "at": used.used_at, "in_sync": used.synced,
+            "after": used.sign_count, "shown_at": used.used_at, "in_sync": used.synced,
         }  # fmt: skip
-        async with self._database.transaction():
-            written = await self._database.run(self._use_passkey, values) == 1
-            if written:
-                await self._audit.write(event)
-        return written
+        return await self._use_passkey.run(values, event)
 
     async def rename_passkey(self, passkey: Passkey, event: AuditEvent) -> bool:
         values = {"user_id": passkey.user_id, "credential_id": passkey.credential_id, "new_name": passkey.name}
@@ -252,11 +244,7 @@ class SqlFactors:
         return int(row[0]) if row else 0
 
     async def take_recovery_code(self, user_id: str, code_hash: str, event: AuditEvent) -> bool:
-        async with self._database.transaction():
-            taken = await self._database.run(self._take_code, {"user_id": user_id, "code_hash": code_hash}) == 1
-            if taken:
-                await self._audit.write(event)
-        return taken
+        return await self._take_code.run({"user_id": user_id, "code_hash": code_hash}, event)
 
     async def change(self, change: FactorChange, event: AuditEvent) -> bool:
         try:

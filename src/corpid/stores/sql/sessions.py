@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
-from corpid.ports import Session
+from corpid.ports import Session, SessionFactors
 from corpid.rules.authentication.records import Credentials
 from corpid.stores import milliseconds
 from corpid.stores.sql.mappers import columns, record_codec
@@ -121,6 +121,7 @@ def _person_locked(secret: Codec[Credentials], *, passkey: bool) -> sa.Select[An
 
 
 _SESSIONS: Final = record_codec(Session)
+_SESSION_END: Final = len(_SESSIONS.columns)
 _MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
 _SWEPT: Final = 500
 """sessions that a sweep removes in one go"""
@@ -148,6 +149,13 @@ class SqlSessions:
         self._get: Final = database.prepare(
             sa.select(*columns(sessions, _SESSIONS)).where(this, sessions.c.expires_at > now)
         )
+        owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
+        people = sessions.join(users, users.c.user_id == sessions.c.user_id)
+        self._with_factors: Final = database.prepare(
+            sa.select(*columns(sessions, _SESSIONS), owned, *columns(credentials, self._secret))
+            .select_from(people.outerjoin(credentials, credentials.c.user_id == users.c.user_id))
+            .where(this, sessions.c.expires_at > now)
+        )
         self._of: Final = database.prepare(
             sa.select(*columns(sessions, _SESSIONS))
             .where(sessions.c.user_id == sa.bindparam("user_id"), sessions.c.expires_at > now)
@@ -168,6 +176,16 @@ class SqlSessions:
         """
         row = await self._database.row(self._get, {"session_id": session_id, "now": milliseconds(now)})
         return None if row is None else _SESSIONS.decode(row)
+
+    async def with_factors(self, session_id: str, *, passkey: str, now: float) -> SessionFactors | None:
+        """Live as in `get`."""
+        asked = {"session_id": session_id, "passkey": passkey, "now": milliseconds(now)}
+        row = await self._database.row(self._with_factors, asked)
+        if row is None:
+            return None
+        session, owned, stored = _SESSIONS.decode(row[:_SESSION_END]), row[_SESSION_END], row[_SESSION_END + 1 :]
+        held = Credentials(user_id=session.user_id) if stored[0] is None else self._secret.decode(stored)
+        return SessionFactors(session=session, credentials=held, owns_passkey=owned > 0)
 
     async def of(self, user_id: str, *, now: float) -> list[Session]:
         rows = await self._database.rows(self._of, {"user_id": user_id, "now": milliseconds(now)})

@@ -8,6 +8,7 @@ and `take` do not see it.
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
@@ -18,7 +19,7 @@ from corpid.stores.sql.statements import Transaction, insert, parameters
 from corpid.stores.sql.tables import transient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sqlalchemy.dialects.postgresql import Insert
 
@@ -32,6 +33,7 @@ _START: Final = ("", b"")
 _COLUMNS: Final = tuple(column.name for column in transient.c)
 _CONTENT: Final = (transient.c.value, transient.c["count"])
 _PLACES: Final = (transient.c.kind, transient.c.key)
+_TYPES: Final = {"kind": transient.c.kind.type, "key": transient.c.key.type, "ttl": sa.BigInteger()}
 _MILLISECONDS_PER_SECOND: Final = 1000
 _LINEAGE: Final = "database"
 """kept in the deployment table, so it stays as it is"""
@@ -56,8 +58,36 @@ def _over(statement: Insert, where: sa.ColumnElement[bool] | None = None) -> Ins
     return statement.on_conflict_do_update(index_elements=_PLACES, set_=written_over, where=where)
 
 
+def _looks(now: sa.ColumnElement[int], number: int) -> sa.Executable:
+    """Select several live rows, each with its place in the question."""
+    return sa.union_all(
+        *(
+            sa.select(sa.literal_column(str(each)), *_CONTENT).where(
+                transient.c.kind == sa.bindparam(f"kind_{each}"),
+                transient.c.key == sa.bindparam(f"key_{each}"),
+                transient.c.expires_at > now,
+            )
+            for each in range(number)
+        )
+    )
+
+
+def _counts(now: sa.ColumnElement[int], number: int) -> sa.Executable:
+    """Raise several counters, none of them twice."""
+    own = ("kind", "key", "ttl")
+    rows = []
+    for each in range(number):
+        bound = {name: sa.bindparam(f"{name}_{each}", type_=_TYPES[name]) for name in own}
+        expires_at = now + bound.pop("ttl")
+        rows.append({**parameters(("value", "count")), **bound, "expires_at": expires_at})
+    return _raised(insert(transient).values(rows), now).returning(transient.c.key, transient.c["count"])
+
+
 def _count(now: sa.ColumnElement[int]) -> sa.Executable:
-    statement = insert(transient).values(_values(now))
+    return _raised(insert(transient).values(_values(now)), now).returning(transient.c["count"])
+
+
+def _raised(statement: Insert, now: sa.ColumnElement[int]) -> Insert:
     expired = transient.c.expires_at <= now
     raised = {
         "count": sa.case(
@@ -65,7 +95,7 @@ def _count(now: sa.ColumnElement[int]) -> sa.Executable:
         ),
         "expires_at": sa.case((expired, statement.excluded.expires_at), else_=transient.c.expires_at),
     }
-    return statement.on_conflict_do_update(index_elements=_PLACES, set_=raised).returning(transient.c["count"])
+    return statement.on_conflict_do_update(index_elements=_PLACES, set_=raised)
 
 
 _PLACE: Final = sa.tuple_(*_PLACES)
@@ -97,6 +127,8 @@ class SqlTransientStore:
         self.take: Final = database.prepare(sa.delete(transient).where(live).returning(*_CONTENT))
         self.add: Final = database.prepare(_add(database.now))
         self.count: Final = database.prepare(_count(database.now))
+        self.looks: Final = cache(lambda number: database.prepare(_looks(database.now, number)))
+        self.counts: Final = cache(lambda number: database.prepare(_counts(database.now, number)))
         self.written = 0
         """rows written since the last sweep"""
         self._chunk: Final = database.prepare(_NEXT)
@@ -122,6 +154,16 @@ class SqlTransientStore:
             self.look, {"kind": kind, "key": key, "now": round(now * _MILLISECONDS_PER_SECOND)}
         )
         return _content(*row) if row else None
+
+    async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
+        """Takes no lock."""
+        values: dict[str, Any] = {"now": round(now * _MILLISECONDS_PER_SECOND)}
+        for number, (kind, key) in enumerate(places):
+            values[f"kind_{number}"], values[f"key_{number}"] = kind, key
+        found: list[bytes | None] = [None] * len(places)
+        for number, value, count in await self.database.rows(self.looks(len(places)), values):
+            found[number] = _content(value, count)
+        return found
 
     async def engine_time(self) -> float | None:
         """None on SQLite, which has no clock of its own."""
@@ -217,6 +259,19 @@ class SqlTransientUnit(Transaction):
         row = {"kind": kind, "key": key, "value": b"", "count": by, "now": self._now, "ttl": round(ttl * 1000)}
         counted = await self._database.row(self._store.count, row)
         return int(counted[0]) if counted else 0
+
+    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
+        return [await self.take(kind, key) for kind, key in places]
+
+    async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
+        self._store.written += len(places)
+        values: dict[str, Any] = {"now": self._now, "value": b"", "count": 1}
+        for number, (kind, key, ttl) in enumerate(places):
+            values[f"kind_{number}"], values[f"key_{number}"] = kind, key
+            values[f"ttl_{number}"] = round(ttl * 1000)
+        rows = await self._database.rows(self._store.counts(len(places)), values)
+        counted: dict[bytes, int] = dict(rows)
+        return [counted[key] for _, key, _ in places]
 
 
 def _content(value: bytes, count: int) -> bytes:

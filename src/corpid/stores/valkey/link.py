@@ -199,12 +199,16 @@ class Link:
         What the engine refuses raises StoreUnavailable.
         """
         self._check()
-        # before anything waits: what cannot be packed has no answer, and would take that of another
-        packed = b"".join(hiredis.pack_command(command) for command in commands)  # type: ignore[arg-type]
-        answers: list[asyncio.Future[Answer]] = [self._loop.create_future() for _ in commands]
-        self._waiting.extend(answers)
+        packed, waiting, answers = b"", [], []
+        for command in commands:
+            packed += hiredis.pack_command(command)  # type: ignore[arg-type]
+            waiting.append(self._loop.create_future())
+        # after the last one is packed: what cannot be packed has no answer, and would take that of another
+        self._waiting.extend(waiting)
         self._transport.write(packed)
-        return [await answer for answer in answers]
+        for answer in waiting:
+            answers.append(await answer)  # noqa: PERF401 - a comprehension costs a call
+        return answers
 
     async def ask_each(self, commands: Iterable[Command]) -> list[Answer | StoreUnavailable]:
         """Send commands one by one.

@@ -25,7 +25,7 @@ from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
 from corpid.stores.valkey.nodes import primaries
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping, Sequence
     from types import TracebackType
 
     from corpid.ports import Clock, TransientStore
@@ -69,6 +69,15 @@ class ValkeyTransientStore:
         part, name = epoch.entry(kind, key)
         [value] = await epoch.ask(part, ("GET", name))
         return _content(value)
+
+    async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:  # noqa: ARG002 - as in `unit`
+        """The looks at one part of the engine travel together."""
+        epoch = await self.keyspace.epoch()
+        asked = []
+        for kind, key in places:
+            part, name = epoch.entry(kind, key)
+            asked.append((part, (("GET", name),)))
+        return [_content(value) for [value] in await _each(epoch, {}, asked)]
 
     async def engine_time(self) -> float:
         """Every node has to answer."""
@@ -132,6 +141,24 @@ class ValkeyTransientUnit:
         part, name = self._epoch.entry(kind, key)
         return int((await self._ask(part, ("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX")))[-2])
 
+    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
+        asked = []
+        for kind, key in places:
+            part, name = self._epoch.entry(kind, key)
+            asked.append((part, (("GETDEL", name),)))
+        return [_content(value) for [value] in await self._ask_each(asked)]
+
+    async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
+        asked = []
+        for kind, key, ttl in places:
+            part, name = self._epoch.entry(kind, key)
+            asked.append((part, (("INCRBY", name, 1), ("PEXPIRE", name, _lifetime(ttl), "NX"))))
+        return [int(counted) for counted, _ in await self._ask_each(asked)]
+
+    async def _ask_each(self, asked: Sequence[tuple[int, tuple[Command, ...]]]) -> list[list[Answer]]:
+        unsent, self._unsent = self._unsent, {}
+        return await _each(self._epoch, unsent, asked)
+
     async def _ask(self, part: int, *commands: Command) -> list[Answer]:
         if not self._unsent:
             return await self._epoch.ask(part, *commands)
@@ -140,8 +167,32 @@ class ValkeyTransientUnit:
 
     async def _send(self) -> dict[int, list[Answer]]:
         unsent, self._unsent = self._unsent, {}
-        answers = await asyncio.gather(*(self._epoch.ask(part, *commands) for part, commands in unsent.items()))
-        return dict(zip(unsent, answers, strict=True))
+        return await _of_parts(self._epoch, unsent)
+
+
+async def _each(
+    epoch: Epoch, unsent: dict[int, list[Command]], asked: Sequence[tuple[int, tuple[Command, ...]]]
+) -> list[list[Answer]]:
+    """Ask for several answers, in one exchange with each part.
+
+    What is unsent goes first.
+    """
+    places = []
+    for part, commands in asked:
+        sent = unsent.setdefault(part, [])
+        places.append((part, len(sent), len(sent) + len(commands)))
+        sent.extend(commands)
+    answers = await _of_parts(epoch, unsent)
+    return [answers[part][first:end] for part, first, end in places]
+
+
+async def _of_parts(epoch: Epoch, wanted: Mapping[int, list[Command]]) -> dict[int, list[Answer]]:
+    """The answers of each part to its commands."""
+    if len(wanted) == 1:
+        [(part, commands)] = wanted.items()
+        return {part: await epoch.ask(part, *commands)}
+    answers = await asyncio.gather(*(epoch.ask(part, *commands) for part, commands in wanted.items()))
+    return dict(zip(wanted, answers, strict=True))
 
 
 def _content(answer: Answer) -> bytes | None:

@@ -305,7 +305,9 @@ async def _value_after(context: RequestContext, sent: str | None, form: bytes) -
 async def _get(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
     looked_at = visit.interaction
     # A sign-in with an outcome was completed, if at all, by itself.
-    completed = None if looked_at.outcome is not None else await completion.completed(context, looked_at)
+    completed, claimed_elsewhere = None, False
+    if looked_at.outcome is None:
+        completed, claimed_elsewhere = await completion.completed_or_claimed(context, looked_at)
     if action == "leave" and machine.may_leave(looked_at, completed, now=context.now):
         response = await completion.leave(context, looked_at)
         if "error" in response.parameters:
@@ -323,7 +325,7 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
     closed = machine.closed(looked_at, completed, now=context.now)
     if closed is not None:
         return page_response(request, web.renderer, await _ending(web, context, visit, closed))
-    if await completion.claimed_elsewhere(context, looked_at):
+    if claimed_elsewhere:
         return await _over(request, web, context, visit, Ending.CLAIMED_ELSEWHERE, status=409)
     query = request.query_params.get("query", "").strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, visit, query=query)
