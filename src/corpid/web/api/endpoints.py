@@ -11,7 +11,7 @@ from corpid.flows.directory import apply, object_lists, objects
 from corpid.flows.operations import audit, readiness, signing_keys
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_questions
-from corpid.rules.directory.document import of_nodes
+from corpid.rules.directory.document import from_nodes
 from corpid.rules.directory.json_nodes import nodes
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import Unfit, unknown_member
@@ -106,7 +106,7 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
             call.provider.passwords,
             body,
             file="API",
-            document=of_nodes(read.root, "") if read is not None else None,
+            document=from_nodes(read.root, "") if read is not None else None,
             actor=call.actor,
             new_user_id=call.web.new_user_id,
             rules=call.web.client_rules,
