@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from benchmarks import directory_lists
 from benchmarks.report import conditions
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def table(result: dict[str, Any]) -> str:
             verdict(result),
             "",
             *_many(result["many"]),
+            "",
+            *directory_lists.table(result["directory"][SMALL], result["directory"][LARGE]),
         ]
     )
 
