@@ -1,6 +1,7 @@
 """The composition root: settings → adapters → Provider → ASGI application.
 
-Only here and in `engines` are adapters chosen. While the application runs, expired entries are removed here, too.
+Only here and in `engines` are adapters chosen. While the application runs, expired entries are removed and the audit is
+sealed here, too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from corpid.flows.directory.approvals import expire
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
+from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.readiness import Readiness
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Policy, Provider
@@ -274,7 +276,7 @@ _EXPIRE_SECONDS: Final = 60.0
 
 @asynccontextmanager
 async def _cleaning_up(provider: Provider) -> AsyncIterator[None]:
-    """Remove expired entries and write usage counts, every second.
+    """Remove expired entries, seal the audit and write usage counts, every second.
 
     When the context ends, what was counted is written once more.
     """
@@ -295,6 +297,11 @@ class _Cleanup:
     def __init__(self, provider: Provider) -> None:
         self._provider: Final = provider
         self._expire_at = 0.0
+        self._sealer: Final = Sealer(
+            provider.registry,
+            lambda detail: access_log.log().info("audit_sealed", detail=detail),
+            lambda detail: access_log.log().error("audit_seals_changed", detail=detail),
+        )
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""
 
@@ -307,6 +314,7 @@ class _Cleanup:
             if now >= self._expire_at:
                 self._expire_at = now + _EXPIRE_SECONDS
                 await self._tried("change requests", expire(self._provider.registry, now=now))
+            await self._tried("seals of the audit", self._sealer.round(now=now))
             await self.flush()
 
     async def flush(self) -> None:

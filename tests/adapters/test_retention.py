@@ -73,7 +73,8 @@ def test_only_what_is_older_goes_and_the_table_says_so(tmp_path: Path, engine: s
             assert await pruned(stores, audit_days=365, sign_in_days=90) == 3
             assert await left(stores) == ["key.revoke", "sign_in.refuse", "audit.prune"]
             (*_, event) = await stores.registry.audit.entries()
-            assert event.detail == {"removed": "3", "erased": "0"}
+            days = {"audit_days": "365", "sign_in_days": "90", "audit_detail_days": "0"}
+            assert event.detail == {**days, "removed": "3", "erased": "0"}
             assert await pruned(stores, audit_days=365, sign_in_days=90) == 0
             assert len(await left(stores)) == 3, "a prune that removes nothing is no event"
 

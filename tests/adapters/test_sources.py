@@ -1,4 +1,4 @@
-"""Who wrote a record: kept by the store, from the event of each change (D65, docs/decisions/0016)."""
+"""Who wrote a record: kept by the store, from the event of each change (D65, docs/decisions/0018)."""
 
 from __future__ import annotations
 

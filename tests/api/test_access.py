@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.objects import RESOURCES
 from corpid.web.api.operations import OPERATIONS
+from corpid.web.http.connections import CROWDED
 from tests.api.calling import HARBOUR, ORCHARD, Api, bound, calling, pointers
 from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import ALICE, CAROL
@@ -179,6 +181,21 @@ def test_a_client_that_calls_too_often_is_told_when_to_come_again(worlds: Any, l
     answers = [api.get("/maintenance") for _ in range(5)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
     assert int(answers[-1].headers["retry-after"]) > 0
+
+
+def test_a_process_that_is_busy_says_when_to_come_again(world: World) -> None:
+    """D47: before the token is looked at."""
+
+    async def busy(scope: Any, receive: Any, send: Any) -> None:
+        await world.application.asgi({**scope, "state": {CROWDED: True}}, receive, send)
+
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=busy)) as http:
+            return await http.get(f"{ISSUER}/api/v1/entities")
+
+    answer = world.run(ask())
+    assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
+    assert int(answer.headers["retry-after"]) > 0
 
 
 def test_in_developer_mode_ones_own_machine_is_not_counted() -> None:

@@ -112,7 +112,7 @@ JSON = st.recursive(
 
 
 @given(value=JSON)
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_whatever_comes_is_an_object_or_every_fault_by_its_pointer(value: Json) -> None:
     """D59: no other exception, for any JSON."""
     document = nodes(value)

@@ -176,7 +176,9 @@ def test_a_key_whose_request_is_being_carried_out_is_refused(api: Api) -> None:
 
     asgi: Any = api.world.application.asgi
     router: Router = asgi._app
-    router._context.api_calls.add(("api-1", "busy"))
+    router._context.api_calls.update({("api-1", "key busy"), ("api-1", "directory")})
     assert api.post("/entities", ENTITY, idempotency_key="busy").status_code == 409
+    assert api.post("/directory?dry_run=true", {}).status_code == 409
     router._context.api_calls.clear()
     assert api.post("/entities", ENTITY, idempotency_key="busy").status_code == 201
+    assert api.post("/directory", {"entities": {}}, idempotency_key="directory").status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pytest
 
 from corpid import settings
 from corpid.cli.doctor import local_checks, proxy_configuration
+from corpid.ports import AuditEvent
 from tests import engines
 from tests.clusters import RedisCluster
 from tests.machine import free_port, key_file
@@ -19,6 +21,7 @@ from tests.web.processes import serving
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from corpid.engines import Stores
     from tests.cli.conftest import Terminal
 
 HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
@@ -109,6 +112,23 @@ def test_a_node_is_looked_at_from_inside(empty_terminal: Terminal, monkeypatch: 
     assert "chmod 600" in found["key-encryption key"]["seen"]
     assert "does not exist" in found["database"]["seen"]
     assert not (empty_terminal.folder / "data").exists(), "looking writes nothing"
+
+
+def test_entries_that_nobody_seals_are_a_warning(terminal: Terminal) -> None:
+    """D58: at least hourly."""
+
+    async def old(stores: Stores) -> None:
+        await stores.registry.audit.write(AuditEvent(actor="system", action="test.change"), now=time.time() - 3 * 3600)
+
+    def seals() -> dict[str, Any]:
+        url = f"http://127.0.0.1:{free_port()}"
+        return findings(terminal.run("doctor", url, "--node", "--json").stdout)["audit seals"]
+
+    terminal.look(old)
+    assert seals()["verdict"] == "warning"
+    assert "wait for a seal for 3 hours" in seals()["seen"]
+    terminal.done("audit", "seal")
+    assert seals()["verdict"] == "ok"
 
 
 def test_clients_that_may_leave_pkce_out_are_named(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,9 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
 def test_every_python_file_that_a_document_names_is_there() -> None:
     """Documents name files in full or by their last part; a file that moved or joined another is named anew."""
     there = {
-        path.name for folder in ("src", "tests", "benchmarks", "scripts") for path in (ROOT / folder).rglob("*.py")
+        path.name
+        for folder in ("src", "tests", "benchmarks", "scripts", "examples")
+        for path in (ROOT / folder).rglob("*.py")
     }
     named = [
         (path, name) for path, text in documents().items() for name in re.findall(r"`(?:[\w.-]+/)*([\w-]+\.py)`", text)

@@ -13,7 +13,9 @@ import sqlalchemy as sa
 from structlog.testing import capture_logs
 
 from corpid import app
+from corpid.flows.operations.audit_seals import verify
 from corpid.ports import Session, Upsert
+from corpid.rules.directory.actors import CommandLine
 from corpid.stores.sql.tables import sessions, transient
 from tests import engines
 from tests.protocol.deployment import registered
@@ -23,6 +25,8 @@ from tests.world.provider import EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from corpid.rules.audit_seals import Seal
 
 ROWS = 1200
 SESSIONS = 40
@@ -113,6 +117,28 @@ def test_a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(
 
 def failures(lines: list[Any]) -> list[str]:
     return [line["detail"] for line in lines if line["event"] == "sweep_failed"]
+
+
+def test_the_audit_is_sealed_and_each_digest_is_in_the_log(
+    kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D58."""
+    monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.1)
+
+    async def sealed(world: World) -> Seal:
+        async with asyncio.timeout(PATIENCE):
+            while (seal := await world.provider.registry.seals.last()) is None:
+                world.clock.now += 1
+                await asyncio.sleep(0.05)
+        return seal
+
+    with World(**kept) as world, capture_logs() as lines:
+        filled(world)
+        seal = world.run(sealed(world))
+        result = world.run(verify(world.provider.registry, CommandLine(by="ops@node1"), expect=seal.digest))
+        assert (result.expected, result.seals, result.unsealed, result.findings) == (True, 1, 0, [])
+    [told] = [line["detail"] for line in lines if line["event"] == "audit_sealed"]
+    assert told == f"seal 1: {result.entries} entries up to {seal.last}, digest {seal.digest}"
 
 
 async def counted(world: World) -> None:

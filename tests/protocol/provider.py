@@ -83,7 +83,7 @@ class World:
             tables = other.execute(
                 "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
             )
-            names = [name for (name,) in tables if name not in {"audit", "audit_details"}]
+            names = [name for (name,) in tables if not name.startswith("audit")]
             restored = [
                 f"DELETE FROM main.{name}; INSERT INTO main.{name} SELECT * FROM template.{name};" for name in names
             ]

@@ -62,14 +62,16 @@ COMMANDS: Final = {
     ),
     "approval": Listed("approval", "app", "Requested changes: list, show, approve, decline."),
     "key": Listed(
-        "key", "app", "Signing keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap."
+        "key",
+        "app",
+        "Signing keys and audit keys: list, rotate, revoke, request-certificate, certify; secrets at rest: rewrap.",
     ),
     "maintenance": Listed(
         "maintenance",
         "app",
         "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore.",
     ),
-    "audit": Listed("audit", "app", "The audit: list, erase."),
+    "audit": Listed("audit", "app", "The audit: list, verify, export, seal, erase."),
 }
 
 

@@ -1,11 +1,13 @@
-"""`corpid audit`: what was done, by whom, and with what outcome (D57)."""
+"""`corpid audit`: what was done, by whom, and its seals (D57, D58)."""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Final
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -14,16 +16,17 @@ from corpid import settings
 from corpid.cli import output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.operations import audit
+from corpid.flows.operations import audit, audit_seals
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import audit_questions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from zoneinfo import ZoneInfo
 
     from corpid.engines import Stores
+    from corpid.flows.operations.audit_seals import Verified
     from corpid.ports import AuditEntry
 
 app = typer.Typer(no_args_is_help=True)
@@ -34,6 +37,7 @@ _FILTERS: Final = ("last", "since", "user", "entity", "client", "action", "objec
 _ACTIONS: Final = {action.value: action for action in AuditAction}
 _UPDATE: Final = ".update"
 """how actions end that do not say what was changed"""
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
 _IDENTIFIER: Final = 8
 """characters of an identifier that stand for somebody whose name is gone"""
 
@@ -100,6 +104,76 @@ def list_entries(
 
 
 @app.command()
+def verify(
+    *,
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIGEST", help="The digest of a seal, from the log or an export: finds a tail that was cut."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare the audit with its seals: what was changed, removed, inserted?
+
+    Ends with 1 if anything was. Entries that are not sealed yet are counted: they are not protected.
+    """
+    if expect is not None and not _DIGEST.fullmatch(expect):
+        output.fail("--expect takes the digest of a seal: 64 hexadecimal digits, as the log has it (audit_sealed)")
+    found, zone = run(_verify(expect or ""))
+    if json:
+        output.as_json(found)
+    else:
+        for finding in found.findings:
+            output.say(finding.text)
+        for sentence in _verified(found, expect or "", zone):
+            output.say(sentence)
+    if found.found or found.expected is False:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(help="A new file; - writes to standard output.")] = Path("-"),
+) -> None:
+    """Write keys, entries and seals as JSON lines, to be verified elsewhere.
+
+    With details: addresses and names of people.
+    """
+    if str(file) == "-":
+        run(_export(output.json_lines))
+        return
+    try:
+        opened = os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    except FileExistsError:
+        output.fail(f"{file} exists already, and an export never replaces a file: name another one")
+    except OSError as error:
+        output.fail(f"{file} cannot be written: {error.strerror}")
+    try:
+        with opened:
+            run(_export(lambda values: opened.writelines(msgspec.json.encode(value) + b"\n" for value in values)))
+    except OSError as error:
+        file.unlink()
+        output.fail(f"{file} cannot be written: {error.strerror}")
+    except BaseException:  # what is there is no export
+        file.unlink()
+        raise
+
+
+@app.command()
+def seal() -> None:
+    """Seal every entry now, as before an export.
+
+    A running server does it by itself, at least once an hour.
+    """
+    made, unsealed = run(_seal())
+    if not made and not unsealed:
+        output.say("Every entry is sealed already.")
+    if unsealed:
+        output.say(f"{_count(unsealed, 'entry', 'entries')} cannot be sealed yet: something is still being written.")
+
+
+@app.command()
 def erase(
     user: Annotated[str, typer.Argument(help="A removed person: user name or identifier.")],
 ) -> None:
@@ -162,6 +236,53 @@ async def _with_names(stores: Stores, entries: list[AuditEntry], zone: ZoneInfo)
 async def _erase(user: str) -> tuple[str, int]:
     async with open_registry(settings.load()) as stores:
         return await audit.erase_person(stores.registry, stores.erase, user, actor=stores.actor, now=stores.clock())
+
+
+async def _verify(expect: str) -> tuple[Verified, ZoneInfo]:
+    chosen = settings.load()
+    async with open_registry(chosen) as stores:
+        return await audit_seals.verify(stores.registry, stores.actor, expect=expect), chosen.timezone
+
+
+async def _export(write: Callable[[list[dict[str, Any]]], None]) -> None:
+    async with open_registry(settings.load()) as stores:
+        async for line in audit_seals.export(stores.registry, stores.actor, now=stores.clock()):
+            write([line])
+
+
+async def _seal() -> tuple[int, int]:
+    """The number of seals made, and of entries without one."""
+    async with open_registry(settings.load()) as stores:
+        seals = stores.registry.seals
+        made = await audit_seals.Sealer(stores.registry, output.say).seal_all(stores.actor, now=stores.clock())
+        last = await seals.last()
+        unsealed, _, _ = await seals.unsealed(after=0 if last is None else last.last)
+        return made, unsealed
+
+
+def _verified(found: Verified, expect: str, zone: ZoneInfo) -> Iterator[str]:
+    """The result of a verification in sentences."""
+    if found.found > len(found.findings):
+        yield f"{found.found - len(found.findings):,} more are not shown."
+    if not found.seals:
+        yield "There is no seal: nothing is protected."
+    else:
+        gone = f" {_count(found.pruned, 'sealed entry', 'sealed entries')} left by age." if found.pruned else ""
+        erased = f" The details of {found.erased:,} were erased." if found.erased else ""
+        result = f"{_count(found.found, 'problem')} found" if found.found else "Nothing is wrong"
+        seals, entries = _count(found.seals, "seal"), _count(found.entries, "entry", "entries")
+        yield f"{result}: {seals} and {entries} were verified, up to number {found.sealed_to}.{gone}{erased}"
+        at = datetime.fromtimestamp(found.sealed_at, zone)
+        yield f"The last seal is of {at:%Y-%m-%d %H:%M}. Its digest: {found.digest}"
+    if found.expected is False:
+        yield f"No seal has the digest {expect}: the end was cut off, seals were replaced, or a backup was restored."
+    if found.unsealed:
+        which = f"{found.first_unsealed} to {found.last_unsealed}" if found.unsealed > 1 else f"{found.last_unsealed}"
+        yield f"{_count(found.unsealed, 'entry', 'entries')} not sealed yet, and not protected: {which}."
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
 def _for_programs(shown: _Shown) -> Iterator[dict[str, object]]:

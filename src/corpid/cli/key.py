@@ -13,7 +13,7 @@ from corpid import settings
 from corpid.cli import output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.operations import signing_keys
+from corpid.flows.operations import audit_seals, signing_keys
 from corpid.jose.certificates import parse_chain
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.issuers import issuers
@@ -30,18 +30,26 @@ Kid = Annotated[str, typer.Argument(help="The kid, from `corpid key list`.")]
 
 @app.command("list")
 def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every signing key and its state."""
+    """Show every key that signs, and its state."""
     keys, now = run(_all())
     rows = [
-        (key.kid, signing_keys.state(key, now), _time(key.active_from), _time(key.retired_at), _certificate(key, now))
+        (
+            key.kid,
+            "audit" if key.use == "audit" else "tokens",
+            signing_keys.state(key, now),
+            _time(key.active_from),
+            _time(key.retired_at),
+            "" if key.use == "audit" else _certificate(key, now),
+        )
         for key in keys
     ]
     if json:
-        names = ("kid", "state", "signs_from", "retired_at", "certificate")
+        names = ("kid", "signs", "state", "signs_from", "retired_at", "certificate")
         output.as_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     for kid, *columns in rows:
-        output.members(kid, dict(zip(("State", "Signs from", "Retired at", "Certificate"), columns, strict=True)))
+        members = dict(zip(("Signs", "State", "Signs from", "Retired at", "Certificate"), columns, strict=True))
+        output.members(kid, {name: value for name, value in members.items() if value or name != "Certificate"})
 
 
 @app.command()
@@ -50,11 +58,19 @@ def rotate(
     now: Annotated[
         bool, typer.Option("--now", help="Use the new key at once: only after a compromise, or before going live.")
     ] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Make the next key that seals the audit instead, used at once.")
+    ] = False,
 ) -> None:
     """Make a new signing key.
 
     It is published now, signs in two hours, and then retires the present one.
     """
+    if audit:
+        if now:
+            output.fail("--audit is used at once: leave --now out")
+        output.say(f"Key {run(_rotate_audit()).kid} seals the audit from now on. Earlier seals go on being verified.")
+        return
     key = run(_rotate(at_once=now))
     if now:
         output.warn(
@@ -135,12 +151,18 @@ def _certificate(key: SealedKey, now: float) -> str:
 
 async def _all() -> tuple[list[SealedKey], float]:
     async with open_registry(settings.load()) as stores:
-        return await signing_keys.stored_keys(stores.registry), stores.clock()
+        of_audit = await audit_seals.stored_audit_keys(stores.registry)
+        return [*await signing_keys.stored_keys(stores.registry), *of_audit], stores.clock()
 
 
 async def _rotate(*, at_once: bool) -> SealedKey:
     async with open_registry(settings.load()) as stores:
         return await signing_keys.rotate(stores.registry, stores.actor, now=stores.clock(), at_once=at_once)
+
+
+async def _rotate_audit() -> SealedKey:
+    async with open_registry(settings.load()) as stores:
+        return await audit_seals.rotate_audit_key(stores.registry, stores.actor, now=stores.clock())
 
 
 async def _revoke(kid: str) -> SealedKey | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -95,8 +94,7 @@ async def _prune(audit_days: int | None, sign_in_days: int | None, audit_detail_
     )
     if not kept:
         return None
-    days = {name: str(number) for name, number in asdict(kept).items()}
-    event = audit_event(actor, AuditAction.AUDIT_PRUNE, "", **days)
+    event = audit_event(actor, AuditAction.AUDIT_PRUNE, "")
     async with open_registry(chosen) as stores:
         pruned: Pruned = await stores.prune(event, now=stores.clock(), kept=kept)
         return pruned

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from corpid.ports.answers import Answers, StoredAnswer
-from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery
+from corpid.ports.audit import ACTOR_KINDS, Audit, AuditEntry, AuditEvent, AuditQuery, AuditSeals, StoredEntry
 from corpid.ports.outbound import (
     COMMAND_LINE,
     ClientKeys,
@@ -77,11 +77,11 @@ Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
     "ACTOR_KINDS", "COMMAND_LINE", "Account", "Answers", "ApiClients", "Audit", "AuditEntry", "AuditEvent",
-    "AuditQuery", "Change", "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts", "Conflict",
-    "Delete", "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet",
+    "AuditQuery", "AuditSeals", "Change", "ChangedMeanwhile", "ClientKeys", "Clients", "Clock", "CodeGuessCounts",
+    "Conflict", "Delete", "Deployment", "Directory", "EngineCondition", "FactorChange", "Factors", "FetchedKeySet",
     "FetchedKeySets", "HasKeys", "HashingSource", "KeySetUnavailable", "Keys", "Letter", "Link", "LinkPurpose",
     "Mail", "MissingReference", "NameRefused", "NameTaken", "NobodyRemains", "Passwords", "PasswordsBusy", "R",
     "Registry", "Remains", "RolesUnder", "SealedKey", "SecretUnreadable", "Seen", "Session", "SessionFactors",
-    "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "StoredAnswer", "TransientEngine",
+    "SessionPurpose", "Sessions", "SignOut", "StoreUnavailable", "StoredAnswer", "StoredEntry", "TransientEngine",
     "TransientStore", "TransientUnit", "Upsert", "Usage", "UseCount", "Written",
 ]  # fmt: skip

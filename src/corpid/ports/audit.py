@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.rules.audit_seals import Seal
 
 ACTOR_KINDS: Final = ("user", "operator", "client", "token", "file", "command", "system", "anonymous")
 """who does something that is audited: a person, an operator in the browser, an API client, a provisioning token, a
@@ -58,6 +63,44 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
     """epoch seconds"""
     before: int = 0
     """entries of lower numbers; 0: of any"""
+
+
+class StoredEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry as it is stored, with its details."""
+
+    row: dict[str, str | int]
+    """column → value"""
+    salt: str | None
+    """None, as `detail`: it has no details, or they were erased"""
+    detail: str | None
+
+
+class AuditSeals(Protocol):
+    """The seals of the audit table, and what they cover (D58)."""
+
+    async def settled(self) -> int:
+        """A number up to which no entry can appear any more."""
+
+    async def rows(self, *, after: int, last: int, limit: int) -> list[StoredEntry]:
+        """Entries after a number, up to another, in order."""
+
+    async def unsealed(self, *, after: int) -> tuple[int, int, int]:
+        """The number of later entries, the first and the last.
+
+        0 if there is none.
+        """
+
+    async def last(self) -> Seal | None:
+        """The last seal, without its digests."""
+
+    async def page(self, *, after: int, limit: int) -> list[Seal]:
+        """The seals after a number, in order."""
+
+    async def add(self, seal: Seal, latest: Mapping[str, int]) -> bool:
+        """Store the next seal.
+
+        `latest` are the moments of its lists. False if another process has stored one meanwhile.
+        """
 
 
 class Audit(Protocol):

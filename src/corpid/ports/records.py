@@ -22,11 +22,11 @@ LinkPurpose: TypeAlias = Literal["invitation", "password", "second_factor"]
 class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key of the provider, opened.
 
-    `use` is `sig` (an EC private JWK) or `mac` (32 bytes, base64url).
+    `use` is `sig` (an EC private JWK), `audit` (one that seals the audit), or `mac` (32 bytes, base64url).
     """
 
     kid: str
-    use: Literal["sig", "mac"]
+    use: Literal["sig", "audit", "mac"]
     secret: str
     created_at: int
     active_from: int

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from corpid.ports.answers import Answers
-    from corpid.ports.audit import Audit
+    from corpid.ports.audit import Audit, AuditSeals
     from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, SessionFactors, UseCount
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
@@ -279,6 +279,12 @@ class Keys(Protocol):
         False if there are keys already.
         """
 
+    async def add_first_audit_key(self, key: SealedKey) -> bool:
+        """Store the first key that seals the audit.
+
+        False if there was one.
+        """
+
     async def update(self, key: SealedKey, event: AuditEvent) -> None: ...
 
 
@@ -465,6 +471,8 @@ class Registry(Protocol):
     def usage(self) -> Usage: ...
     @property
     def audit(self) -> Audit: ...
+    @property
+    def seals(self) -> AuditSeals: ...
     @property
     def deployment(self) -> Deployment: ...
     @property

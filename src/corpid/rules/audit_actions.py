@@ -170,7 +170,7 @@ class AuditAction(StrEnum):
     APPROVAL_EXPIRE = "approval.expire", "A request expired, after 14 days without a decision"
 
     # the deployment
-    KEY_ROTATE = "key.rotate", "The next signing key was made"
+    KEY_ROTATE = "key.rotate", "The next signing key was made; with `use` `audit` the next one that seals the audit"
     KEY_RETIRE = "key.retire", "A signing key was retired, for when the next one takes over"
     KEY_REVOKE = "key.revoke", "A signing key was revoked"
     KEY_KEEP = "key.keep", "A retiring key is kept, until another one signs"
@@ -180,6 +180,6 @@ class AuditAction(StrEnum):
     MAINTENANCE_OFF = "maintenance.off", "Maintenance ended"
     DEPLOYMENT_RESTORE = "deployment.restore", "A backup was restored"
     AUDIT_PRUNE = "audit.prune", (
-        "Old audit entries were removed; `removed` says how many, `erased` how many of the others lost their details")
+        "Old audit entries were removed, and old details: `removed` and `erased` say how many. It is written before they are")
     AUDIT_ERASE = "audit.erase", "Audit details were erased, those of a removed person; `erased` says how many"
     # fmt: on

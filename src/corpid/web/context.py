@@ -46,4 +46,4 @@ class WebContext:
     new_user_id: Callable[[], str] = str
     """a UUID for a person whom the admin API adds"""
     api_calls: set[tuple[str, str]] = field(default_factory=set)
-    """calls of the admin API that must be alone, by client and key, while they are carried out"""
+    """calls of the admin API that must be alone, by client and what they do, while they are carried out"""

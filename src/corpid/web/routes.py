@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import permutations
 from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import urlsplit
@@ -38,7 +39,7 @@ from corpid.web.pages.responses import refuse_forged
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from corpid.flows.provider import Policy
     from corpid.rules.oauth.generations import Generation
@@ -70,6 +71,13 @@ def _state(request: Request) -> str | None:
 
 def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Response:
     return errors.as_json(request, error, web.provider.policy.api)
+
+
+def _as_problem(request: Request, error: Exception, web: WebContext) -> Response:
+    from corpid.web.api.problems import response  # noqa: PLC0415 - see `_api_application`
+    from corpid.web.api.security import challenge  # noqa: PLC0415
+
+    return response(request, error, challenge(web))
 
 
 def _as_page(request: Request, error: Exception, web: WebContext) -> Response:
@@ -105,6 +113,17 @@ class Route:
         return f"{self.path.removesuffix(self.suffix)}{base_path}{self.suffix}"
 
 
+@cache
+def _api_application() -> ASGIApp:
+    """The admin API's application.
+
+    Most processes need none of it, and loading it takes as long as a start.
+    """
+    from corpid.web.api.application import application  # noqa: PLC0415
+
+    return application()
+
+
 class _AdminApi(Response):
     """An answer that the admin API gives, which is an ASGI application."""
 
@@ -112,12 +131,12 @@ class _AdminApi(Response):
         self._web: Final = web
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Most processes need none of it: loading it takes as long as a start.
-        from corpid.web.api.application import application  # noqa: PLC0415
-
+        # The first request must not keep the others waiting while the application is made.
+        is_made = _api_application.cache_info().currsize > 0
+        answer = _api_application() if is_made else await asyncio.to_thread(_api_application)
         inner = {**scope, "path": scope["path"].removeprefix(self._web.base_path), "corpid.web": self._web}
         try:
-            await application()(inner, receive, send)
+            await answer(inner, receive, send)
         finally:
             scope["route"] = inner.get("route", scope["route"])
 
@@ -200,7 +219,7 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
                     path=f"{api_server.API_PATH}/{{rest}}",
                     methods=API_METHODS,
                     endpoint=_admin_api,
-                    fails=_as_json_of_api,
+                    fails=_as_problem,
                 ),
             )
             if first

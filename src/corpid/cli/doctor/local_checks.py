@@ -99,6 +99,8 @@ def _address(text: str) -> Address:
 _DAY: Final = 86_400
 OLD_KEY_DAYS: Final = 400
 """a key is rotated once a year; the age at which an alert is due (CorpidSigningKeyOld)"""
+UNSEALED_SECONDS: Final = 7200
+"""for how long an entry of the audit may be without a seal: twice what it takes at most"""
 _OLDEST_RUN: Final = 15
 """of PostgreSQL"""
 
@@ -187,6 +189,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield from _pkce(settings, found.pkce_optional)
     yield from _unknown_issuers(settings, found.issuers)
     yield _keys([(key.kid, key.active_from, key.retired_at) for key in found.keys])
+    yield _seals(found.unsealed_since)
 
 
 def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:
@@ -212,6 +215,16 @@ def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
     if days > OLD_KEY_DAYS:
         return warning("signing keys", seen, "Change: run `corpid key rotate`, once a year.")
     return ok("signing keys", seen)
+
+
+def _seals(unsealed_since: int | None) -> Finding:
+    """Entries of the audit that should have been sealed within the hour (D58)."""
+    waits = 0.0 if unsealed_since is None else time.time() - unsealed_since
+    if waits > UNSEALED_SECONDS:
+        seen = f"Entries wait for a seal for {waits / 3600:.0f} hours, and are not protected meanwhile."
+        change = "Change: look for sweep_failed in the log of a running server, or run `corpid audit seal`."
+        return warning("audit seals", seen, change)
+    return ok("audit seals", "No entry of the audit waits for longer than it should.")
 
 
 def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:

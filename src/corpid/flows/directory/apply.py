@@ -336,7 +336,7 @@ async def apply(
     `prune_administrators`. What others than files have written since stays as it is, unless `take_over`. `rules` are those of clients; `plain_passwords` are for development. A large file is written in several short transactions; since
     applying is idempotent, an interrupted one is finished by applying again. Raises DirectoryError with
     every problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then.
-    Source: docs/directory.md, docs/decisions/0016, D44, D51, D65, R-14, R-21
+    Source: docs/directory.md, docs/decisions/0018, D44, D51, D65, R-14, R-21
     """
     document = document or parse(content, file, plain_passwords=plain_passwords)
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())

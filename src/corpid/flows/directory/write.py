@@ -275,6 +275,7 @@ def _roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder
                 action=ACTIONS["third-party row", "remove"],
                 entity_id=change.was.entity_id,
                 other_entity_id=change.was.client_entity_id,
+                request_id=actor.request_id,
                 detail=actor.detail,
             )
             yield RolesUnder(change.was, event, planned=change.seen is not None)

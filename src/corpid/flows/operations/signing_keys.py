@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -148,11 +148,12 @@ class RotationRefused(Exception):
     """
 
 
-def _new_key(*, now: float, active_from: float) -> SealedKey:
+def new_key(use: Literal["sig", "audit"], *, now: float, active_from: float) -> SealedKey:
+    """A new key, for tokens or for seals of the audit (D42, D58)."""
     private = generate_private_jwk()
     return SealedKey(
         kid=str(json_object(private)["kid"]),
-        use="sig",
+        use=use,
         secret=private,
         created_at=int(now),
         active_from=int(active_from),
@@ -173,7 +174,7 @@ async def ensure_first_keys(registry: Registry, *, now: float) -> None:
         created_at=int(now),
         active_from=int(now),
     )
-    await registry.keys.add_first([_new_key(now=now, active_from=now), mac])
+    await registry.keys.add_first([new_key("sig", now=now, active_from=now), mac])
 
 
 async def stored_keys(registry: Registry) -> list[SealedKey]:
@@ -194,6 +195,8 @@ def state(key: SealedKey, now: float) -> str:
     """The state of a signing key, in words. Source: D42"""
     if key.revoked_at is not None:
         return "revoked"
+    if key.use == "audit" and key.retired_at is not None:
+        return "retired, still verifies"
     if key.active_from > now:
         return "published, not yet in use"
     if key.retired_at is not None and key.retired_at <= now:
@@ -209,7 +212,7 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
     """
     active_from = int(now) if at_once else int(now) + KEY_PUBLISHED_BEFORE_USE_SECONDS
     authorise(actor, "write", Object(kind="key"))
-    key = _new_key(now=now, active_from=active_from)
+    key = new_key("sig", now=now, active_from=active_from)
     event = audit_event(actor, AuditAction.KEY_ROTATE, key.kid, active_from=str(active_from), at_once=str(at_once))
     older = [old for old in await stored_keys(registry) if old.revoked_at is None and old.retired_at is None]
     await registry.keys.add(key, event)
@@ -231,6 +234,8 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
     keys = await stored_keys(registry)
     key = next((key for key in keys if key.kid == kid), None)
     if key is None:
+        if any(other.kid == kid and other.use == "audit" for other in await registry.keys.all()):
+            raise RotationRefused(f"the key {kid} seals the audit, and stays: `corpid key rotate --audit` replaces it")
         raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
     if key.revoked_at is not None:
         raise RotationRefused(f"the key {kid} is revoked already")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -10,17 +10,18 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement, Executable
 
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.stores.sql.audit import ways
-from corpid.stores.sql.tables import audit, audit_details
+from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from corpid.ports import AuditEvent, AuditQuery
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.statements import Database
 
-DAY_SECONDS: Final = 86_400
-SIGN_IN: Final = "sign_in."
-"""how the actions of a sign-in begin"""
 _ROWS: Final = 500
 """rows that are looked at, and at most removed, in one transaction"""
 
@@ -99,33 +100,80 @@ class Pruned:
 async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: float, kept: Kept) -> Pruned:
     """Remove audit entries and details that are older than they are kept.
 
-    Short transactions, for one stretch of the table after the other, each of which lifts the rule
-    that rows stay and sets it again. The event is written if something went, with the numbers in its detail.
-    Raises StoreUnavailable; what was removed by then stays removed. Source: docs/decisions/0008, 0015
+    The event is written first, if there is something to remove, with how much and for how many days entries are kept: it
+    explains to a verification where they are, and itself stays for ever. Then short transactions, for one stretch of the
+    table after the other, each of which lifts the rule that rows stay and sets it again. Raises StoreUnavailable; what was
+    removed by then stays removed. Source: docs/decisions/0008, 0015, 0016
     """
     limits = {
         "others": _limit(now, kept.audit_days),
         "sign_ins": _limit(now, kept.sign_in_days),
         "details": _limit(now, kept.audit_detail_days),
     }
-    look, entries = database.prepare(_look()), _Removal(database, audit, *_STRETCH, _is_old(audit))
+    found = [stretch async for stretch in _stretches(database, limits)]
+    planned = Pruned(
+        removed=sum(stretch.old for stretch in found), erased=sum(stretch.with_old_details for stretch in found)
+    )
+    if planned.removed or planned.erased:
+        days = {name: str(number) for name, number in asdict(kept).items()}
+        counts = {name: str(number) for name, number in asdict(planned).items()}
+        await table.write(msgspec.structs.replace(event, detail=event.detail | days | counts), now=now)
+    entries = _Removal(database, audit, *_STRETCH, _is_old(audit))
     details = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, _of_old_entry())
-    removed, erased, after = 0, 0, 0
+    removed, erased = 0, 0
+    for stretch in found:
+        values = {"after": stretch.after, "end": stretch.end, **limits}
+        if stretch.with_old_details:
+            erased += await details.run(values)
+        if stretch.old:
+            removed += await entries.run(values)
+    if found:
+        await _remove_digests(database, found[-1].end, limits)
+    return Pruned(removed=removed, erased=erased)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stretch:
+    """Rows between two numbers, and how many of them are old."""
+
+    after: int
+    end: int
+    old: int
+    with_old_details: int
+
+
+async def _stretches(database: Database, limits: dict[str, int]) -> AsyncIterator[_Stretch]:
+    """The stretches in which there may be something old."""
+    look, after = database.prepare(_look()), 0
     while True:
         row = await database.row(look, {"after": after, "limit": _ROWS, **limits})
         end, oldest, old, with_old_details = row or (None, 0, 0, 0)
         if end is None or oldest >= max(limits.values()):
-            break
-        stretch = {"after": after, "end": int(end), **limits}
-        if with_old_details:
-            erased += await details.run(stretch)
-        if old:
-            removed += await entries.run(stretch)
+            return
+        yield _Stretch(after=after, end=int(end), old=int(old), with_old_details=int(with_old_details))
         after = int(end)
-    if removed or erased:
-        counts = {"removed": str(removed), "erased": str(erased)}
-        await table.write(msgspec.structs.replace(event, detail=event.detail | counts), now=now)
-    return Pruned(removed=removed, erased=erased)
+
+
+async def _remove_digests(database: Database, end: int, limits: dict[str, int]) -> None:
+    """Remove the lists of digests of which every entry was removed.
+
+    `end` is the last number that was looked at. The seals stay.
+    """
+    covered = sa.select(audit_seals.c.number).where(audit_seals.c.last <= _END).order_by(audit_seals.c.last.desc())
+    last = await database.row(database.prepare(covered.limit(1)), {"end": end})
+    look = database.prepare(
+        sa.select(audit_digests.c.seal)
+        .where(audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list())
+        .order_by(audit_digests.c.seal)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+    )
+    removal = _Removal(
+        database, audit_digests, audit_digests.c.seal > _AFTER, audit_digests.c.seal <= _END, _is_old_list()
+    )
+    values = {"after": 0, "end": 0 if last is None else int(last[0]), "limit": _ROWS, **limits}
+    while rows := await database.rows(look, values):
+        await removal.run(values | {"end": int(rows[-1][0])})
+        values["after"] = int(rows[-1][0])
 
 
 async def erase(database: Database, table: SqlAudit, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
@@ -189,7 +237,21 @@ def _look() -> sa.Select[Any, Any, int, int]:
 def _is_old(rows: sa.FromClause) -> sa.ColumnElement[bool]:
     others, sign_ins = (sa.bindparam(name, type_=sa.BigInteger) for name in ("others", "sign_ins"))
     of_sign_in = rows.c.action.startswith(SIGN_IN, autoescape=True)
-    return sa.or_(sa.and_(of_sign_in, rows.c.at < sign_ins), sa.and_(sa.not_(of_sign_in), rows.c.at < others))
+    of_others = sa.and_(sa.not_(of_sign_in), rows.c.action != sa.literal_column(f"'{AuditAction.AUDIT_PRUNE}'"))
+    return sa.or_(sa.and_(of_sign_in, rows.c.at < sign_ins), sa.and_(of_others, rows.c.at < others))
+
+
+def _is_old_list() -> sa.ColumnElement[bool]:
+    limits = {"sign_in": "sign_ins", "other": "others"}
+    return sa.or_(
+        *(
+            sa.and_(
+                audit_digests.c.retention == sa.literal_column(f"'{retention}'"),
+                audit_digests.c.latest < sa.bindparam(limit, type_=sa.BigInteger),
+            )
+            for retention, limit in limits.items()
+        )
+    )
 
 
 def _loses_details(rows: sa.FromClause) -> sa.ColumnElement[bool]:

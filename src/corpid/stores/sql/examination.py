@@ -51,6 +51,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """the enabled clients that are registered with pkce optional, in the order of their identifiers"""
     issuers: tuple[tuple[str, tuple[str, ...]], ...]
     """of each client that names issuers its identifier and their ids"""
+    unsealed_since: int | None
+    """the moment of the oldest entry of the audit without a seal, epoch seconds; None if there is none"""
     apart: float
     """seconds by which its clock differs from this machine's"""
 
@@ -93,6 +95,7 @@ def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Cloc
         keys=tuple(place.read(_keys)),
         pkce_optional=tuple(client for client in clients if client.enabled and client.pkce == "optional"),
         issuers=tuple((client.client_id, client.issuers) for client in clients if client.issuers),
+        unsealed_since=place.read(_unsealed_since),
         apart=0.0 if at is None else abs(at - clock()),
     )
 
@@ -111,6 +114,14 @@ def _keys(connection: sa.Connection) -> list[KeyTimes]:
     columns = (tables.keys.c[name] for name in ("kid", "created_at", "active_from", "retired_at"))
     found = sa.select(*columns).where(tables.keys.c.use == "sig", tables.keys.c.revoked_at.is_(None))
     return [KeyTimes(**row._mapping) for row in connection.execute(found)]  # noqa: SLF001 - its public name
+
+
+def _unsealed_since(connection: sa.Connection) -> int | None:
+    if not sa.inspect(connection).has_table(tables.audit_seals.name):
+        return None
+    sealed = sa.select(sa.func.coalesce(sa.func.max(tables.audit_seals.c.last), 0)).scalar_subquery()
+    oldest = sa.select(tables.audit.c.at).where(tables.audit.c.number > sealed).order_by(tables.audit.c.number)
+    return connection.scalar(oldest.limit(1))
 
 
 def _clients(connection: sa.Connection) -> list[Client]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _KEYS: Final = record_codec(SealedKey)
 _CHANGED: Final = tuple(name for name in _KEYS.written if name != "kid")
 _FIRST: Final = {"name": "first_keys", "value": "made"}
+_FIRST_AUDIT: Final = {"name": "first_audit_key", "value": "made"}
 
 
 class SqlKeys:
@@ -64,6 +65,13 @@ class SqlKeys:
                 return False
             for key in keys:
                 await self._add(key)
+        return True
+
+    async def add_first_audit_key(self, key: SealedKey) -> bool:
+        async with self._database.transaction():
+            if await self._database.row(self._claim, _FIRST_AUDIT) is None:
+                return False
+            await self._add(key)
         return True
 
     async def update(self, key: SealedKey, event: AuditEvent) -> None:

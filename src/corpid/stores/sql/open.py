@@ -14,6 +14,7 @@ from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_st
 from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.answers import SqlAnswers
 from corpid.stores.sql.audit import SqlAudit
+from corpid.stores.sql.audit_seals import SqlSeals
 from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
 from corpid.stores.sql.deployment import SqlDeployment
 from corpid.stores.sql.directory import SqlDirectory
@@ -50,6 +51,7 @@ class SqlRegistry:
     code_guesses: SqlCodeGuesses
     usage: SqlUsage
     audit: SqlAudit
+    seals: SqlSeals
     deployment: SqlDeployment
     answers: SqlAnswers
 
@@ -67,6 +69,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         code_guesses=SqlCodeGuesses(database, audit),
         usage=SqlUsage(database),
         audit=audit,
+        seals=SqlSeals(database),
         deployment=SqlDeployment(database, audit),
         answers=SqlAnswers(database),
     )

@@ -168,19 +168,19 @@ def holders(lock: int) -> sa.Select[tuple[str]]:
     )
 
 
-async def outlive(database: Database, found: Prepared) -> None:
-    """Return when every transaction that is among the `holders` now has ended.
+async def outlive(database: Database, lock: int) -> None:
+    """Return when every transaction that has a lock now has ended.
 
     Later ones do not count.
 
     Raises StoreUnavailable after five seconds.
     """
-    waited_for = {name for (name,) in await database.rows(found, {})}
+    waited_for = await database.writers(lock)
     for _ in range(_LOCK_ATTEMPTS):
         if not waited_for:
             return
         await asyncio.sleep(_LOCK_PAUSE_SECONDS)
-        waited_for &= {name for (name,) in await database.rows(found, {})}
+        waited_for &= await database.writers(lock)
     raise StoreUnavailable(
         "a transaction has been writing to the audit table for more than five seconds: look for it in pg_stat_activity, "
         "or try again"
@@ -232,6 +232,8 @@ class PostgresDatabase:
         self._loop: Final = asyncio.get_running_loop()
         self._open: Final[dict[asyncio.Task[Any] | None, Any]] = {}
         self._idle: Final[list[Any]] = []
+        self._holders: Final[dict[int, Prepared]] = {}
+        """lock → the statement that says who has it"""
         self._waiting = 0
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
@@ -315,8 +317,13 @@ class PostgresDatabase:
     def check(self) -> None:
         """Nothing to check: PostgreSQL confirms a write only after writing it."""
 
+    async def writers(self, lock: int) -> frozenset[str]:
+        if lock not in self._holders:
+            self._holders[lock] = self.prepare(holders(lock))
+        return frozenset(name for (name,) in await self.rows(self._holders[lock], {}))
+
     async def outlive_writers(self, lock: int) -> None:
-        await outlive(self, self.prepare(holders(lock)))
+        await outlive(self, lock)
 
     async def close(self) -> None:
         """Let go of every connection."""

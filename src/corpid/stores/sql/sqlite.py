@@ -198,6 +198,10 @@ class SqliteDatabase:
     def connections_in_use(self) -> int:
         return 0
 
+    async def writers(self, lock: int) -> frozenset[str]:  # noqa: ARG002  (PostgreSQL's)
+        """None: there is one at a time, seen after its end."""
+        return frozenset()
+
     async def outlive_writers(self, lock: int) -> None:
         """There is one writer at a time."""
 

@@ -91,6 +91,13 @@ class Database(Protocol):
         """Connections that are busy now; 0 if there is but one."""
         ...
 
+    async def writers(self, lock: int) -> frozenset[str]:
+        """Names of the transactions that have this advisory lock now.
+
+        None if there is only one writer, whose rows become visible in the order of their numbers.
+        """
+        ...
+
     async def outlive_writers(self, lock: int) -> None:
         """Return when every transaction that has this advisory lock now has ended.
 

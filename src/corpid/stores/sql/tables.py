@@ -372,6 +372,28 @@ audit_details: Final = sa.Table(
 
 Triggers refuse UPDATE and DELETE. Without a foreign key, which would cost each sign-in several look-ups."""
 
+audit_seals: Final = _table(
+    "audit_seals",
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False, nullable=False),
+    _integer("at"),
+    sa.Column("last", sa.BigInteger, nullable=False, unique=True),
+    _text("digest"),
+    _text("seal"),
+)
+"""Append-only, as `audit`. Of two processes that make the next seal, the number refuses one."""
+
+audit_digests: Final = sa.Table(
+    "audit_digests",
+    METADATA,
+    sa.Column("seal", sa.BigInteger, primary_key=True, autoincrement=False, nullable=False),
+    _key("retention"),
+    _integer("latest"),
+    _text("digests"),
+)
+"""Of each entry that a seal covers its digest; `latest` is the moment of the latest of them.
+
+Triggers refuse UPDATE and DELETE. They leave with the last of their entries that is removed by age."""
+
 deployment: Final = _table("deployment", _key("name"), _text("value"))
 
 api_answers: Final = _table(

@@ -154,7 +154,7 @@ class Call:
         async def stored() -> StoredAnswer:
             return (await work()).stored(mac)
 
-        with self.alone(key):
+        with self.alone(f"key {key}"):
             answer, repeated = await once(
                 self.provider.registry, self.actor.client_id, key, mac, stored, now=self.context.now
             )
@@ -162,15 +162,17 @@ class Call:
         return _response(answer, repeated=repeated)
 
     @contextmanager
-    def alone(self, key: str) -> Iterator[None]:
-        """Keep out other calls of this client with this key.
+    def alone(self, what: str) -> Iterator[None]:
+        """Keep out other such calls of this client.
 
         Those of this process: the store keeps out the others. Raises Problem if there is one.
         """
-        named = (self.actor.client_id, key)
+        named = (self.actor.client_id, what)
         if named in self.web.api_calls:
             raise Problem(
-                409, "A request with this key is being carried out: wait for its answer", headers={"Retry-After": "1"}
+                409,
+                "Such a request of this client is being carried out: wait for its answer",
+                headers={"Retry-After": "1"},
             )
         self.web.api_calls.add(named)
         try:

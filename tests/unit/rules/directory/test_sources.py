@@ -1,4 +1,4 @@
-"""Who wins: a file changes and removes what files made, and nothing else (D65, docs/decisions/0016)."""
+"""Who wins: a file changes and removes what files made, and nothing else (D65, docs/decisions/0018)."""
 
 from __future__ import annotations
 

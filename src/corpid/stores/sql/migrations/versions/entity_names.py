@@ -9,7 +9,7 @@ import sqlalchemy as sa
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-revision = "0015"
+revision = "0016"
 phase = "expand"
 locks = "nothing: the index is built beside the writers"
 concurrently = True

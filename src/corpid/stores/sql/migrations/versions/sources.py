@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-revision = "0014"
+revision = "0015"
 phase = "expand"
 locks = "the tables of the directory and of clients against readers and writers, for a moment each"
 

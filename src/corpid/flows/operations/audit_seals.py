@@ -1,0 +1,341 @@
+"""Sealing of the audit, verification, and export (D58, docs/decisions/0016)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from corpid.flows.directory.write import audit_event
+from corpid.flows.operations.signing_keys import new_key, open_key
+from corpid.jose import compact
+from corpid.jose.encoding import base64url
+from corpid.ports import AuditQuery
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_seals import (
+    ALGORITHM,
+    ENTRIES,
+    SECONDS,
+    TYP,
+    Chain,
+    Finding,
+    RangeCheck,
+    Seal,
+    covering,
+    details_finding,
+    entry_digest,
+    payload_digest,
+    pruned_before,
+    retention,
+)
+from corpid.rules.directory.access import Object, authorise
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from corpid.jose.key_ring import SigningKey
+    from corpid.ports import Registry, SealedKey, StoredEntry
+    from corpid.rules.audit_seals import Claims, Digest
+    from corpid.rules.directory.actors import Actor
+
+LOOK_SECONDS: Final = 10
+"""between two looks whether a seal is due"""
+SEALS_AT_ONCE: Final = 4
+"""of one round, when more entries wait than one seal covers"""
+FINDINGS: Final = 1000
+"""told at most; further ones are counted"""
+_ENTRIES_AT_ONCE: Final = 200
+"""others run between two reads"""
+_SEALS_READ_AT_ONCE: Final = 8
+_PRUNES: Final = 10_000
+"""entries about removals that are looked at; one a day"""
+_LATEST_PRUNES: Final = 10
+"""those that can have begun during a verification"""
+_BEFORE_EVERY_NUMBER: Final = -(1 << 63)
+"""numbers begin with 1, unless somebody inserts others"""
+_SETTLING_SECONDS: Final = 5.0
+"""how long a command waits for transactions that are still running"""
+_PAUSE_SECONDS: Final = 0.05
+
+
+class Sealer:
+    """Makes the seals that are due, in the background.
+
+    Any number of processes may have one: of two that make the same seal the store refuses one. `tell` gets a line for
+    the log about each seal, with its digest; `warn` one if a seal that was there is there no more.
+    """
+
+    def __init__(
+        self, registry: Registry, tell: Callable[[str], None], warn: Callable[[str], None] | None = None
+    ) -> None:
+        self._registry: Final = registry
+        self._tell: Final = tell
+        self._warn: Final = warn or tell
+        self._seen: Seal | None = None
+        """the last seal that was there at the last look"""
+        self._looked_at: float | None = None
+        self._behind = False
+
+    async def round(self, *, now: float) -> int:
+        """Look whether a seal is due, every ten seconds, and make it.
+
+        The first time nothing is done: a process that starts has other work. Returns how many were made.
+        """
+        if self._looked_at is None:
+            self._looked_at = now
+        if not self._behind and 0 <= now - self._looked_at < LOOK_SECONDS:
+            return 0
+        self._looked_at = now
+        await self._look_back()
+        made = 0
+        while made < SEALS_AT_ONCE and await self._next(now, at_once=False):
+            made += 1
+        self._behind = made == SEALS_AT_ONCE
+        return made
+
+    async def _look_back(self) -> None:
+        """Warn if the seals are not those that were seen before.
+
+        Whoever cuts off the end lets the rest be sealed again, after which nothing in the database tells of it.
+        """
+        seals, seen = self._registry.seals, self._seen
+        self._seen = last = await seals.last()
+        if seen is None:
+            return
+        there = last
+        if last is not None and last.number > seen.number:
+            there = next(iter(await seals.page(after=seen.number - 1, limit=1)), None)
+        if there is None or (there.number, there.digest) != (seen.number, seen.digest):
+            self._warn(f"seal {seen.number} was removed or exchanged, and had the digest {seen.digest}")
+
+    async def seal_all(self, actor: Actor, *, now: float) -> int:
+        """Seal every entry now.
+
+        Waits a few seconds for transactions that are still running, and returns how many seals were made.
+        Raises access.Forbidden, StoreUnavailable. Source: D58
+        """
+        authorise(actor, "write", Object(kind="deployment"))
+        seals, made = self._registry.seals, 0
+        before = await seals.last()
+        _, _, last = await seals.unsealed(after=0 if before is None else before.last)
+        for _ in range(int(_SETTLING_SECONDS / _PAUSE_SECONDS)):
+            while await self._next(now, at_once=True):
+                made += 1
+            sealed = await seals.last()
+            if (0 if sealed is None else sealed.last) >= last:
+                break
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return made
+
+    async def _next(self, now: float, *, at_once: bool) -> Seal | None:
+        """Make the next seal if it is due, or at once.
+
+        None if it is not, there is nothing to seal, or another process was first.
+        """
+        seals = self._registry.seals
+        before = await seals.last()
+        covered = 0 if before is None else before.last
+        settled = await seals.settled()
+        due = at_once or settled - covered >= ENTRIES or before is None or not 0 <= now - before.at < SECONDS
+        if settled <= covered or not due:
+            return None
+        digests: dict[str, list[Digest]] = {}
+        read, last = 0, covered
+        while read < ENTRIES:
+            size = min(_ENTRIES_AT_ONCE, ENTRIES - read)
+            page = await seals.rows(after=last, last=settled, limit=size)
+            for entry in page:
+                digests.setdefault(retention(str(entry.row["action"])), []).append(entry_digest(entry.row))
+            read += len(page)
+            last = int(page[-1].row["number"]) if len(page) == size else settled
+            if last == settled:
+                break
+            await asyncio.sleep(0)
+        if not read:
+            return None
+        claims, texts = covering(digests, before, last=last, now=now)
+        seal = _signed(await _sealing_key(self._registry, now=now), claims, texts)
+        if not await seals.add(seal, {name: listed.latest for name, listed in claims.lists.items()}):
+            return None
+        self._tell(f"seal {seal.number}: {read} entries up to {last}, digest {seal.digest}")
+        return seal
+
+
+def _signed(key: SigningKey, claims: Claims, digests: dict[str, str]) -> Seal:
+    payload = msgspec.json.encode(claims)
+    header = base64url(msgspec.json.encode({"alg": ALGORITHM.name, "kid": key.kid, "typ": TYP})).encode()
+    return Seal(
+        number=claims.seal,
+        at=claims.iat,
+        last=claims.last,
+        digest=payload_digest(payload),
+        seal=compact.sign(header, payload, key.private, ALGORITHM),
+        digests=digests,
+    )
+
+
+async def stored_audit_keys(registry: Registry) -> list[SealedKey]:
+    """Every key that has sealed the audit, oldest first.
+
+    None is ever removed: it goes on verifying what it sealed. Source: D58
+    """
+    return [key for key in await registry.keys.all() if key.use == "audit"]
+
+
+async def audit_keys(registry: Registry) -> dict[str, list[dict[str, str]]]:
+    """The public audit keys, as a JWK Set.
+
+    Source: D58, RFC 7517 §5
+    """
+    return {"keys": [dict(open_key(key).public_jwk) for key in await stored_audit_keys(registry)]}
+
+
+async def rotate_audit_key(registry: Registry, actor: Actor, *, now: float) -> SealedKey:
+    """Make a new audit key, which seals from now on.
+
+    Raises access.Forbidden. Source: D58
+    """
+    authorise(actor, "write", Object(kind="key"))
+    older = [key for key in await stored_audit_keys(registry) if key.retired_at is None]
+    key = new_key("audit", now=now, active_from=now)
+    await registry.keys.add(key, audit_event(actor, AuditAction.KEY_ROTATE, key.kid, use="audit"))
+    for old in older:
+        retired = audit_event(actor, AuditAction.KEY_RETIRE, old.kid, retired_at=str(int(now)))
+        await registry.keys.update(msgspec.structs.replace(old, retired_at=int(now)), retired)
+    return key
+
+
+async def _sealing_key(registry: Registry, *, now: float) -> SigningKey:
+    """The newest audit key; the first time it is made."""
+    stored = await stored_audit_keys(registry)
+    if not stored:
+        await registry.keys.add_first_audit_key(new_key("audit", now=now, active_from=now))
+        stored = await stored_audit_keys(registry)
+    return open_key(max(stored, key=lambda key: (key.retired_at is None, key.active_from, key.kid)))
+
+
+class Verified(msgspec.Struct, kw_only=True):
+    """The result of a verification."""
+
+    seals: int = 0
+    sealed_to: int = 0
+    """the last number that a seal covers"""
+    sealed_at: int = 0
+    digest: str = ""
+    """that of the last seal; empty if there is none"""
+    entries: int = 0
+    """sealed ones that are there"""
+    pruned: int = 0
+    """sealed ones that were removed by age"""
+    erased: int = 0
+    """entries without their details: these were erased"""
+    unsealed: int = 0
+    first_unsealed: int = 0
+    last_unsealed: int = 0
+    expected: bool | None = None
+    """whether a seal has the digest that was expected; None: none was"""
+    found: int = 0
+    findings: list[Finding] = msgspec.field(default_factory=list)
+    """what is wrong, in the order of the numbers; at most so many"""
+
+    def tell(self, findings: list[Finding]) -> None:
+        """Add findings."""
+        self.found += len(findings)
+        self.findings += findings[: max(0, FINDINGS - len(self.findings))]
+
+
+async def verify(registry: Registry, actor: Actor, *, expect: str = "") -> Verified:
+    """Compare the audit with its seals.
+
+    `expect` is the digest of a seal that there was. Nothing is changed, and servers may write meanwhile.
+    Raises access.Forbidden, StoreUnavailable. Source: D58
+    """
+    authorise(actor, "read", Object(kind="audit"))
+    keys = {key.kid: open_key(key).public for key in await stored_audit_keys(registry)}
+    chain, result = Chain(keys), Verified(expected=False if expect else None)
+    number, limits = 0, await _pruned_before(registry, _PRUNES)
+    while seals := await registry.seals.page(after=number, limit=_SEALS_READ_AT_ONCE):
+        for seal in seals:
+            after = chain.last
+            claims, wrong = chain.follow(seal)
+            result.tell(wrong)
+            result.seals += 1
+            if claims is not None:
+                result.expected = result.expected if chain.digest != expect else True
+                check = RangeCheck(claims, seal)
+                begin = max(after, claims.first - 1) or _BEFORE_EVERY_NUMBER
+                await _verify_range(registry, check, begin, claims.last, result)
+                limits = await _verify_rest(registry, check, limits, result)
+        number = seals[-1].number
+        result.sealed_to, result.sealed_at, result.digest = seals[-1].last, seals[-1].at, seals[-1].digest
+    result.unsealed, result.first_unsealed, result.last_unsealed = await registry.seals.unsealed(after=result.sealed_to)
+    return result
+
+
+async def _verify_range(registry: Registry, check: RangeCheck, after: int, last: int, result: Verified) -> None:
+    result.tell(check.broken)
+    async for entry in _entries(registry, after, last):
+        wrong = check.entry(entry.row) or details_finding(entry.row, entry.salt, entry.detail)
+        result.tell([wrong] if wrong else [])
+        result.entries += 1
+        result.erased += bool(entry.row["digest"]) and entry.salt is None
+
+
+async def _verify_rest(
+    registry: Registry, check: RangeCheck, limits: dict[str, int], result: Verified
+) -> dict[str, int]:
+    """Judge what is missing in a range.
+
+    Returns the limits of what was pruned by now.
+    """
+    pruned, wrong = check.rest(limits)
+    if wrong:  # what tells of a removal is written before it: whoever misses an entry finds that
+        later = await _pruned_before(registry, _LATEST_PRUNES)
+        limits = {name: max(limit, later[name]) for name, limit in limits.items()}
+        pruned, wrong = check.rest(limits)
+    result.pruned += pruned
+    result.tell(wrong)
+    return limits
+
+
+async def _pruned_before(registry: Registry, limit: int) -> dict[str, int]:
+    told = await registry.audit.latest(AuditQuery(actions=(AuditAction.AUDIT_PRUNE,)), limit=limit)
+    return pruned_before((entry.at, entry.detail) for entry in told)
+
+
+async def _entries(registry: Registry, after: int, last: int) -> AsyncIterator[StoredEntry]:
+    """Entries of a range, read page by page."""
+    while page := await registry.seals.rows(after=after, last=last, limit=_ENTRIES_AT_ONCE):
+        for entry in page:
+            yield entry
+        if len(page) < _ENTRIES_AT_ONCE:
+            return
+        after = int(page[-1].row["number"])
+        await asyncio.sleep(0)
+
+
+async def export(registry: Registry, actor: Actor, *, now: float) -> AsyncIterator[dict[str, Any]]:
+    """The audit as JSON objects: keys, entries, seals.
+
+    Each seal comes after the entries that it covers, and those that are not sealed come last. The whole is
+    never in memory. Raises access.Forbidden, StoreUnavailable. Source: D58
+    """
+    authorise(actor, "read", Object(kind="audit"))
+    yield {"export": "corpid audit", "version": 1, "at": int(now), **await audit_keys(registry)}
+    number, after, digest = 0, _BEFORE_EVERY_NUMBER, ""
+    while seals := await registry.seals.page(after=number, limit=_SEALS_READ_AT_ONCE):
+        for seal in seals:
+            async for entry in _entries(registry, after, seal.last):
+                yield _exported(entry)
+            yield {"seal": seal.seal, "digests": seal.digests}
+            number, after, digest = seal.number, max(after, seal.last), seal.digest
+    _, _, last = await registry.seals.unsealed(after=after)
+    async for entry in _entries(registry, after, last):
+        yield _exported(entry)
+    yield {"end": digest, "seals": number}
+
+
+def _exported(entry: StoredEntry) -> dict[str, Any]:
+    told: dict[str, Any] = {"entry": entry.row}
+    return told if entry.salt is None else told | {"details": {"salt": entry.salt, "detail": entry.detail}}

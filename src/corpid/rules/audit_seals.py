@@ -1,0 +1,332 @@
+"""Seals of the audit: their form, making, and verification (D58).
+
+A seal covers a range of numbers, used or not, with a digest of every entry in it, and names the digest of the seal before it.
+Entries of one range leave the audit at different times, so their digests stand in one list for each retention.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from corpid.jose import compact
+from corpid.jose.encoding import JoseError, base64url, from_base64url
+from corpid.jose.keys import ALGORITHMS
+from corpid.rules.audit_actions import AuditAction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+TYP: Final = "audit-seal+jwt"
+ALGORITHM: Final = ALGORITHMS["ES256"]
+ENTRIES: Final = 1000
+"""of one seal at most; so many unsealed ones make it due"""
+SECONDS: Final = 3000
+"""after which a seal is due if there is an entry for it: within the hour, also if a node stops in between"""
+DAY_SECONDS: Final = 86_400
+SIGN_IN: Final = "sign_in."
+"""how the actions of a sign-in begin"""
+SETTINGS: Final = {"sign_in": "sign_in_days", "other": "audit_days"}
+"""retention → the setting that says for how many days its entries are kept"""
+PRUNE: Final = "prune"
+"""the retention of what tells that others were removed: it stays"""
+
+Row: TypeAlias = "Mapping[str, str | int]"
+"""an entry as the table `audit` has it"""
+Problem: TypeAlias = Literal["changed", "removed", "inserted", "moved", "details"]
+
+
+class Seal(msgspec.Struct, frozen=True, kw_only=True):
+    """A seal as it is stored."""
+
+    number: int
+    """from 1 on, without gaps"""
+    at: int
+    last: int
+    """the last number that it covers"""
+    digest: str
+    """SHA-256 of the payload, hexadecimal"""
+    seal: str
+    """compact JWS"""
+    digests: dict[str, str] = msgspec.field(default_factory=dict)
+    """retention → JSON of the digests; those of entries that were all removed by age are gone"""
+
+
+class Digest(NamedTuple):
+    """The digest of an entry, without its number."""
+
+    number: int
+    at: int
+    digest: str
+    """SHA-256, base64url"""
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A list of digests, as the seal names it."""
+
+    entries: int
+    latest: int
+    """the moment of the latest one, epoch seconds"""
+    digest: str
+    """SHA-256 of the list's JSON, base64url"""
+
+
+class Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The payload of a seal."""
+
+    iat: int
+    seal: int
+    previous: str
+    """the digest of the seal before; empty for the first"""
+    first: int
+    last: int
+    lists: dict[str, Listed]
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not as it was sealed."""
+
+    object: Literal["entry", "seal"]
+    number: int
+    problem: Problem
+    text: str
+    """a sentence"""
+
+
+_DIGITS: Final = 9
+"""of a number of days: whoever inserts an entry may write anything"""
+_JSON: Final = msgspec.json.Encoder().encode
+_CLAIMS: Final = msgspec.json.Decoder(Claims)
+_DIGESTS: Final = msgspec.json.Decoder(list[Digest])
+
+
+def retention(action: str) -> str:
+    """The group of entries that stay as long.
+
+    Source: docs/decisions/0008
+    """
+    if action == AuditAction.AUDIT_PRUNE:
+        return PRUNE
+    return "sign_in" if action.startswith(SIGN_IN) else "other"
+
+
+def entry_digest(row: Row) -> Digest:
+    """The digest of an entry, over all its columns but the number.
+
+    SHA-256 over RFC 8785 JSON of the columns that are not empty: a column that a later version adds, empty in earlier
+    rows, changes no digest. Of details the row has a salted digest. Empty, which fits nothing, if a value is neither text
+    nor number. Source: D58
+    """
+    number, at = row["number"], row["at"]
+    if (
+        not all(isinstance(value, str | int) for value in row.values())
+        or isinstance(number, str)
+        or isinstance(at, str)
+    ):
+        return Digest(int(number), 0, "")  # SQLite keeps any type: nobody here wrote this
+    told = {name: row[name] for name in sorted(row) if row[name] and name != "number"}
+    return Digest(number, at, base64url(sha256(_JSON(told)).digest()))
+
+
+def detail_digest(salt: str, detail: str) -> str:
+    """The digest of details that an entry has.
+
+    A sign-in computes the same without this call. Source: docs/decisions/0015
+    """
+    return sha256(f"audit-detail:{salt}:{detail}".encode()).hexdigest()
+
+
+def payload_digest(payload: bytes) -> str:
+    """The digest by which the next seal names this one. Source: D58"""
+    return sha256(payload).hexdigest()
+
+
+def covering(
+    digests: Mapping[str, list[Digest]], before: Seal | None, *, last: int, now: float
+) -> tuple[Claims, dict[str, str]]:
+    """The claims and digests of the next seal.
+
+    `digests` are by retention, in the order of their numbers, and come back as JSON; `last` is where the range ends.
+    Source: D58
+    """
+    texts = {name: _JSON(listed).decode() for name, listed in digests.items() if listed}
+    lists = {
+        name: Listed(
+            entries=len(digests[name]), latest=max(each.at for each in digests[name]), digest=_list_digest(text)
+        )
+        for name, text in texts.items()
+    }
+    number, covered, previous = (0, 0, "") if before is None else (before.number, before.last, before.digest)
+    claims = Claims(iat=int(now), seal=number + 1, previous=previous, first=covered + 1, last=last, lists=lists)
+    return claims, texts
+
+
+def _list_digest(text: str) -> str:
+    return base64url(sha256(text.encode()).digest())
+
+
+def pruned_before(prunes: Iterable[tuple[int, Mapping[str, str]]]) -> dict[str, int]:
+    """Retention → the moment before which entries were removed by age.
+
+    `prunes` are moment and detail of the entries that tell of it. Source: D58, docs/decisions/0008
+    """
+    limits = dict.fromkeys(SETTINGS, 0)
+    for at, detail in prunes:
+        for name, setting in SETTINGS.items():
+            days = detail.get(setting, "")
+            if days.isdecimal() and len(days) <= _DIGITS and int(days):
+                limits[name] = max(limits[name], at - int(days) * DAY_SECONDS)
+    return limits
+
+
+class Chain:
+    """Seals, followed from the first one on.
+
+    `keys` are the public audit keys by kid; `digest` and `last` are those of the seal that was followed last.
+    """
+
+    def __init__(self, keys: Mapping[str, ec.EllipticCurvePublicKey]) -> None:
+        self._keys: Final = keys
+        self._number = 0
+        self.digest = ""
+        self.last = 0
+        self._known = True
+        """whether the digest of the last seal is known: it was there, and could be read"""
+
+    def follow(self, seal: Seal) -> tuple[Claims | None, list[Finding]]:
+        """Read the next seal.
+
+        Returns its claims, None if they cannot be believed, and the findings. Source: D58, RFC 7515 §5.2
+        """
+        found: list[Finding] = []
+        if seal.number != self._number + 1:
+            names = f"{self._number + 1}" + (f" to {seal.number - 1}" if seal.number > self._number + 2 else "")
+            text = f"Of the seals {names} is missing: the entries after {self.last} that they cover cannot be verified."
+            found.append(_of_seal(self._number + 1, "removed", text))
+            self._known = False
+        claims, digest, wrong = self._read(seal)
+        if claims is not None and self._known:
+            if claims.previous != self.digest:
+                wrong = "it does not follow the one before it: one of the two was exchanged"
+            elif claims.first != self.last + 1:
+                wrong = "its range does not begin where the one before ends"
+        if wrong:
+            text = f"Seal {seal.number} was changed: {wrong}. Its entries, {self.last + 1} to {seal.last}, cannot be verified."
+            found.append(_of_seal(seal.number, "changed", text))
+            claims = None
+        elif claims is not None and (claims.last, claims.iat, digest) != (seal.last, seal.at, seal.digest):
+            text = f"The row of seal {seal.number} was changed; what was signed is whole."
+            found.append(_of_seal(seal.number, "changed", text))
+        self._known = bool(digest)
+        self._number, self.digest, self.last = seal.number, digest, seal.last if claims is None else claims.last
+        return claims, found
+
+    def _read(self, seal: Seal) -> tuple[Claims | None, str, str]:
+        """Claims, digest of the payload, and what is wrong in words."""
+        try:
+            token = compact.parse(seal.seal)
+            key = self._keys.get(token.kid or "")
+            if key is None or token.header.get("typ") != TYP:
+                return None, "", "no audit key has signed it"
+            compact.verify(token, key, ALGORITHM)
+            payload = from_base64url(token.signing_input.partition(b".")[2])
+            claims = _CLAIMS.decode(payload)
+        except (JoseError, msgspec.MsgspecError) as error:
+            return None, "", str(error)
+        digest = payload_digest(payload)
+        if claims.seal != seal.number:
+            return None, "", f"it is seal {claims.seal}"
+        return claims, digest, ""
+
+
+class RangeCheck:
+    """The entries of one seal's range, compared with their digests."""
+
+    def __init__(self, claims: Claims, seal: Seal) -> None:
+        self._number: Final = claims.seal
+        self._left: Final[dict[int, tuple[str, Digest]]] = {}
+        self._numbers: Final[dict[str, int]] = {}
+        self._gone: Final[dict[str, Listed]] = {}
+        self._unlisted: Final[list[int]] = []
+        self.broken: Final[list[Finding]] = []
+        """what is wrong with the lists"""
+        for name in {**claims.lists, **seal.digests}:
+            self._take(name, claims.lists.get(name), seal)
+
+    def _take(self, name: str, listed: Listed | None, seal: Seal) -> None:
+        text = seal.digests.get(name)
+        if listed is not None and text is None:
+            self._gone[name] = listed
+            return
+        if listed is None or text is None or _list_digest(text) != listed.digest:
+            said = f"The digests of seal {seal.number} ({name}) were changed: the entries that they are of cannot be verified."
+            self.broken.append(_of_seal(seal.number, "changed", said))
+            return
+        for digest in _DIGESTS.decode(text):
+            self._left[digest.number] = name, digest
+            self._numbers[digest.digest] = digest.number
+
+    def entry(self, row: Row) -> Finding | None:
+        """The finding on an entry of the range, or None."""
+        found = entry_digest(row)
+        number = found.number
+        _, sealed = self._left.pop(number, ("", None))
+        if sealed is not None and found.digest and sealed.digest == found.digest:
+            return None
+        other = self._numbers.get(found.digest)
+        if other is not None and other != number:
+            return _of_entry(number, "moved", f"Entry {number} has what entry {other} had: entries were reordered.")
+        if sealed is not None:
+            return _of_entry(number, "changed", f"Entry {number} was changed.")
+        self._unlisted.append(number)
+        return None
+
+    def rest(self, limits: Mapping[str, int]) -> tuple[int, list[Finding]]:
+        """The number of entries that were removed by age, and further findings.
+
+        These are what was removed otherwise, and what was inserted. To be asked when every entry of the range was
+        looked at. `limits` are those of `pruned_before`.
+        """
+        old = [name for name, listed in self._gone.items() if listed.latest < limits.get(name, 0)]
+        pruned = sum(self._gone[name].entries for name in old)
+        found = [
+            _of_seal(
+                self._number,
+                "removed",
+                f"The digests of seal {self._number} ({name}) were removed: the entries that they are of cannot be verified.",
+            )
+            for name in self._gone
+            if name not in old
+        ]
+        for number, (name, digest) in self._left.items():
+            if digest.at < limits.get(name, 0):
+                pruned += 1
+            else:
+                found.append(_of_entry(number, "removed", f"Entry {number} was removed."))
+        if len(old) == len(self._gone) and not self.broken:  # else it may have been in a list that is not there
+            texts = {n: f"Entry {n} was inserted: it was not there when its range was sealed." for n in self._unlisted}
+            found += [_of_entry(number, "inserted", text) for number, text in texts.items()]
+        return pruned, found
+
+
+def _of_entry(number: int, problem: Problem, text: str) -> Finding:
+    return Finding(object="entry", number=number, problem=problem, text=text)
+
+
+def _of_seal(number: int, problem: Problem, text: str) -> Finding:
+    return Finding(object="seal", number=number, problem=problem, text=text)
+
+
+def details_finding(row: Row, salt: str | None, detail: str | None) -> Finding | None:
+    """The finding on exchanged details of an entry, if they are.
+
+    Erased ones are none. Source: D58
+    """
+    if salt is None or detail is None or row["digest"] == detail_digest(salt, detail):
+        return None
+    number = int(row["number"])
+    return _of_entry(number, "details", f"The details of entry {number} were changed.")
