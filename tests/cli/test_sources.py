@@ -131,3 +131,15 @@ def test_the_audit_says_from_whom_something_was_taken_over(terminal: Terminal) -
     )
     assert (event["action"], event["detail"]["taken_over"]) == ("client.update", at_command_line().name)
     assert terminal.look(last_event)[0] == "directory.apply"
+
+
+def test_a_file_that_takes_over_what_needs_approval_says_both(terminal: Terminal) -> None:
+    """D55 with D65: it goes without approval, and the history says so and from whom it took."""
+    fill(terminal)
+    terminal.done("apply", terminal.file("services: {TAXES: {approval_required: true}}"))
+    terminal.done("role", "add", "arjun", "209900042K", "TAXES", "Viewer")
+    row = "{user: arjun, entity: 209900042K, service: TAXES, role: Viewer, end_date: 2998-12-31}"
+    apply(terminal, f"assignments: [{row}]", "--take-over")
+    told = terminal.done("audit", "list", "--action", "assignment.update", "--last", "1", "--json")
+    detail = json.loads(told)["detail"]
+    assert (detail["approval"], detail["taken_over"]) == ("bypassed", at_command_line().name)

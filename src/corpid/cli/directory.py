@@ -16,6 +16,7 @@ from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import apply as apply_flow
 from corpid.rules.directory.actors import DirectoryFile
+from corpid.rules.directory.differences import remarks
 from corpid.rules.directory.nodes import located
 from corpid.settings.issuers import client_rules
 
@@ -66,7 +67,7 @@ def apply(
             development=development,
         )
     )
-    for warning in applied.warnings:
+    for warning in sorted({*applied.warnings, *remarks(applied.kept)}):
         output.warn(located(name, warning))
     if json:
         output.as_json({"changes": applied.differences, "kept": applied.kept, "written": applied.written})

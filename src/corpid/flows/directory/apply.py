@@ -17,7 +17,7 @@ from corpid.rules.authentication.password_rules import PasswordRefused, chosen_p
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
-from corpid.rules.directory.differences import Difference, KeptRecord, difference, kept_record, remarks
+from corpid.rules.directory.differences import Difference, KeptRecord, difference, kept_record
 from corpid.rules.directory.document import entry_text, parse, user_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Plan, plan, record_key
@@ -354,7 +354,7 @@ async def apply(
         await write(registry, actor, changes, summary=summary)
     return Applied(
         differences=tuple(difference(change, prepared.user_names) for change in changes),
-        warnings=tuple(sorted({*prepared.plan.warnings, *remarks(prepared.plan.kept, prepared.user_names)})),
+        warnings=prepared.plan.warnings,
         written=bool(changes) and not dry_run,
         kept=tuple(kept_record(each, prepared.user_names) for each in prepared.plan.kept),
     )

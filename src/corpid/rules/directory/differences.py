@@ -91,23 +91,25 @@ def kept_record(kept: Kept, user_names: Mapping[str, str]) -> KeptRecord:
     )
 
 
-def remarks(every: Sequence[Kept], user_names: Mapping[str, str]) -> list[Problem]:
-    """Remarks on what a document leaves to others, by line.
+def remarks(every: Sequence[KeptRecord]) -> list[Problem]:
+    """Remarks on what a file leaves to others, by line.
 
     Of records that pruning leaves, the first twenty. Source: D65
     """
-    found = [(kept.line, kept_record(kept, user_names)) for kept in every]
     changed = [
-        Problem(line, f"{one.subject}: {', '.join(one.members)} stays as set by {one.by[0]}; --take-over takes it over")
-        for line, one in found
+        Problem(
+            one.line,
+            f"{one.subject}: {', '.join(one.members)} stays as set by {one.by[0]}; --take-over takes it over",
+        )
+        for one in every
         if one.verb == "change"
     ]
     changed += [
-        Problem(line, f"{one.subject} stays removed, {_by_whom(one)}; --take-over adds it again")
-        for line, one in found
+        Problem(one.line, f"{one.subject} stays removed, {_by_whom(one)}; --take-over adds it again")
+        for one in every
         if one.verb == "add"
     ]
-    unremoved = [one for _, one in found if one.verb == "remove"]
+    unremoved = [one for one in every if one.verb == "remove"]
     shown = [
         Problem(0, f"--prune leaves {one.subject}: {_why(one)}; --take-over removes it")
         for one in unremoved[:UNREMOVED_SHOWN]

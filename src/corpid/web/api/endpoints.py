@@ -88,7 +88,9 @@ async def apply_directory(call: Call) -> Response:
 
         async def carry_out() -> Answer:
             applied = await _applied(call, body, is_json=is_json)
-            told = {"changes": applied.differences, "written": applied.written}
+            names = ("verb", "subject", "members", "sources", "by")
+            kept = [{name: getattr(each, name) for name in names} for each in applied.kept]
+            told = {"changes": applied.differences, "kept": kept, "written": applied.written}
             warnings = [problem.reason for problem in applied.warnings]
             return Answer(body=msgspec.to_builtins({**told, "warnings": warnings}))
 
@@ -111,6 +113,7 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
             new_user_id=call.web.new_user_id,
             rules=call.web.client_rules,
             prune=call.given["prune"],
+            take_over=call.given["take_over"],
             dry_run=call.given["dry_run"],
         )
     except DirectoryError as error:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from corpid.ports import ACTOR_KINDS
 from corpid.rules.directory.differences import UNREMOVED_SHOWN, difference, kept_record, remarks
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import (
@@ -28,6 +28,8 @@ from corpid.rules.directory.sources import (
 from tests.unit.rules.directory.directory import FILE, State, after, planned
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Plan
     from corpid.rules.directory.sections import Kind
@@ -105,6 +107,10 @@ def keys(made: Plan) -> set[tuple[str, Kind, Key]]:
     return {(change.verb, change.kind, change.key) for change in made.changes}
 
 
+def remarked(kept: Sequence[Kept], user_names: dict[str, str]) -> list[Problem]:
+    return remarks([kept_record(each, user_names) for each in kept])
+
+
 def test_every_section_has_a_case_and_every_actor_a_door() -> None:
     """What the tests below go through, so that nothing new is left out."""
     assert set(CASES) == set(KINDS) - {"credentials"}
@@ -121,7 +127,7 @@ def test_what_another_door_wrote_a_file_neither_changes_nor_removes(kind: Kind, 
     assert keys(changing) == set()
     [kept] = changing.kept
     assert (kept.verb, kept.kind, kept.key, kept.by, kept.line) == ("change", kind, case.key, (by,), 1)
-    [remark] = remarks(changing.kept, {})
+    [remark] = remarked(changing.kept, {})
     assert said(by, {}) in remark.reason
     assert remark.reason.endswith("; --take-over takes it over")
     pruning = planned(case.silent, state, prune=True, levels=True, claims=held)
@@ -191,7 +197,7 @@ def test_of_a_person_the_members_that_others_set_stay_and_the_rest_changes() -> 
     was = state["user"][("id-rina",)]
     assert isinstance(was, User)
     assert change.becomes == replace(was, name="Rina Two")
-    assert [(problem.line, problem.reason) for problem in remarks(made.kept, {"id-rina": "rina", "id-arjun": "arjun"})] == [
+    assert [(problem.line, problem.reason) for problem in remarked(made.kept, {"id-rina": "rina", "id-arjun": "arjun"})] == [
         (4, "user rina: email stays as set by the person; --take-over takes it over"),
         (5, "user rina: enabled stays as set by arjun in the browser; --take-over takes it over"),
     ]  # fmt: skip
@@ -230,7 +236,7 @@ def test_what_others_made_keeps_all_that_it_rests_on_and_it_is_said_why() -> Non
     }
     assert not {(kind, key) for verb, kind, key in keys(made) if verb == "remove"} & left
     assert {(each.kind, each.key) for each in made.kept} >= left - {("membership", ("id-rina", "A1"))}
-    said_of = {problem.reason for problem in remarks(made.kept, {"id-arjun": "arjun"})}
+    said_of = {problem.reason for problem in remarked(made.kept, {"id-arjun": "arjun"})}
     assert "--prune leaves service PERMIT: what others wrote rests on it; --take-over removes it" in said_of
     assert any("last written by arjun in the browser" in each for each in said_of)
     assert ("remove", "entity", ("B2",)) in keys(made)
@@ -258,7 +264,7 @@ def test_a_grant_stays_under_which_a_role_of_others_rests() -> None:
     assert keys(made) == set()
     [kept] = made.kept
     assert (kept.verb, kept.kind, kept.key, kept.by) == ("remove", "grant", grant, ())
-    [remark] = remarks(made.kept, {})
+    [remark] = remarked(made.kept, {})
     assert remark.reason.endswith("what others wrote rests on it; --take-over removes it")
     taken = planned(text, state, prune=True, claims=replace(held, take_over=True))
     assert keys(taken) == {("remove", "grant", grant), ("remove", "third-party row", row)}
@@ -305,7 +311,7 @@ def test_what_another_door_removed_a_file_does_not_give_again(kind: Kind, by: st
     assert made.changes == ()
     [kept] = made.kept
     assert (kept.verb, kept.kind, kept.key, kept.by) == ("add", kind, key, (by,))
-    [remark] = remarks(made.kept, {})
+    [remark] = remarked(made.kept, {})
     assert remark.line > 1
     assert remark.reason.endswith(f"stays removed, as by {said(by, {})}; --take-over adds it again")
     assert ("add", kind, key) in keys(planned(DIRECTORY, state, claims=replace(held, take_over=True)))
@@ -320,7 +326,7 @@ def test_what_rests_on_a_removed_membership_stays_removed_with_it() -> None:
     made = planned(DIRECTORY, state, claims=held)
     assert made.changes == ()
     assert [each.kind for each in made.kept] == ["membership", "administrator", "assignment", "third-party row"]
-    assert "since what it rests on was; --take-over adds it again" in remarks(made.kept, {})[-1].reason
+    assert "since what it rests on was; --take-over adds it again" in remarked(made.kept, {})[-1].reason
 
 
 def test_a_row_under_an_authorisation_that_was_ended_is_no_fault_of_the_file() -> None:
@@ -340,7 +346,7 @@ def test_a_command_changes_whatever_it_is_told_to() -> None:
 
 def test_remarks_on_what_pruning_leaves_are_counted_beyond_the_first() -> None:
     every = [Kept(verb="remove", kind="entity", key=(f"E{number}",), by=("client:hr",)) for number in range(100)]
-    shown = remarks(every, {})
+    shown = remarked(every, {})
     assert len(shown) == UNREMOVED_SHOWN + 1
     assert shown[-1].reason == f"--prune leaves {100 - UNREMOVED_SHOWN} more that others wrote: --json lists them"
     assert kept_record(every[0], {}).sources == ("API",)
