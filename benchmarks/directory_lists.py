@@ -105,12 +105,3 @@ async def _median(look: Callable[[int], Awaitable[object]]) -> float:
         await look(number)
         spent.append(1000 * (time.perf_counter() - begun))
     return round(statistics.median(spent), 3)
-
-
-def table(small: dict[str, Any], large: dict[str, Any]) -> list[str]:
-    """Both databases beside each other, as Markdown."""
-    heads = " | ".join(f"{one['crowd']:,} people in the largest entity: p50 ms" for one in (small, large))
-    steps = {"a person imported": (small["import_ms"], large["import_ms"])}
-    steps |= {name: (small["steps"][name], large["steps"][name]) for name in small["steps"]}
-    rows = [f"| {name} | {here:.2f} | {there:.2f} |" for name, (here, there) in steps.items()]
-    return [f"| lists, searches, changes | {heads} |", "|---|---|---|", *rows]
