@@ -111,7 +111,10 @@ def accept(
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
-    """Accept an offer on the third party's behalf; it takes effect at once."""
+    """Accept an offer on the third party's behalf.
+
+    It takes effect at once.
+    """
     wanted = third_parties.Wanted(
         client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
     )
