@@ -84,9 +84,9 @@ def test_an_invitation_is_shown_until_it_ends(terminal: Terminal, monkeypatch: p
 
 
 def test_a_person_is_shown_as_json(terminal: Terminal) -> None:
-    fill(terminal)
+    file = fill(terminal)
     shown = json.loads(terminal.done("user", "show", "rina", "--json"))
-    by_file = {"source": "file", "by": "the file directory.yaml", "actor": f"file:{terminal.folder / 'directory.yaml'}"}
+    by_file = {"source": "file", "by": "the file directory.yaml", "actor": f"file:{file}"}
     given = {"given_by": by_file, "level_given_by": by_file}
     assert shown["memberships"] == [
         {"entity": "209900042K", "name": "Saltwater Foods", "enabled": True, "level": "owner", **given},

@@ -58,7 +58,7 @@ def add(
 ) -> None:
     """Register a relying party, or with --api an API client.
 
-    That is a client of the admin API. It takes --name, --scope, --jwks or --jwks-uri, and --entity.
+    An API client is a client of the admin API; it takes only --name, --scope, --jwks or --jwks-uri, and --entity.
     """
     if api:
         api_clients.add(client_id, members, entity, dry_run=dry_run, json=json)
