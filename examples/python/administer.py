@@ -78,7 +78,8 @@ def give(token: BearerToken, user: str, entity: str, service: str, role: str, la
     wanted = {"user": user, "entity": entity, "service": service, "role": role}
     new = {**wanted, "end_date": last_day}
     # With the same key the request can be sent again, whatever became of the connection.
-    key = {"Idempotency-Key": str(uuid4())}
+    why = {"Change-Reason": "A role for a colleague"}
+    key = {"Idempotency-Key": str(uuid4()), **why}
     try:
         answer = requests.post(ROLES, json=new, headers=key, auth=token, timeout=10)
     except requests.ConnectionError:
@@ -88,7 +89,7 @@ def give(token: BearerToken, user: str, entity: str, service: str, role: str, la
             ROLES, params={"user": user, "entity": entity, "service": service}, auth=token, timeout=10
         )
         held = next(each for each in answer.json()["items"] if each["role"] == role)
-        change, tag = {"end_date": last_day}, {"If-Match": held["etag"]}  # 412 if somebody was quicker
+        change, tag = {"end_date": last_day}, {"If-Match": held["etag"], **why}  # 412 if somebody was quicker
         answer = requests.patch(f"{ROLES}/{held['id']}", json=change, headers=tag, auth=token, timeout=10)
     if not answer.ok:
         problem = answer.json()
@@ -97,6 +98,9 @@ def give(token: BearerToken, user: str, entity: str, service: str, role: str, la
                 [problem["detail"], *(f"{each['pointer']}: {each['detail']}" for each in problem.get("errors", []))]
             )
         )
+    if answer.status_code == 202:
+        print(f"This waits for approval: {answer.headers['Location']}")
+        return
     print(f"{user} is {role} at {service} for {entity}, until {answer.json()['end_date']}")
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from corpid.flows.directory import apply, object_lists, objects
 from corpid.flows.operations import readiness, signing_keys
-from corpid.rules.directory.document import of_nodes
+from corpid.rules.directory.document import from_nodes
 from corpid.rules.directory.json_nodes import nodes
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import Unfit, unknown_member
@@ -89,7 +89,9 @@ async def apply_directory(call: Call) -> Response:
 
         async def carry_out() -> Answer:
             applied = await _applied(call, body, is_json=is_json)
-            told = {"changes": applied.differences, "written": applied.written}
+            names = ("verb", "subject", "members", "sources", "by")
+            kept = [{name: getattr(each, name) for name in names} for each in applied.kept]
+            told = {"changes": applied.differences, "kept": kept, "written": applied.written}
             warnings = [problem.reason for problem in applied.warnings]
             return Answer(body=msgspec.to_builtins({**told, "warnings": warnings}))
 
@@ -107,11 +109,12 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
             call.provider.passwords,
             body,
             file="API",
-            document=of_nodes(read.root, "") if read is not None else None,
+            document=from_nodes(read.root, "") if read is not None else None,
             actor=call.actor,
             new_user_id=call.web.new_user_id,
             rules=call.web.client_rules,
             prune=call.given["prune"],
+            take_over=call.given["take_over"],
             dry_run=call.given["dry_run"],
         )
     except DirectoryError as error:
