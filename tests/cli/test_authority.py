@@ -96,6 +96,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         yield terminal
 
 
+@pytest.fixture(scope="module")
+def before(filled: Terminal) -> str:
+    """What the database holds before any command."""
+    return filled.done("export")
+
+
 def fill(terminal: Terminal) -> None:
     terminal.done("entity", "add", "A1", "--name", "Alpha")
     terminal.done("user", "add", "rina", "--name", "Rina", "--with-factors")
@@ -113,9 +119,7 @@ def fill(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_whoever_is_no_operator_is_refused_and_nothing_is_written(filled: Terminal, command: str) -> None:
-    before = filled.done("export")
-
+def test_whoever_is_no_operator_is_refused_and_nothing_is_written(filled: Terminal, before: str, command: str) -> None:
     async def forbidden(stores: Stores) -> None:
         with pytest.raises(Forbidden):
             await COMMANDS[command](stores)

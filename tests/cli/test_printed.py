@@ -162,8 +162,11 @@ def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 COMMANDS: Final = dict(leaves(program()))
 PARAMETERS: Final = [
-    (path, parameter.name) for path, command in COMMANDS.items() for parameter in command.params if parameter.name != "help"
-]  # fmt: skip
+    pytest.param(path, parameter.name, marks=() if number == 0 else pytest.mark.full)
+    for path, command in COMMANDS.items()
+    for number, parameter in enumerate(each for each in command.params if each.name != "help")
+]
+"""of each command the first one, and the others in the long tests"""
 
 
 @cache

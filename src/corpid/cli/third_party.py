@@ -99,77 +99,48 @@ def offer(
     listing.tell(run(_with_stores(offered)), dry_run=dry_run, json=json)
 
 
-@app.command()
-def accept(
-    client_entity: ClientEntity,
-    third_party: ThirdParty,
-    service: Service,
-    *,
-    role: OfRole = None,
-    sub_entity: OfSubEntity = None,
-    ref: OfRef = None,
-    dry_run: listing.DryRun = False,
-    json: listing.AsJson = False,
-) -> None:
-    """Accept an offer on the third party's behalf.
+def _command(name: str, flow: Callable[..., Awaitable[Applied]], text: str) -> None:
+    """Register a command that decides about one offer or grant."""
 
-    It takes effect at once.
-    """
-    wanted = third_parties.Wanted(
-        client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
-    )
-    _decide(third_parties.accept, wanted, dry_run=dry_run, json=json)
+    def decide(
+        client_entity: ClientEntity,
+        third_party: ThirdParty,
+        service: Service,
+        *,
+        role: OfRole = None,
+        sub_entity: OfSubEntity = None,
+        ref: OfRef = None,
+        dry_run: listing.DryRun = False,
+        json: listing.AsJson = False,
+    ) -> None:
+        wanted = third_parties.Wanted(
+            client_entity=client_entity,
+            third_party=third_party,
+            service=service,
+            role=role,
+            sub_entity=sub_entity,
+            ref=ref,
+        )
 
+        def decided(opened: Stores) -> Awaitable[Applied]:
+            return flow(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)
 
-@app.command()
-def decline(
-    client_entity: ClientEntity,
-    third_party: ThirdParty,
-    service: Service,
-    *,
-    role: OfRole = None,
-    sub_entity: OfSubEntity = None,
-    ref: OfRef = None,
-    dry_run: listing.DryRun = False,
-    json: listing.AsJson = False,
-) -> None:
-    """Decline an offer on the third party's behalf. Needs `corpid --reason TEXT`."""
-    wanted = third_parties.Wanted(
-        client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
-    )
-    _decide(third_parties.decline, wanted, dry_run=dry_run, json=json)
+        listing.tell(run(_with_stores(decided)), dry_run=dry_run, json=json)
+
+    decide.__doc__ = text
+    app.command(name)(decide)
 
 
-@app.command()
-def end(
-    client_entity: ClientEntity,
-    third_party: ThirdParty,
-    service: Service,
-    *,
-    role: OfRole = None,
-    sub_entity: OfSubEntity = None,
-    ref: OfRef = None,
-    dry_run: listing.DryRun = False,
-    json: listing.AsJson = False,
-) -> None:
-    """End a grant at once, or withdraw an offer.
-
-    Needs `corpid --reason TEXT`. The roles of the third party's people end with it, except those that another accepted
-    grant allows.
-    """
-    wanted = third_parties.Wanted(
-        client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
-    )
-    _decide(third_parties.end, wanted, dry_run=dry_run, json=json)
-
-
-def _decide(
-    decision: Callable[..., Awaitable[Applied]], wanted: third_parties.Wanted, *, dry_run: bool, json: bool
-) -> None:
-    def decided(opened: Stores) -> Awaitable[Applied]:
-        return decision(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)
-
-    listing.tell(run(_with_stores(decided)), dry_run=dry_run, json=json)
+_command("accept", third_parties.accept, "Accept an offer on the third party's behalf.\n\nIt takes effect at once.")
+_command(
+    "decline", third_parties.decline, "Decline an offer on the third party's behalf. Needs `corpid --reason TEXT`."
+)
+_command(
+    "end",
+    third_parties.end,
+    "End a grant at once, or withdraw an offer.\n\nNeeds `corpid --reason TEXT`. The roles of the third party's people "
+    "end with it, except those that another accepted grant allows.",
+)
 
 
 def _people(wanted: Wanted, given: dict[str, str], *, limit: int, after: str, json: bool) -> None:

@@ -211,16 +211,6 @@ RULES_WRITTEN: Final = sum(len(rule.roles) * len(rule.actions) * len(rule.kinds)
 """the number of triples in the table: as many as in `RULES` if none stands there twice"""
 
 
-_NEED_NO_FACTS: Final = frozenset(
-    id(condition)
-    for condition in (
-        OWN, OWN_ENTITY, EITHER_SIDE, RECENT, DIRECTORY_READ, DIRECTORY_WRITE, CLIENTS_READ, CLIENTS_WRITE,
-        AUDIT_READ, OPERATIONS,
-    )
-)  # fmt: skip
-"""conditions that follow from actor and object alone"""
-
-
 def refuse_early(actor: Actor, action: Action, thing: Object) -> None:
     """Raise Forbidden for what no fact could allow.
 
@@ -230,7 +220,7 @@ def refuse_early(actor: Actor, action: Action, thing: Object) -> None:
     if conditions is None:
         raise Forbidden(actor, action, thing.kind)
     for condition in conditions:
-        if id(condition) in _NEED_NO_FACTS and not condition.holds(actor, thing):
+        if not condition.needs_facts and not condition.holds(actor, thing):
             raise Forbidden(actor, action, thing.kind, condition.reason)
 
 

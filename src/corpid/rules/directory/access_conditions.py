@@ -98,6 +98,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """the decision that asks for it"""
     reason: str
     """the sentence of a refusal"""
+    needs_facts: bool = True
+    """false if it follows from actor and object alone"""
 
 
 def _own(actor: Actor, thing: Object) -> bool:
@@ -224,17 +226,22 @@ def _scope(scope: Scope) -> Condition:
         says=f"with the scope `{scope}`",
         source="D59",
         reason=f"the token lacks the scope {scope}",
+        needs_facts=False,
     )
 
 
 OWN: Final = Condition(
-    holds=_own, says="of the person's own account", source="DESIGN", reason="it belongs to somebody else"
+    holds=_own,
+    says="of the person's own account",
+    source="DESIGN",
+    reason="it belongs to somebody else",
+    needs_facts=False,
 )
 OWN_CHOICE: Final = Condition(
     holds=_own_choice, says="the language", source="D61", reason="this is changed by an operator"
 )
 OWN_REQUEST: Final = Condition(
-    holds=_own_request, says="of one's own request", source="D55", reason="only who made a request takes it back"
+    holds=_own_request, says="of one's own request", source="D55", reason="only the one who made a request withdraws it"
 )
 ANOTHERS_REQUEST: Final = Condition(
     holds=_anothers_request,
@@ -250,19 +257,21 @@ OWN_ENTITY: Final = Condition(
     says="of the one entity that is acted for",
     source="D54, D59, D60",
     reason="it does not belong to the entity that you act for",
+    needs_facts=False,
 )
 EITHER_SIDE: Final = Condition(
     holds=_either_side,
     says="if the entity that is acted for is one of the two",
     source="D56",
     reason=OWN_ENTITY.reason,
+    needs_facts=False,
 )
 SPEAKING_SIDE: Final = Condition(
     holds=_speaking_side,
     says="if the entity that is acted for is the side that decides this: the client entity offers and narrows, the third "
     "party accepts",
     source="D56",
-    reason="the client entity offers and the third party accepts: this is not for your side to say",
+    reason="the client entity offers and the third party accepts: your side does not decide this",
 )
 COVERED: Final = Condition(
     holds=_covered,
@@ -275,6 +284,7 @@ RECENT: Final = Condition(
     says="with a sign-in at most 15 minutes old",
     source="D54",
     reason="a change needs a sign-in of the last 15 minutes: sign in again",
+    needs_facts=False,
 )
 SOMEBODY_ELSE: Final = Condition(
     holds=_somebody_else,
