@@ -12,8 +12,8 @@ from corpid.flows.operations import audit, readiness, signing_keys
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_questions
 from corpid.rules.directory.document import of_nodes
-from corpid.rules.directory.json_nodes import nodes
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.json_nodes import nodes, pointer
+from corpid.rules.directory.nodes import SHOWN, DirectoryError
 from corpid.rules.directory.objects import Unfit, unknown_member
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parsed, place, plain
@@ -116,7 +116,7 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
     except DirectoryError as error:
         if read is not None:
             raise Unfit.of(error, read) from None
-        faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:50]]
+        faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:SHOWN]]
         raise Problem(422, "The document cannot be applied: errors says why", faults=faults) from None
 
 
@@ -220,7 +220,7 @@ def _flag(value: Json, name: str) -> bool | None:
             422, "A JSON object is expected", faults=[{"pointer": "", "detail": "a JSON object is expected here"}]
         )
     unknown = [each for each in value if each != name]
-    faults = [{"pointer": f"/{each}", "detail": unknown_member(each, (name,))} for each in unknown]
+    faults = [{"pointer": pointer(each), "detail": unknown_member(each, (name,))} for each in unknown[:SHOWN]]
     found = value.get(name)
     if name in value and not isinstance(found, bool):
         faults.append({"pointer": f"/{name}", "detail": "true or false is expected here"})
