@@ -11,10 +11,12 @@ from corpid.flows.directory import apply, object_lists, objects
 from corpid.flows.operations import audit, readiness, signing_keys
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_questions
-from corpid.rules.directory.document import of_nodes
+from corpid.rules.directory.access import Object, refuse_early
+from corpid.rules.directory.document import of_nodes, parse
 from corpid.rules.directory.json_nodes import nodes, pointer
 from corpid.rules.directory.nodes import SHOWN, DirectoryError
 from corpid.rules.directory.objects import Unfit, unknown_member
+from corpid.rules.directory.sections import KINDS
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parsed, place, plain
 from corpid.web.api.problems import Problem
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.objects import Found
     from corpid.ports import SealedKey
+    from corpid.rules.directory.document import Document
     from corpid.rules.directory.json_nodes import Json
     from corpid.rules.directory.objects import Resource
     from corpid.web.api.calls import Call
@@ -101,12 +104,14 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
     value = parsed(body) if is_json else None
     read = nodes(value) if is_json else None
     try:
+        document = of_nodes(read.root, "") if read is not None else parse(body, "API")
+        _refuse_kinds(call, document)
         return await apply.apply(
             call.provider.registry,
             call.provider.passwords,
             body,
             file="API",
-            document=of_nodes(read.root, "") if read is not None else None,
+            document=document,
             actor=call.actor,
             new_user_id=call.web.new_user_id,
             rules=call.web.client_rules,
@@ -118,6 +123,16 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
             raise Unfit.of(error, read) from None
         faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:SHOWN]]
         raise Problem(422, "The document cannot be applied: errors says why", faults=faults) from None
+
+
+def _refuse_kinds(call: Call, document: Document) -> None:
+    """Refuse a document with kinds that the client may not write.
+
+    Also one that only tells what it would change, since that shows what there is. Raises access.Forbidden. Source: D59
+    """
+    for kind in KINDS:
+        if kind in document.complete or document.of(kind):
+            refuse_early(call.actor, "write", Object(kind=kind))
 
 
 async def list_keys(call: Call) -> Response:
