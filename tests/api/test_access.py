@@ -182,6 +182,21 @@ def test_a_document_shows_and_changes_only_kinds_that_the_token_lets_write(world
     assert yaml.status_code == 403
 
 
+def test_a_document_gives_nobody_the_identifier_of_a_person_who_was_removed(api: Api) -> None:
+    """D51, D59: relying parties know people by it. Of a person who is there it goes on naming that person."""
+    removed = api.added("/users", {"user_name": "nina", "name": "Nina"})
+    assert api.delete(f"/users/{removed['id']}", if_match="*").status_code == 204
+    new = {"users": {"mallory": {"id": removed["id"], "name": "Mallory"}}}
+    for path in ("/directory", "/directory?dry_run=true"):
+        assert list(pointers(api.post(path, new))) == ["/users/mallory/id"]
+    yaml = f"users:\n  mallory:\n    id: {removed['id']}\n    name: Mallory\n".encode()
+    told = api.call("POST", "/directory", body=yaml, content_type="application/yaml")
+    assert (told.status_code, told.json()["errors"][0]["line"]) == (422, "3")
+    renamed = {"users": {"alicia": {"id": ALICE.user_id, "name": "Alicia"}}}
+    assert api.post("/directory", renamed).status_code == 200
+    assert api.get(f"/users/{ALICE.user_id}").json()["user_name"] == "alicia"
+
+
 def test_a_program_does_not_end_by_itself_that_roles_need_approval(api: Api) -> None:
     """D55, D59: neither by a change, nor by removing what demands it and adding it again, nor by a document."""
     service = {"name": "Grants", "roles": ["Applicant"], "approval_required": True}

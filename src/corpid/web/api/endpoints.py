@@ -15,7 +15,9 @@ from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import of_nodes, parse
 from corpid.rules.directory.json_nodes import nodes, pointer
 from corpid.rules.directory.nodes import SHOWN, DirectoryError
+from corpid.rules.directory.nodes import Problem as Fault
 from corpid.rules.directory.objects import Unfit, unknown_member
+from corpid.rules.directory.records import User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parsed, place, plain
@@ -106,6 +108,7 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
     try:
         document = of_nodes(read.root, "") if read is not None else parse(body, "API")
         _refuse_kinds(call, document)
+        await _refuse_chosen_ids(call, document)
         return await apply.apply(
             call.provider.registry,
             call.provider.passwords,
@@ -133,6 +136,23 @@ def _refuse_kinds(call: Call, document: Document) -> None:
     for kind in KINDS:
         if kind in document.complete or document.of(kind):
             refuse_early(call.actor, "write", Object(kind=kind))
+
+
+async def _refuse_chosen_ids(call: Call, document: Document) -> None:
+    """Refuse a new person with a chosen `id`.
+
+    Of a person who was removed it would give what they were at every relying party to somebody else. Raises
+    DirectoryError. Source: D51, D59
+    """
+    named = [entry for entry in document.of("user").values() if "user_id" in entry.fields]
+    known = await call.provider.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
+    chosen = [
+        Fault(entry.line_of("user_id"), "there is nobody with this id: leave it out, and a new person gets one")
+        for entry in named
+        if (entry.fields["user_id"],) not in known
+    ]
+    if chosen:
+        raise DirectoryError("", chosen)
 
 
 async def list_keys(call: Call) -> Response:
