@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import argon2
 import asyncpg
 
-from benchmarks import engines, fill, many_entities, statements, steps
+from benchmarks import directory_lists, engines, fill, many_entities, statements, steps
 from benchmarks.driver_hook import Walk, people, sign_in
 from benchmarks.fill import Size
 from benchmarks.http_client import Jar
@@ -125,6 +125,7 @@ async def measure(
             "ratio": _ratio(small, large),
             "read_whole": statements.read_whole(server, large.database, asked[LARGE]["statements"]),
             "many": {side.name: await _many(side, max(2, sign_ins // 10)) for side in sides},
+            "directory": {side.name: await _directory(server, side) for side in sides},
             "valid": not any(side.stage.load.problems for side in sides),
             "problems": dict(small.stage.load.problems + large.stage.load.problems),
         }
@@ -170,6 +171,12 @@ def _ratio(small: Side, large: Side) -> float:
     """CPU on the large one by CPU on the small one, the median of blocks that stood side by side."""
     pairs = zip(small.blocks, large.blocks, strict=True)
     return round(statistics.median(there["loop_ms"] / here["loop_ms"] for here, there in pairs), 3)
+
+
+async def _directory(server: PostgresServer, side: Side) -> dict[str, Any]:
+    """What lists and changes of the directory cost, by the clock."""
+    cipher = SecretCipher(key_from_file(Path(side.settings["CORPID_KEY_ENCRYPTION_KEY_FILE"])))
+    return await directory_lists.figures(server.dsn(side.database), cipher, side.size)
 
 
 async def _many(side: Side, arrivals: int) -> dict[str, Any]:

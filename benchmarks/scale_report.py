@@ -53,6 +53,8 @@ def table(result: dict[str, Any]) -> str:
             verdict(result),
             "",
             *_many(result["many"]),
+            "",
+            *_directory(result["directory"]),
         ]
     )
 
@@ -79,3 +81,12 @@ def _many(many: dict[str, Any]) -> list[str]:
         cells = (f"{one['steps'][name]['cpu_ms']:.2f} | {one['steps'][name]['p50_ms']:.2f}" for one in (small, large))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
+
+
+def _directory(directory: dict[str, Any]) -> list[str]:
+    small, large = directory[SMALL], directory[LARGE]
+    heads = " | ".join(f"{one['crowd']:,} people in the largest entity: p50 ms" for one in (small, large))
+    steps = {"a person imported": (small["import_ms"], large["import_ms"])}
+    steps |= {name: (small["steps"][name], large["steps"][name]) for name in small["steps"]}
+    rows = [f"| {name} | {here:.2f} | {there:.2f} |" for name, (here, there) in steps.items()]
+    return [f"| lists, searches, changes | {heads} |", "|---|---|---|", *rows]

@@ -111,6 +111,8 @@ def test_a_change_is_made_when_another_administrator_approves_it(place: Place) -
         ]
         [given] = [each for each in await stores.registry.audit.entries() if each.action == "assignment.add"]
         assert (given.detail["approval"], given.detail["approved_by"]) == (made, "user:u3")
+        [role] = [each async for each in stores.registry.directory.scan_sourced(Assignment)]
+        assert role.sources.record == "user:u2", "it is whose it was asked for, not whose who agreed (D65)"
 
     place.run(scenario)
 

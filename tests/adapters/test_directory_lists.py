@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+from msgspec.structs import replace
+
+from corpid.flows.directory import lists
+from corpid.flows.directory.write import Refused
+from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -14,7 +20,7 @@ from corpid.rules.directory.records import (
     ThirdPartyAssignment,
     User,
 )
-from tests.adapters.stored_records import write
+from tests.adapters.stored_records import BOOKS, write
 
 if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
@@ -106,5 +112,36 @@ def test_other_rows_are_narrowed_alike(place: Place) -> None:
             ThirdPartyAssignment, {"entity_id": "A1", "client_entity_id": "A-1"}, after=("",) * 7, limit=9
         )
         assert [row.user_id for row in third] == ["u6", "u7", "u8", "u9"]
+
+    place.run(scenario)
+
+
+def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: Place) -> None:
+    """Issue 13 (7): capital, full-width and composed letters are one; a long name is found by its first hundred characters."""
+    names = {
+        "E1": "Acme Foods",
+        "E2": "ACME \uff26oods",
+        "E3": "acme",
+        "E4": "Zebra",
+        "E5": "\ufdfa" * 200,
+        "E6": "Acmeville",
+    }
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *(replace(BOOKS, entity_id=key, name=name) for key, name in names.items()))
+        actor = CommandLine(by="lee@node1")
+
+        async def listed(name: str, after: str = "", limit: int = 10) -> tuple[list[str], str]:
+            page = await lists.entities_by_name(stores.registry, actor, name=name, after=after, limit=limit)
+            return [each.entity_id for each in page.found], page.after
+
+        assert await listed("ACME") == (["E3", "E1", "E2", "E6"], "")
+        assert await listed("acme  f") == (["E1", "E2"], "")
+        assert await listed("acme", limit=2) == (["E3", "E1"], "E1")
+        assert await listed("acme", "E1", 2) == (["E2", "E6"], "")
+        assert await listed("\ufdfa" * 150) == (["E5"], "")
+        assert await listed("foods") == ([], "")
+        with pytest.raises(Refused, match="there is no entity 'E7'"):
+            await listed("acme", "E7")
 
     place.run(scenario)

@@ -52,6 +52,7 @@ def test_a_fresh_database_passes_the_check_and_a_second_migration_changes_nothin
     assert schema_of(tmp_path) == before
 
 
+@pytest.mark.filterwarnings("ignore:.*expression-based index")
 def test_the_migrations_make_exactly_the_tables_of_the_code(tmp_path: Path) -> None:
     schema.migrate(tmp_path / "corpid.db")
     engine = sa.create_engine(f"sqlite:///{tmp_path / 'corpid.db'}")

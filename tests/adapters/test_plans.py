@@ -126,6 +126,14 @@ def test_the_first_keystrokes_of_a_search_read_the_persons_memberships_only(fill
     assert len(looks) >= 4
 
 
+def test_entities_are_found_by_the_beginning_of_their_name_in_an_index(filled: Filled) -> None:
+    """Issue 13 (7): a stretch of it, in its order, whatever the size of the directory."""
+    [look] = [text for text in filled.statements if text.count("substr(search_text") > 1]
+    steps = "\n".join(filled.plan(look))
+    assert "ix_entities_name" in steps, steps
+    assert "SORT" not in steps.upper().replace("TEMP B-TREE FOR ORDER BY", "SORT"), steps
+
+
 def test_a_list_of_an_entitys_rows_reads_the_rows_of_its_members_only(filled: Filled) -> None:
     """A service may have a million rows, of which the entity has five."""
     joined = ("FROM memberships JOIN assignments", "FROM memberships JOIN third_party_assignments")

@@ -15,10 +15,12 @@ import hiredis
 import pytest
 import uvloop
 from cryptography.hazmat.primitives.serialization import Encoding
+from structlog.testing import capture_logs
 
 from corpid.ports import StoreUnavailable
 from corpid.stores.valkey.link import addresses, connect
-from tests.adapters.on_redis import PATIENCE_SECONDS
+from corpid.stores.valkey.nodes import Node
+from tests.adapters.on_redis import PATIENCE_SECONDS, recovered
 from tests.adapters.test_valkey_addresses import certify
 from tests.certificates import Authority
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
     from pathlib import Path
 
-    from corpid.stores.valkey.link import Link
+    from corpid.stores.valkey.link import Address, Link
 
     Loop = Callable[[], asyncio.AbstractEventLoop]
 
@@ -426,5 +428,46 @@ def test_a_node_that_became_a_replica_is_asked_nothing_more(tcp: Wire) -> None:
             assert "replica of another" in second
             with pytest.raises(StoreUnavailable, match="replica of another"):
                 await link.ask(("GET", "c"))
+
+    tcp.run(scenario)
+
+
+class Clock:
+    """Asks a node for its time, which is all that it looks at."""
+
+    look_seconds = 0.01
+
+    def __init__(self) -> None:
+        self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.reasons: list[str] = []
+
+    async def examine(self, link: Link) -> None:
+        await link.time()
+
+    def lost(self, address: Address, reason: StoreUnavailable) -> None:
+        self.reasons.append(f"{reason}")
+
+
+@pytest.mark.parametrize("answer", [b"+soon\r\n", b"*1\r\n+1\r\n", b"*2\r\n+a\r\n+b\r\n", b"*-1\r\n"])
+def test_a_node_that_answers_in_another_form_is_unreachable_until_it_does_not(tcp: Wire, answer: bytes) -> None:
+    """One line of the log, and the node is asked again: the task that keeps it does not end."""
+
+    async def scenario() -> None:
+        engine, clock = ScriptedEngine(), Clock()
+        async with tcp.url(engine) as url:
+            with capture_logs() as logged:
+                node = Node(addresses(url)[0], clock)
+                for _ in range(3):
+                    assert await engine.asked.get() == [b"TIME"]
+                    engine.say(answer)
+                with pytest.raises(StoreUnavailable, match="answers in a form that CorpID does not know"):
+                    await node.settled()
+            assert [line["event"] for line in logged] == ["engine_answer_unknown"]
+            assert all("does not know" in reason for reason in clock.reasons)
+            assert await engine.asked.get() == [b"TIME"]
+            engine.say(b"*2\r\n+1\r\n+0\r\n")
+            await recovered(node.settled)
+            await node.close()
+            await engine.lost.wait()
 
     tcp.run(scenario)

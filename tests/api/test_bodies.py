@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpid.flows.directory.apply import apply
+from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.json_nodes import json_value, merged, nodes, pointer
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import RESOURCES, Unfit, key_of, object_id, read_new
@@ -89,9 +91,26 @@ def test_a_document_of_the_directory_is_planned_or_applied_whole_or_not_at_all(a
     assert api.get("/entities/E1001").status_code == 404
     assert api.post("/directory", document, idempotency_key="k").json() == {**planned, "written": True}
     assert api.post("/directory", document, idempotency_key="k").json()["written"]
-    assert api.post("/directory", document).json() == {"changes": [], "written": False, "warnings": []}
+    assert api.post("/directory", document).json() == {"changes": [], "kept": [], "written": False, "warnings": []}
     applied = api.get("/audit?action=directory.apply&limit=1").json()["items"][0]
     assert applied["actor"] == "client:api-1"
+
+
+def test_a_document_changes_what_programs_wrote_and_the_rest_if_it_takes_it_over(api: Api) -> None:
+    """D59 with D65: single objects are changed whoever wrote them."""
+    document = {"entities": {"E1001": {"type": "UEN", "country": "SG", "name": "Harbour Bakery"}}}
+    assert api.post("/directory", document).json()["written"]
+    actor, content = CommandLine(by="lee@node1"), b"entities: {E1001: {name: By hand}}"
+    provider = api.world.provider
+    api.world.run(
+        apply(provider.registry, provider.passwords, content, file="", actor=actor, new_user_id=str, take_over=True)
+    )
+    left = api.post("/directory", document).json()
+    assert (left["changes"], left["written"]) == ([], False)
+    by = {"sources": ["command line"], "by": ["lee@node1 on the command line"]}
+    assert left["kept"] == [{"verb": "change", "subject": "entity E1001", "members": ["name"], **by}]
+    assert api.post("/directory?take_over=true", document).json()["written"]
+    assert api.get("/entities/E1001").json()["name"] == "Harbour Bakery"
 
 
 def test_a_document_gives_a_program_no_more_than_single_objects_do(api: Api) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.flows.directory.apply import apply
+from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import Administrator
 from corpid.web.api.schemas import EXAMPLES
@@ -13,6 +15,7 @@ from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, poi
 from tests.protocol.directory import ALICE
 
 if TYPE_CHECKING:
+    from corpid.flows.directory.apply import Applied
     from tests.protocol.provider import World
 
 CHANGES: dict[str, Any] = {
@@ -70,6 +73,32 @@ def test_an_added_object_is_where_location_says_and_is_added_once(api: Api) -> N
     assert (again.status_code, again.json()["title"]) == (409, "Conflict")
     taken = api.post("/users", {"user_name": "Alice", "name": "Another Alice"})
     assert taken.status_code == 409
+
+
+def test_what_a_program_wrote_a_nightly_file_leaves_and_taking_it_over_changes_no_entity_tag(api: Api) -> None:
+    """D59, D65: an entity tag is about the object, not about who wrote it."""
+    shown = api.added("/entities", ENTITY)
+
+    def applied(name: str, *, take_over: bool = False) -> Applied:
+        provider, content = api.world.provider, f"entities: {{E1001: {{name: {name}}}}}".encode()
+        actor = DirectoryFile.of("hr.yaml", content, by=CommandLine(by="lee@node1"))
+        return api.world.run(
+            apply(
+                provider.registry, provider.passwords, content, file="hr.yaml", actor=actor, new_user_id=str, take_over=take_over,
+            )
+        )  # fmt: skip
+
+    [kept] = applied("Other").kept
+    assert (kept.subject, kept.sources, kept.by) == (
+        "entity E1001",
+        ("API",),
+        (f"the API client {api.caller.client_id}",),
+    )
+    assert api.get("/entities/E1001").json() == shown
+    assert applied(ENTITY["name"], take_over=True).written
+    assert api.get("/entities/E1001").headers["etag"] == shown["etag"]
+    assert applied("Other").kept == ()
+    assert api.get("/entities/E1001").headers["etag"] != shown["etag"]
 
 
 def test_every_fault_of_an_object_is_told_by_its_pointer_and_nothing_is_written(api: Api) -> None:

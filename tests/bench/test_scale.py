@@ -43,6 +43,9 @@ def test_a_sign_in_asks_a_large_database_no_more_than_a_small_one(tmp_path: Path
     assert [side["entities"] for side in result["many"].values()] == [200, 2000]
     assert all(step["cpu_ms"] > 0 for side in result["many"].values() for step in side["steps"].values())
     assert "as many statements, every statement by index" in printed
+    assert [side["crowd"] for side in result["directory"].values()] == [50, 200]
+    assert all(spent > 0 for side in result["directory"].values() for spent in side["steps"].values())
+    assert "| people of the largest entity |" in printed
 
 
 def asked(side: dict[str, list[dict[str, Any]]]) -> dict[str, int]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tests.cli.conftest import Terminal, at
+from tests.engines import sqlite
 
 if TYPE_CHECKING:
     from corpid.engines import Stores
-    from tests.cli.conftest import Terminal
 
 DIRECTORY = """
 entities:
@@ -41,9 +48,26 @@ third_party:
 """
 
 
-def fill(terminal: Terminal) -> None:
-    """Apply the directory."""
-    terminal.done("apply", terminal.file(DIRECTORY))
+def fill(terminal: Terminal) -> str:
+    """Apply the directory, and name the file; an empty deployment gets a copy, which takes a tenth of the time."""
+    data = terminal.folder / "data"
+    if [each.name for each in data.iterdir()] == ["corpid.sqlite"]:
+        shutil.copytree(_filled(), data, dirs_exist_ok=True)
+        return str(_filled().parent / "directory.yaml")
+    file = terminal.file(DIRECTORY)
+    terminal.done("apply", file)
+    return file
+
+
+@cache
+def _filled() -> Path:
+    """The data of a deployment with the directory, for this test process."""
+    folder = Path(tempfile.mkdtemp(prefix="corpid-filled-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with at(folder) as terminal:
+        sqlite(folder / "data" / "corpid.sqlite")
+        terminal.done("apply", terminal.file(DIRECTORY))
+    return folder / "data"
 
 
 async def last_event(stores: Stores) -> tuple[str, str, dict[str, str]]:

@@ -95,6 +95,7 @@ def test_changes_are_shown_as_old_and_new_and_for_machines_as_json(terminal: Ter
     printed = json.loads(terminal.done("apply", file, "--json"))
     assert printed == {
         "changes": [{"sign": "~", "subject": "entity A1", "members": ["name: Alpha → Alpha [bold]Two"]}],
+        "kept": [],
         "written": True,
     }
 

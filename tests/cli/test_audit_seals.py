@@ -65,7 +65,7 @@ def test_an_audit_is_sealed_verified_and_exported(terminal: Terminal) -> None:
     assert "Every entry is sealed already." in terminal.done("audit", "seal")
     terminal.done("entity", "add", "E1", "--type", "UEN", "--name", "One", "--country", "SG", "--status", "Registered")
     told = terminal.done("audit", "verify", "--expect", made.split()[-1])
-    assert "Nothing is wrong: 1 seal and 5 entries were verified, up to number 5." in told
+    assert "No problems found: 1 seal and 5 entries were verified, up to number 5." in told
     assert "1 entry not sealed yet, and not protected: 6." in told
     found = json.loads(terminal.done("audit", "verify", "--json"))
     assert (found["entries"], found["unsealed"], found["findings"], found["digest"]) == (5, 1, [], made.split()[-1])
@@ -180,7 +180,9 @@ def test_after_a_restore_the_chain_goes_on_from_where_the_backup_ends(terminal: 
     later = terminal.done("audit", "seal").split()[-1]
     terminal.done("restore", "copy.sqlite")
     terminal.done("audit", "seal")
-    assert "Nothing is wrong: 2 seals and 6 entries were verified, up to number 11." in terminal.done("audit", "verify")
+    assert "No problems found: 2 seals and 6 entries were verified, up to number 11." in terminal.done(
+        "audit", "verify"
+    )
     assert "or a backup was restored" in terminal.run("audit", "verify", "--expect", later).stdout
 
 
@@ -196,4 +198,4 @@ def test_a_new_audit_key_is_listed_and_the_old_one_goes_on_verifying(terminal: T
     [old] = [key["kid"] for key in listed if key["state"] == "retired, still verifies"]
     assert "seals the audit, and stays" in terminal.refused("key", "revoke", old)
     terminal.done("audit", "seal")
-    assert "Nothing is wrong: 2 seals" in terminal.done("audit", "verify")
+    assert "No problems found: 2 seals" in terminal.done("audit", "verify")

@@ -187,7 +187,7 @@ def test_a_client_leaves_legacy_by_a_file_and_an_older_export_takes_it_back(term
     exported = terminal.file(terminal.done("export"), "before.yaml")
     leaving = "clients: {rp: {generations: [current], legacy_until: none, endpoint_audience_until: none, "
     leaving += "pkce: required, pkce_optional_until: none, userinfo_encryption_alg: none}}"
-    assert "legacy_until: 2027-03-31 → (none)" in terminal.done("apply", terminal.file(leaving))
+    assert "legacy_until: 2027-03-31 → (none)" in terminal.done("apply", "--take-over", terminal.file(leaving))
     assert (shown(terminal)["legacy_until"], shown(terminal)["generations"]) == (None, ["current"])
     terminal.done("apply", exported)
     assert shown(terminal) == before

@@ -69,7 +69,9 @@ def test_the_entities_of_a_person_are_paged(terminal: Terminal) -> None:
         ("209900042K", False), ("B2", True),
     ]  # fmt: skip
     assert "did you mean 'rina'?" in terminal.refused("entity", "list", "--user", "rnia")
-    assert "cannot be combined" in terminal.refused("entity", "list", "--user", "rina", "--search", "B")
+    said = terminal.refused("entity", "list", "--user", "rina", "--search", "B", "--name", "x")
+    assert "--user and --search and --name cannot be combined" in said
+    assert "Gamma" in terminal.done("entity", "list", "--name", "GAM")
 
 
 def test_a_service_is_shown_with_roles_and_parameters(terminal: Terminal) -> None:

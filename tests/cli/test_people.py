@@ -21,20 +21,23 @@ def sentences(terminal: Terminal, user_name: str) -> list[str]:
     return terminal.done("user", "show", user_name).partition("\n\n")[2].splitlines()
 
 
+FILED = "(given by the file directory.yaml)"
+
+
 def test_a_person_is_shown_with_what_they_may_do_for_whom_until_when(terminal: Terminal) -> None:
     """D23, D50, D53, R-21."""
     fill(terminal)
     assert sentences(terminal, "RINA") == [
-        "Acts for 209900042K (Saltwater Foods), an owner of it.",
-        "Cannot act for B2 (Beta): the entity is disabled.",
-        "May act as Approver at PERMITS for 209900042K (Saltwater Foods) until 31 December 2999.",
-        "May act as Approver at PERMITS (sub-entity North, ref two, Limit = 500) for 209900042K (Saltwater Foods).",
-        "Cannot act as Viewer at TAXES for 209900042K (Saltwater Foods): it starts on 1 January 2999.",
-        "Cannot act as Viewer at TAXES for B2 (Beta): it ended on 1 January 2020; the entity B2 is disabled.",
-        "May act as Filer at PERMITS for C3 (Gamma) through 209900042K (Saltwater Foods) until 31 December 2998.",
+        f"Acts for 209900042K (Saltwater Foods), an owner of it {FILED}.",
+        f"Cannot act for B2 (Beta): the entity is disabled {FILED}.",
+        f"May act as Approver at PERMITS for 209900042K (Saltwater Foods) until 31 December 2999 {FILED}.",
+        f"May act as Approver at PERMITS (sub-entity North, ref two, Limit = 500) for 209900042K (Saltwater Foods) {FILED}.",
+        f"Cannot act as Viewer at TAXES for 209900042K (Saltwater Foods): it starts on 1 January 2999 {FILED}.",
+        f"Cannot act as Viewer at TAXES for B2 (Beta): it ended on 1 January 2020; the entity B2 is disabled {FILED}.",
+        f"May act as Filer at PERMITS for C3 (Gamma) through 209900042K (Saltwater Foods) until 31 December 2998 {FILED}.",
     ]
     assert sentences(terminal, "arjun") == [
-        "Acts for 209900042K (Saltwater Foods), a sub-administrator of it (PERMITS).",
+        f"Acts for 209900042K (Saltwater Foods), a sub-administrator of it (PERMITS) {FILED}.",
         "Has no role at a service.",
     ]
     assert sentences(terminal, "mei") == ["Acts for no entity.", "Has no role at a service."]
@@ -54,7 +57,7 @@ def test_what_a_person_signs_in_with_is_shown_without_secrets(terminal: Terminal
     """D44, D45."""
     fill(terminal)
     assert "nothing yet: `corpid user invite rina` makes a link" in terminal.done("user", "show", "rina")
-    assert "Operator       operator" in terminal.done("user", "show", "mei")
+    assert f"Operator       operator {FILED}\n" in terminal.done("user", "show", "mei")
     told = terminal.done("user", "add", "ravi", "--name", "Ravi", "--with-factors")
     shown = terminal.done("user", "show", "ravi")
     assert "Signs in with  a password, an authenticator app\n" in shown
@@ -81,12 +84,16 @@ def test_an_invitation_is_shown_until_it_ends(terminal: Terminal, monkeypatch: p
 
 
 def test_a_person_is_shown_as_json(terminal: Terminal) -> None:
-    fill(terminal)
+    file = fill(terminal)
     shown = json.loads(terminal.done("user", "show", "rina", "--json"))
+    by_file = {"source": "file", "by": "the file directory.yaml", "actor": f"file:{file}"}
+    given = {"given_by": by_file, "level_given_by": by_file}
     assert shown["memberships"] == [
-        {"entity": "209900042K", "name": "Saltwater Foods", "enabled": True, "level": "owner"},
-        {"entity": "B2", "name": "Beta", "enabled": False, "level": None},
+        {"entity": "209900042K", "name": "Saltwater Foods", "enabled": True, "level": "owner", **given},
+        {"entity": "B2", "name": "Beta", "enabled": False, "level": None, **given, "level_given_by": None},
     ]
+    assert {json.dumps(each["given_by"]) for each in shown["roles"]} == {json.dumps(shown["roles"][0]["given_by"])}
+    assert shown["roles"][0]["given_by"] == by_file
     assert [each["not_effective"] for each in shown["roles"][:2]] == [[], []]
     assert shown["third_party_roles"][0]["client_entity"] == "C3"
     assert (shown["factors"]["password"], shown["complete"]) == (False, True)

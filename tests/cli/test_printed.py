@@ -85,6 +85,10 @@ KNOWN: Final = {
     ("service", "show"): (filled(Service).service_id,),
     ("role", "add"): ("rina", ENTITY.entity_id, filled(Service).service_id, hostile("role")),
     ("role", "remove"): ("rina", ENTITY.entity_id, filled(Service).service_id, "--dry-run"),
+    ("membership", "add"): ("rina", ENTITY.entity_id, "--dry-run"),
+    ("membership", "remove"): ("rina", ENTITY.entity_id, "--dry-run"),
+    ("membership", "disable"): ("rina", ENTITY.entity_id, "--dry-run"),
+    ("membership", "enable"): ("rina", ENTITY.entity_id, "--dry-run"),
     ("administrator", "add"): ("rina", ENTITY.entity_id, "owner", "--dry-run"),
     ("administrator", "remove"): ("rina", ENTITY.entity_id, "--dry-run"),
     ("third-party", "offer"): (*BETWEEN, hostile("role")),
@@ -95,6 +99,7 @@ KNOWN: Final = {
     ("approval", "approve"): (REQUESTED.request_id,),
     ("approval", "decline"): (REQUESTED.request_id,),
     ("user", "show"): ("rina",),
+    ("user", "import"): ("people.csv", "--entity", ENTITY.entity_id),
     ("user", "invite"): ("rina",),
     ("user", "link"): ("rina", "--for", "password"),
     ("user", "factors"): ("rina",),
@@ -157,8 +162,11 @@ def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 COMMANDS: Final = dict(leaves(program()))
 PARAMETERS: Final = [
-    (path, parameter.name) for path, command in COMMANDS.items() for parameter in command.params if parameter.name != "help"
-]  # fmt: skip
+    pytest.param(path, parameter.name, marks=() if number == 0 else pytest.mark.full)
+    for path, command in COMMANDS.items()
+    for number, parameter in enumerate(each for each in command.params if each.name != "help")
+]
+"""of each command the first one, and the others in the long tests"""
 
 
 @cache

@@ -147,7 +147,7 @@ def test_both_sides_are_spoken_for_if_that_is_said(terminal: Terminal) -> None:
 
 
 def test_a_file_accepts_for_both_sides_and_an_export_changes_nothing(terminal: Terminal) -> None:
-    """D56; also an export with an offer that has roles under it."""
+    """D56, D65; also an export with an offer that has roles under it."""
     fill(terminal)
     terminal.done("third-party", "offer", "C3", "209900042K", "PERMITS", "--end", "9999-12-31")
     exported = terminal.done("export")
@@ -156,7 +156,8 @@ def test_a_file_accepts_for_both_sides_and_an_export_changes_nothing(terminal: T
     assert applied.stdout == "Nothing to change.\n"
     assert "the row has no effect" in applied.stderr
     grant = "third_party: {grants: [{client_entity: C3, third_party: 209900042K, service: PERMITS}]}"
-    assert "state: offered → accepted" in terminal.done("apply", terminal.file(grant))
+    assert "state stays as set by" in terminal.run("apply", terminal.file(grant)).stderr
+    assert "state: offered → accepted" in terminal.done("apply", terminal.file(grant), "--take-over")
     assert "state:" not in terminal.done("export")
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIERS: Final = [
-    pytest.param(80, id="quick"),
+    pytest.param(50, id="quick"),
     pytest.param(1500, id="long", marks=[pytest.mark.full, pytest.mark.timeout(600)]),
 ]
 

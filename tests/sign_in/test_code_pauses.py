@@ -129,6 +129,7 @@ def test_a_browser_that_is_known_has_an_allowance_of_its_own_and_a_success_there
     run(story)
 
 
+@pytest.mark.full
 def test_a_known_browser_that_guesses_is_paused_by_itself_until_its_owner_signs_in() -> None:
     """D45: whoever sits at it has no more guesses than others; those elsewhere are not touched."""
 
@@ -149,7 +150,7 @@ def test_a_known_browser_that_guesses_is_paused_by_itself_until_its_owner_signs_
     run(story)
 
 
-@pytest.mark.parametrize("way", ["passkey", "recovery"])
+@pytest.mark.parametrize("way", ["recovery", pytest.param("passkey", marks=pytest.mark.full)])
 def test_a_passkey_or_a_recovery_code_works_at_once_while_a_thief_guesses_on(way: str) -> None:
     """D45: in a new browser, whatever the thief has just tried; it is a success that ends the pause."""
 
@@ -222,6 +223,7 @@ def test_the_pause_survives_an_engine_that_has_forgotten_everything_else() -> No
     run(story)
 
 
+@pytest.mark.full
 def test_the_audit_tells_when_a_pause_begins() -> None:
     """D45; DESIGN, Security: once for each pause."""
 

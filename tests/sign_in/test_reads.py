@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 HOUR = 3600
-_ACCOUNT = re.compile(r"\bFROM users (?:LEFT OUTER )?JOIN credentials")
+_ACCOUNT = re.compile(r"\bFROM (?:users|sessions JOIN users ON \S+ = \S+) (?:LEFT OUTER )?JOIN credentials")
 _APART = re.compile(
     r"\bFROM (?:users|credentials|passkeys)\s+WHERE (?!passkeys.credential_id = \S+ AND passkeys.user_id = users)"
 )

@@ -50,9 +50,10 @@ COMMANDS: Final = {
     "user": Listed(
         "user",
         "app",
-        "People: list, show, add, invite, link, factors, reset-password, reset-factors, disable, enable, unlock.",
+        "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock.",
     ),
     "entity": Listed("entity", "app", "Entities: list, show, add, update, disable, enable."),
+    "membership": Listed("membership", "app", "Memberships of people in entities: add, remove, disable, enable."),
     "service": Listed("service", "app", "Services at which people have roles: list, show."),
     "role": Listed("role", "app", "Roles of people: list, add, remove."),
     "administrator": Listed("administrator", "app", "Administrators of entities: list, add, remove."),

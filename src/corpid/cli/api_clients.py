@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from corpid import settings
-from corpid.cli import output
+from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import api_clients
@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.cli.output import Lines
+    from corpid.flows.directory.apply import Applied
     from corpid.rules.oauth.api_client import RegisteredApiClient
     from corpid.settings import Settings
 
 
-def add(client_id: str, members: Mapping[str, object], entity: str, *, json: bool) -> None:
+def add(client_id: str, members: Mapping[str, object], entity: str, *, dry_run: bool, json: bool) -> None:
     """Register a client of the API and print its configuration."""
-    client, remarks, chosen = run(_add(client_id, members, entity))
-    for remark in remarks:
-        output.warn(remark)
+    client, applied, chosen = run(_add(client_id, members, entity, dry_run=dry_run))
+    if dry_run:
+        listing.tell(applied, dry_run=True, json=json)
+        return
+    for warning in applied.warnings:
+        output.warn(warning.reason)
     if json:
         output.as_json(client)
         return
@@ -60,11 +64,11 @@ def state(client: RegisteredApiClient) -> str:
 
 
 async def _add(
-    client_id: str, members: Mapping[str, object], entity: str
-) -> tuple[RegisteredApiClient, tuple[str, ...], Settings]:
+    client_id: str, members: Mapping[str, object], entity: str, *, dry_run: bool
+) -> tuple[RegisteredApiClient, Applied, Settings]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
-        client, remarks = await api_clients.add_api_client(
+        client, applied = await api_clients.add_api_client(
             opened.registry,
             client_id,
             members,
@@ -72,8 +76,9 @@ async def _add(
             actor=opened.actor,
             rules=client_rules(chosen),
             now=opened.clock(),
+            dry_run=dry_run,
         )
-    return client, remarks, chosen
+    return client, applied, chosen
 
 
 def _for_the_client(client: RegisteredApiClient, chosen: Settings) -> dict[str, Lines]:

@@ -109,14 +109,16 @@ def verify(
     expect: Annotated[
         str | None,
         typer.Option(
-            metavar="DIGEST", help="The digest of a seal, from the log or an export: finds a tail that was cut."
+            metavar="DIGEST",
+            help="The digest of a seal, from the log or an export; also finds entries cut off at the end.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare the audit with its seals: what was changed, removed, inserted?
+    """Check the audit against its seals.
 
-    Ends with 1 if anything was. Entries that are not sealed yet are counted: they are not protected.
+    Exits with 1 if an entry was changed, removed, inserted or moved. Entries that are not sealed yet are counted: they
+    are not protected.
     """
     if expect is not None and not _DIGEST.fullmatch(expect):
         output.fail("--expect takes the digest of a seal: 64 hexadecimal digits, as the log has it (audit_sealed)")
@@ -138,7 +140,7 @@ def export(
 ) -> None:
     """Write keys, entries and seals as JSON lines, to be verified elsewhere.
 
-    With details: addresses and names of people.
+    The export includes addresses and names of people.
     """
     if str(file) == "-":
         run(_export(output.json_lines))
@@ -267,9 +269,9 @@ def _verified(found: Verified, expect: str, zone: ZoneInfo) -> Iterator[str]:
     if not found.seals:
         yield "There is no seal: nothing is protected."
     else:
-        gone = f" {_count(found.pruned, 'sealed entry', 'sealed entries')} left by age." if found.pruned else ""
+        gone = f" {_count(found.pruned, 'sealed entry', 'sealed entries')} removed by age." if found.pruned else ""
         erased = f" The details of {found.erased:,} were erased." if found.erased else ""
-        result = f"{_count(found.found, 'problem')} found" if found.found else "Nothing is wrong"
+        result = f"{_count(found.found, 'problem')} found" if found.found else "No problems found"
         seals, entries = _count(found.seals, "seal"), _count(found.entries, "entry", "entries")
         yield f"{result}: {seals} and {entries} were verified, up to number {found.sealed_to}.{gone}{erased}"
         at = datetime.fromtimestamp(found.sealed_at, zone)

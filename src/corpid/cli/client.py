@@ -16,8 +16,7 @@ import msgspec
 import typer
 
 from corpid import settings
-from corpid.cli import api_clients, output
-from corpid.cli.listing import DryRun, tell
+from corpid.cli import api_clients, listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import api_clients as flow
@@ -54,38 +53,38 @@ def add(
     members: dict[str, object],
     api: Annotated[bool, typer.Option("--api", help="Register a client of the admin API instead.")] = False,
     entity: Annotated[str, typer.Option(metavar="ID", help="With --api: the one entity that it is bound to.")] = "",
+    dry_run: listing.DryRun = False,
     json: AsJson = False,
 ) -> None:
     """Register a relying party, or with --api an API client.
 
-    That is a client of the admin API. It takes --name, --scope, --jwks or --jwks-uri, and --entity.
+    An API client is a client of the admin API; it takes only --name, --scope, --jwks or --jwks-uri, and --entity.
     """
     if api:
-        api_clients.add(client_id, members, entity, json=json)
+        api_clients.add(client_id, members, entity, dry_run=dry_run, json=json)
         return
     if entity:
         output.fail("--entity is for a client of the admin API: write --api, too")
-    _show(*run(_add(client_id, members)), json=json)
+    client, applied, chosen = run(_add(client_id, members, dry_run=dry_run))
+    if dry_run:
+        listing.tell(applied, dry_run=True, json=json)
+        return
+    remarks = (warning.reason for warning in applied.warnings)
+    _show(client, (*remarks, *_unserved(client, chosen)), chosen, json=json)
 
 
 def update(
     client_id: Annotated[str, typer.Argument(help="The client's identifier.")],
     *,
     members: dict[str, object],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")] = False,
+    dry_run: listing.DryRun = False,
     json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
 ) -> None:
     """Change members of a relying party, or of an API client.
 
     What is not named keeps its value. A list is replaced as a whole.
     """
-    updated = run(_update(client_id, members, dry_run=dry_run))
-    for warning in updated.warnings:
-        output.warn(warning.reason)
-    if json:
-        output.as_json({"changes": updated.differences, "written": updated.written})
-    else:
-        output.differences(updated.differences, done=not dry_run)
+    listing.tell(run(_update(client_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: bool) -> None:
@@ -98,7 +97,7 @@ def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: b
     output.members(f"Registered {client.client_id}. Configure the relying party with:", values)
 
 
-async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tuple[str, ...], Settings]:
+async def _add(client_id: str, members: dict[str, object], *, dry_run: bool) -> tuple[Client, Applied, Settings]:
     chosen = settings.load()
     rules = client_rules(chosen)
     defaults = {
@@ -106,10 +105,10 @@ async def _add(client_id: str, members: dict[str, object]) -> tuple[Client, tupl
     }
     rules = replace(rules, issuers=defaults)
     async with open_registry(chosen) as opened:
-        client, remarks = await clients.add_client(
-            opened.registry, opened.passwords, client_id, members, actor=opened.actor, rules=rules
+        client, applied = await clients.add_client(
+            opened.registry, opened.passwords, client_id, members, actor=opened.actor, rules=rules, dry_run=dry_run
         )
-    return client, (*remarks, *_unserved(client, chosen)), chosen
+    return client, applied, chosen
 
 
 def _unserved(client: Client, chosen: Settings) -> Iterator[str]:
@@ -412,23 +411,26 @@ def show(client_id: Identifier, *, json: AsJson = False) -> None:
 
 
 @app.command()
-def disable(client_id: Identifier) -> None:
+def disable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
     """Switch a client off: its requests are refused within 5 seconds."""
-    run(_switch(client_id, enabled=False))
-    output.say(f"The client {client_id} is disabled.")
+    _switch(client_id, enabled=False, dry_run=dry_run, json=json)
 
 
 @app.command()
-def enable(client_id: Identifier) -> None:
+def enable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
     """Switch a client on again."""
-    run(_switch(client_id, enabled=True))
-    output.say(f"The client {client_id} is enabled.")
+    _switch(client_id, enabled=True, dry_run=dry_run, json=json)
+
+
+def _switch(client_id: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
+    applied = run(_switched(client_id, enabled=enabled, dry_run=dry_run))
+    listing.tell(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
 
 
 @app.command()
-def remove(client_id: Identifier, *, dry_run: DryRun = False, json: AsJson = False) -> None:
+def remove(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
     """Remove a client for good; `disable` switches it off."""
-    tell(run(_remove(client_id, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.tell(run(_remove(client_id, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 @app.command()
@@ -469,13 +471,16 @@ async def _remove(client_id: str, *, dry_run: bool) -> Applied:
         return await clients.remove_client(opened.registry, client_id, actor=opened.actor, dry_run=dry_run)
 
 
-async def _switch(client_id: str, *, enabled: bool) -> None:
+async def _switched(client_id: str, *, enabled: bool, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
         found = await flow.find(opened.registry, client_id, actor=opened.actor)
         if found is not None:
-            await flow.switch_api_client(opened.registry, found, enabled=enabled, actor=opened.actor)
-            return
-        await clients.switch_client(opened.registry, client_id, enabled=enabled, actor=opened.actor)
+            return await flow.switch_api_client(
+                opened.registry, found, enabled=enabled, actor=opened.actor, dry_run=dry_run
+            )
+        return await clients.switch_client(
+            opened.registry, client_id, enabled=enabled, actor=opened.actor, dry_run=dry_run
+        )
 
 
 async def _drop_keys(client_id: str) -> None:

@@ -16,6 +16,7 @@ from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import apply as apply_flow
 from corpid.rules.directory.actors import DirectoryFile
+from corpid.rules.directory.differences import remarks
 from corpid.rules.directory.nodes import located
 from corpid.settings.issuers import client_rules
 
@@ -41,14 +42,20 @@ def apply(
             help="Also remove administrators and operators that the file does not name, in the sections it has.",
         ),
     ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option(
+            "--take-over", help="Also change, and with --prune remove, what others than a file have written since."
+        ),
+    ] = False,
     development: Annotated[bool, typer.Option("--development", help="Accept plain passwords in the file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
 ) -> None:
     """Make the directory what a file says.
 
-    What the file does not name stays as it is.
+    What the file does not name stays as it is, and so does what others have changed since.
     """
-    content, name = _read(file)
+    content, name = read_file(file)
     applied = run(
         _apply(
             content,
@@ -56,13 +63,14 @@ def apply(
             dry_run=dry_run,
             prune=prune,
             prune_administrators=prune_administrators,
+            take_over=take_over,
             development=development,
         )
     )
-    for warning in applied.warnings:
+    for warning in sorted({*applied.warnings, *remarks(applied.kept)}):
         output.warn(located(name, warning))
     if json:
-        output.as_json({"changes": applied.differences, "written": applied.written})
+        output.as_json({"changes": applied.differences, "kept": applied.kept, "written": applied.written})
     else:
         output.differences(applied.differences, done=not dry_run)
 
@@ -84,7 +92,8 @@ def export(
         output.fail(f"{file} cannot be written: {error.strerror}")
 
 
-def _read(file: Path) -> tuple[bytes, str]:
+def read_file(file: Path) -> tuple[bytes, str]:
+    """The content and name of a regular file or standard input."""
     if str(file) == "-":
         return _bounded(sys.stdin.buffer, "standard input"), "standard input"
     try:
@@ -115,7 +124,14 @@ def _bounded(opened: BinaryIO, name: str) -> bytes:
 
 
 async def _apply(
-    content: bytes, name: str, *, dry_run: bool, prune: bool, prune_administrators: bool, development: bool
+    content: bytes,
+    name: str,
+    *,
+    dry_run: bool,
+    prune: bool,
+    prune_administrators: bool,
+    take_over: bool,
+    development: bool,
 ) -> Applied:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
@@ -130,6 +146,7 @@ async def _apply(
             plain_passwords=chosen.developer_mode or development,
             prune=prune,
             prune_administrators=prune_administrators,
+            take_over=take_over,
             dry_run=dry_run,
         )
 

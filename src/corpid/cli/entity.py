@@ -34,23 +34,32 @@ EntityId = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity's id
 def show_all(
     *,
     search: Annotated[str, typer.Option(help="Only those whose identifier begins so.")] = "",
+    name: Annotated[str, typer.Option(help="Only those whose name begins so, by name; without --search.")] = "",
     user: Annotated[str, typer.Option(metavar="NAME", help="Those that this person acts for; without --search.")] = "",
     limit: listing.Limit = listing.DEFAULT,
     after: listing.After = "",
     json: listing.AsJson = False,
 ) -> None:
     """List entities, by identifier."""
-    if user and search:
-        output.fail("--user and --search cannot be combined: leave one of them out")
+    given = [f"--{option}" for option, value in (("user", user), ("search", search), ("name", name)) if value]
+    if len(given) > 1:
+        output.fail(f"{' and '.join(given)} cannot be combined: leave all but one of them out")
     if user:
         _of_person(user, after, limit, json=json)
         return
-    page = run(_all(search, after, limit))
+    page = run(_all(search, name, after, limit))
     if json:
         output.as_json({"entities": page.found, "after": page.after})
         return
     listing.show(
-        "Entities", ("Entity", "Name", "Type", "Status", "State"), page, _row, "entity list", limit=limit, search=search
+        "Entities",
+        ("Entity", "Name", "Type", "Status", "State"),
+        page,
+        _row,
+        "entity list",
+        limit=limit,
+        search=search,
+        name=name,
     )
 
 
@@ -94,6 +103,8 @@ def add(
         str | None, typer.Option(help="Its number in the register; a UEN entity's identifier is its number.")
     ] = None,
     status: Annotated[str | None, typer.Option(help="Registered, Deregistered or Withdrawn.")] = None,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
 ) -> None:
     """Add an entity."""
     members: dict[str, object] = {
@@ -103,9 +114,7 @@ def add(
         "registration_number": registration_number,
         "status": status or ("Registered" if entity_type == "UEN" else None),
     }
-    for remark in run(_add(entity_id, members)):
-        output.warn(remark)
-    output.say(f"The entity {entity_id} is added.")
+    listing.tell(run(_add(entity_id, members, dry_run=dry_run)), dry_run=dry_run, json=json, done="added")
 
 
 @app.command()
@@ -138,17 +147,20 @@ def update(
 
 
 @app.command()
-def disable(entity_id: EntityId) -> None:
+def disable(entity_id: EntityId, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Disable an entity: nobody can act for it."""
-    run(_switch(entity_id, enabled=False))
-    output.say(f"The entity {entity_id} is disabled.")
+    _switch(entity_id, enabled=False, dry_run=dry_run, json=json)
 
 
 @app.command()
-def enable(entity_id: EntityId) -> None:
+def enable(entity_id: EntityId, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Switch an entity on again."""
-    run(_switch(entity_id, enabled=True))
-    output.say(f"The entity {entity_id} is enabled.")
+    _switch(entity_id, enabled=True, dry_run=dry_run, json=json)
+
+
+def _switch(entity_id: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
+    applied = run(_switched(entity_id, enabled=enabled, dry_run=dry_run))
+    listing.tell(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
 
 
 def _of_person(user: str, after: str, limit: int, *, json: bool) -> None:
@@ -172,8 +184,10 @@ def _row(entity: Entity) -> tuple[str, ...]:
     return entity.entity_id, entity.name, entity.type, entity.status, listing.state(enabled=entity.enabled)
 
 
-async def _all(search: str, after: str, limit: int) -> Page[Entity]:
+async def _all(search: str, name: str, after: str, limit: int) -> Page[Entity]:
     async with open_registry(settings.load()) as opened:
+        if name:
+            return await lists.entities_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
         return await lists.entities(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 
@@ -194,12 +208,11 @@ async def _one(entity_id: str) -> tuple[Entity, Page[Appointment], bool]:
         return found, held, bool(pending.found)
 
 
-async def _add(entity_id: str, members: dict[str, object]) -> tuple[str, ...]:
+async def _add(entity_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
-        _, remarks = await entities.add_entity(
-            opened.registry, opened.passwords, entity_id, members, actor=opened.actor
+        return await entities.add_entity(
+            opened.registry, opened.passwords, entity_id, members, actor=opened.actor, dry_run=dry_run
         )
-    return remarks
 
 
 async def _update(entity_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:
@@ -209,6 +222,8 @@ async def _update(entity_id: str, members: dict[str, object], *, dry_run: bool) 
         )
 
 
-async def _switch(entity_id: str, *, enabled: bool) -> None:
+async def _switched(entity_id: str, *, enabled: bool, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
-        await entities.switch_entity(opened.registry, entity_id, enabled=enabled, actor=opened.actor)
+        return await entities.switch_entity(
+            opened.registry, entity_id, enabled=enabled, actor=opened.actor, dry_run=dry_run
+        )

@@ -59,7 +59,7 @@ def rotate(
         bool, typer.Option("--now", help="Use the new key at once: only after a compromise, or before going live.")
     ] = False,
     audit: Annotated[
-        bool, typer.Option("--audit", help="Make the next key that seals the audit instead, used at once.")
+        bool, typer.Option("--audit", help="Instead, make a new audit key, which seals from now on.")
     ] = False,
 ) -> None:
     """Make a new signing key.

@@ -85,11 +85,16 @@ def first_day(day: str) -> str:
     return "" if day == NO_BEGINNING else day
 
 
-def tell(applied: Applied, *, dry_run: bool, json: bool) -> None:
-    """Print the changes of a command as `corpid apply` prints them."""
+def tell(applied: Applied, *, dry_run: bool, json: bool, done: str = "") -> None:
+    """Print the changes of a command as `corpid apply` prints them.
+
+    If `done` is given, a change that was made is told by the sentence "The record is …".
+    """
     for warning in applied.warnings:
         output.warn(warning.reason)
     if json:
         output.as_json({"changes": applied.differences, "written": applied.written})
+    elif done and applied.written:
+        output.say(f"The {applied.differences[0].subject} is {done}.")
     else:
         output.differences(applied.differences, done=not dry_run)

@@ -47,7 +47,8 @@ def show_all(
 ) -> None:
     """List what entities offer and grant to third parties.
 
-    An offer gives nothing until the third party has accepted it. With --people, the roles that third parties gave to their people: for whom, until when, and why not, if not.
+    An offer gives nothing until the third party has accepted it. With --people, the roles that third parties gave to
+    their people: for whom, until when, and why not, if not.
     """
     wanted = lists.Wanted(user=user, entity=third_party, client_entity=client_entity, service=service)
     given = {"client_entity": client_entity, "third_party": third_party, "service": service}
@@ -70,20 +71,20 @@ def offer(
     role: Annotated[str | None, typer.Argument(metavar="ROLE", help="One of the service's roles; else any.")] = None,
     *,
     sub_entity: Annotated[str | None, typer.Option(help="The part of the entity that it is for; else any.")] = None,
-    ref: Annotated[str | None, typer.Option(help="Tells it from one that is otherwise the same.")] = None,
+    ref: Annotated[str | None, typer.Option(help="Distinguishes it from a grant that is otherwise the same.")] = None,
     start: Annotated[str | None, typer.Option(metavar="DATE", help="Its first day, such as 2027-01-01.")] = None,
     end: Annotated[str | None, typer.Option(metavar="DATE", help="Its last day, such as 2027-12-31.")] = None,
     parameter: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the service; repeat.")
     ] = None,
-    accepted: Annotated[bool, typer.Option("--accepted", help="Speak for the third party, too.")] = False,
+    accepted: Annotated[bool, typer.Option("--accepted", help="Accept it on the third party's behalf, too.")] = False,
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
     """Offer a third party to act for an entity at a service.
 
-    It is effective once `corpid third-party accept` has accepted it, or at once with --accepted. If the same is there
-    already, what is named of it changes: to less at once, to more when that is accepted.
+    It is effective once `corpid third-party accept` has accepted it, or at once with --accepted. If the grant exists,
+    narrower terms take effect at once; wider ones suspend it until they are accepted.
     """
     wanted = third_parties.Wanted(
         client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
@@ -110,7 +111,10 @@ def accept(
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
-    """Accept an offer for the third party: it is effective from now."""
+    """Accept an offer on the third party's behalf.
+
+    It takes effect at once.
+    """
     wanted = third_parties.Wanted(
         client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
     )
@@ -129,7 +133,7 @@ def decline(
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
-    """Decline an offer for the third party; `corpid --reason` says why."""
+    """Decline an offer on the third party's behalf. Needs `corpid --reason TEXT`."""
     wanted = third_parties.Wanted(
         client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
     )
@@ -150,7 +154,8 @@ def end(
 ) -> None:
     """End a grant at once, or withdraw an offer.
 
-    `corpid --reason` says why. The roles of the third party's people end with it, except those that another accepted grant allows.
+    Needs `corpid --reason TEXT`. The roles of the third party's people end with it, except those that another accepted
+    grant allows.
     """
     wanted = third_parties.Wanted(
         client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid import settings
-from corpid.cli import output
+from corpid.cli import listing, output
 from corpid.cli.running import run
+from corpid.cli.user_import import import_all
 from corpid.cli.user_lists import show, show_all
 from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import people
-from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.people import Office
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.engines import Stores
+    from corpid.flows.directory.apply import Applied
     from corpid.flows.directory.people import Given
     from corpid.ports import LinkPurpose
     from corpid.rules.authentication.records import HeldFactors
@@ -137,6 +138,7 @@ def tell(done: str, given: Given, *, sent: bool) -> None:
 
 app = typer.Typer(no_args_is_help=True)
 app.command("list")(show_all)
+app.command("import")(import_all)
 app.command()(show)
 
 UserName = Annotated[str, typer.Argument(help="The name that the person signs in with.")]
@@ -161,6 +163,8 @@ def add(
         bool, typer.Option("--with-factors", help="Make a first password and TOTP secret, and show them once.")
     ] = False,
     only_print: OnlyPrint = False,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
 ) -> None:
     """Add a person, and invite them to set up their sign-in."""
     members: dict[str, object] = {
@@ -172,13 +176,25 @@ def add(
         "identity_country": identity_country,
         "account_type": "foreign" if foreign else None,
     }
+    if dry_run:
+        listing.tell(run(_considered(user_name, members)), dry_run=True, json=json)
+        return
     if not with_factors:
         given, sent = run(add_with_link(user_name, members, only_print=only_print))
+        if json:
+            link = {"url": given.link.url, "code": given.link.code, "seconds": PURPOSES[given.purpose].seconds}
+            output.as_json({"user": given.user, "link": link, "sent": sent})
+            return
         tell(f"{given.user.name} is added.", given, sent=sent)
         return
     password, secret = _new_password(), _new_secret()
     user, issuer = run(_add(user_name, members, password, secret))
-    shown = {"User name": user.user_name, "Password": password} | _authenticator(secret, user, issuer)
+    authenticator = _authenticator(secret, user, issuer)
+    if json:
+        uri = authenticator["For authenticator apps"]
+        output.as_json({"user": user, "password": password, "totp_secret": secret, "otpauth_uri": uri})
+        return
+    shown = {"User name": user.user_name, "Password": password} | authenticator
     output.members(f"{user.name} is added. This is shown once:", shown)
 
 
@@ -244,19 +260,20 @@ def reset_factors(user_name: UserName) -> None:
 
 
 @app.command()
-def disable(user_name: UserName) -> None:
+def disable(user_name: UserName, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Disable a person: no sign-in, and tokens end within 5 seconds."""
-    user = run(_switch(user_name, enabled=False))
-    output.say(f"The user {user.user_name} is disabled.")
-    for entity_id in run(_without_owner(user)):
-        output.warn(f"the entity {entity_id} has no owner left who can act")
+    _switch(user_name, enabled=False, dry_run=dry_run, json=json)
 
 
 @app.command()
-def enable(user_name: UserName) -> None:
+def enable(user_name: UserName, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Switch a person on again."""
-    user = run(_switch(user_name, enabled=True))
-    output.say(f"The user {user.user_name} is enabled.")
+    _switch(user_name, enabled=True, dry_run=dry_run, json=json)
+
+
+def _switch(user_name: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
+    applied = run(_switched(user_name, enabled=enabled, dry_run=dry_run))
+    listing.tell(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
 
 
 @app.command()
@@ -307,14 +324,18 @@ async def _reset_factors(user_name: str, secret: str) -> tuple[User, str]:
         return await people.reset_factors(opened.registry, user_name, secret, actor=opened.actor), chosen.name
 
 
-async def _switch(user_name: str, *, enabled: bool) -> User:
+async def _considered(user_name: str, members: dict[str, object]) -> Applied:
     async with open_registry(settings.load()) as opened:
-        return await people.switch_user(opened.registry, user_name, enabled=enabled, actor=opened.actor)
+        return await people.considered_addition(
+            opened.registry, opened.passwords, user_name, members, new_user_id=new_user_id, actor=opened.actor
+        )
 
 
-async def _without_owner(user: User) -> list[str]:
+async def _switched(user_name: str, *, enabled: bool, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
-        return await entities_without_owner(opened.registry, user.user_id)
+        return await people.switch_user(
+            opened.registry, user_name, enabled=enabled, actor=opened.actor, dry_run=dry_run
+        )
 
 
 async def _unlock(user_name: str) -> User:

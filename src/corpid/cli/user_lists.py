@@ -16,6 +16,8 @@ from corpid.engines import open_registry
 from corpid.flows.directory import lists
 from corpid.flows.directory.person import person
 from corpid.rules.directory.effect import named, sentence
+from corpid.rules.directory.records import Administrator, Membership, Operator, User
+from corpid.rules.directory.sources import door, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.lists import Belonging, Member, Page
     from corpid.flows.directory.person import Person
     from corpid.rules.authentication.records import HeldFactors
-    from corpid.rules.directory.records import User
+    from corpid.rules.directory.effect import Role
 
 _LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
 
@@ -62,7 +64,10 @@ def show(
     limit: Annotated[int, typer.Option(help="At most so many entities, and so many roles.", min=1, max=1000)] = 50,
     json: listing.AsJson = False,
 ) -> None:
-    """Show one person, and what they may do, for whom, until when."""
+    """Show one person, and what they may do, for whom, until when.
+
+    Also who gave it.
+    """
     shown, today, invited = run(_one(user_name, limit))
     if json:
         output.as_json(_as_data(shown, today, invited))
@@ -76,7 +81,8 @@ def show(
         "Identifier": user.user_id,
         "State": listing.state(enabled=user.enabled),
         "Signs in with": _signs_in(user.user_name, shown.factors, invited),
-        "Operator": shown.operator,
+        "Operator": shown.operator and f"{shown.operator}{_given(_by(shown, Operator, user.key))}",
+        "Added by": _by(shown, User, user.key),
     }
     output.members(user.user_name, {name: value for name, value in values.items() if value})
     output.say("")
@@ -92,19 +98,45 @@ def _sentences(shown: Person, today: str) -> Iterator[str]:
         article = "an" if level[:1] in {"o", "a"} else "a"
         at = f", {article} {level} of it" if level else ""
         where = _services(held)
-        yield f"{'Cannot act' if off else 'Acts'} for {named(held.entity)}{at}{where}{f': {off}' if off else ''}."
+        why = f": {off}" if off else ""
+        yield f"{'Cannot act' if off else 'Acts'} for {named(held.entity)}{at}{where}{why}{_given_both(shown, held)}."
     if shown.memberships.after:
         yield f"Acts for more entities: `corpid entity list --user {name}` pages through them."
     if not shown.memberships.found:
         yield "Acts for no entity."
     for role in (*shown.roles.found, *shown.third_party_roles.found):
-        yield sentence(role, today)
+        yield sentence(role, today, _by(shown, type(role.row), role.row.key))
     if shown.roles.after:
         yield f"Has more roles: `corpid role list --user {name}` pages through them."
     if shown.third_party_roles.after:
         yield f"Has more roles for other entities: `corpid third-party list --user {name}` pages through them."
     if not shown.roles.found and not shown.third_party_roles.found:
         yield "Has no role at a service."
+
+
+def _by(shown: Person, kind: type, key: tuple[str, ...]) -> str:
+    """The last writer of a record in words; empty if unknown."""
+    return said(shown.written_by.get((kind, key), ""), shown.user_names)
+
+
+def _given(by: str) -> str:
+    return f" (given by {by})" if by else ""
+
+
+def _given_both(shown: Person, held: Belonging) -> str:
+    """The givers of membership and level; one if they are the same."""
+    membership = _by(shown, Membership, held.membership.key)
+    level = _by(shown, Administrator, held.membership.key) if held.level else membership
+    if membership == level:
+        return _given(membership)
+    parts = (f"membership by {membership}" if membership else "", f"level by {level}" if level else "")
+    return f" ({', '.join(filter(None, parts))})"
+
+
+def _source(shown: Person, kind: type, key: tuple[str, ...]) -> dict[str, str] | None:
+    """The last writer of a record for JSON; None if unknown."""
+    actor = shown.written_by.get((kind, key), "")
+    return {"source": door(actor), "actor": actor, "by": said(actor, shown.user_names)} if actor else None
 
 
 def _off(user: User, held: Belonging) -> str:
@@ -150,13 +182,19 @@ def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
                 "name": held.entity.name,
                 "enabled": held.membership.enabled and held.entity.enabled,
                 "level": held.level or None,
+                "given_by": _source(shown, Membership, held.membership.key),
+                "level_given_by": _source(shown, Administrator, held.membership.key),
             }
             for held in shown.memberships.found
         ],
-        "roles": [as_data(each, today) for each in shown.roles.found],
-        "third_party_roles": [as_data(each, today) for each in shown.third_party_roles.found],
+        "roles": [_role(shown, each, today) for each in shown.roles.found],
+        "third_party_roles": [_role(shown, each, today) for each in shown.third_party_roles.found],
         "complete": not (shown.memberships.after or shown.roles.after or shown.third_party_roles.after),
     }  # fmt: skip
+
+
+def _role(shown: Person, role: Role, today: str) -> dict[str, object]:
+    return {**as_data(role, today), "given_by": _source(shown, type(role.row), role.row.key)}
 
 
 def _person(user: User) -> tuple[str, ...]:

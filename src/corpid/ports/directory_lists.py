@@ -32,6 +32,12 @@ class DirectoryLists(Protocol):
     async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:
         """Records by identifier, a user's by name: from `first`, before `until`."""
 
+    async def entities_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
+        """Entities by folded name (`entity_choice.search_text`) and identifier.
+
+        The name begins from `first`, before `until`; `after` is folded name and identifier of the one before.
+        """
+
     async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
         """An entity's members by user name: from `first`, before `until`."""
 

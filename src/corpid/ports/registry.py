@@ -13,6 +13,7 @@ from corpid.ports.audit import AuditEvent
 from corpid.ports.directory_lists import DirectoryLists
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.records import Record, ThirdPartyGrant
+from corpid.rules.directory.sources import Sources
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         ThirdPartyRow,
         User,
     )
+    from corpid.rules.directory.sources import Sourced
 
 
 Written: TypeAlias = Record | Client | RegisteredApiClient
@@ -47,7 +49,11 @@ class Upsert(msgspec.Struct, frozen=True):
 
     record: Written
     event: AuditEvent | None = None
-    """written in the same transaction"""
+    """written in the same transaction; its actor becomes the source of what changes (D65)"""
+    taken: frozenset[str] = frozenset()
+    """members whose source the actor becomes, with the value that they have (`sources.written`)"""
+    seen: Sources | None = None
+    """if the record has other sources by then, nothing is written"""
 
 
 class Delete(msgspec.Struct, frozen=True):
@@ -56,6 +62,8 @@ class Delete(msgspec.Struct, frozen=True):
     record: Written
     event: AuditEvent | None = None
     """written in the same transaction"""
+    seen: Sources | None = None
+    """if the record has other sources by then, or another one refers to it, nothing is written"""
 
 
 class SignOut(msgspec.Struct, frozen=True):
@@ -95,6 +103,8 @@ class RolesUnder(msgspec.Struct, frozen=True):
     grant: ThirdPartyGrant
     event: AuditEvent
     """of each of them, without its object"""
+    planned: bool = False
+    """whether the changes have those that are to end: if there is another one, nothing is written"""
 
 
 Change = Upsert | Delete | SignOut | Seen | Remains | RolesUnder
@@ -163,6 +173,7 @@ class SecretUnreadable(Exception):
 
 
 R = TypeVar("R", bound="Record")
+W = TypeVar("W", bound="Record | Client")
 
 
 class FetchedKeySets(Protocol):
@@ -240,8 +251,14 @@ class Directory(DirectoryLists, Protocol):
         Those that do not exist are left out.
         """
 
+    async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], Sourced[W]]:
+        """The records with these keys, and where they come from (D65)."""
+
     def scan(self, kind: type[R]) -> AsyncIterator[R]:
         """Every record of a kind, by key."""
+
+    def scan_sourced(self, kind: type[W]) -> AsyncIterator[Sourced[W]]:
+        """Every record of a kind, by key, and where it comes from (D65)."""
 
     async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
         """Write changes, each with its audit event in the same transaction.

@@ -204,8 +204,10 @@ class Chain:
         """
         found: list[Finding] = []
         if seal.number != self._number + 1:
-            names = f"{self._number + 1}" + (f" to {seal.number - 1}" if seal.number > self._number + 2 else "")
-            text = f"Of the seals {names} is missing: the entries after {self.last} that they cover cannot be verified."
+            several = seal.number > self._number + 2
+            missing = f"Seals {self._number + 1} to {seal.number - 1} are" if several else f"Seal {self._number + 1} is"
+            covered = "they cover" if several else "it covers"
+            text = f"{missing} missing: the entries that {covered}, after number {self.last}, cannot be verified."
             found.append(_of_seal(self._number + 1, "removed", text))
             self._known = False
         claims, digest, wrong = self._read(seal)

@@ -15,6 +15,7 @@ raised together; one that is refused by a bucket is taken back from those after 
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
@@ -97,6 +98,9 @@ class _Limit(msgspec.Struct, frozen=True, kw_only=True):
     """seconds of the longest delay"""
     nearby: _Limit | None = None
     """the limit that counts after the free attempts, in place of a delay"""
+
+
+_ENTRY: Final = attrgetter("entry")
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -287,7 +291,7 @@ async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) 
 
     Raises Throttled if the attempt comes too early; the limits after the refusing one have not counted it then.
     """
-    counted = await namespaces.count_each(unit, [limit.entry for limit in limits])
+    counted = await namespaces.count_each(unit, [*map(_ENTRY, limits)])
     counts: list[_Count] = []
     for number, (limit, value) in enumerate(zip(limits, counted, strict=True)):
         found = bucket(value)

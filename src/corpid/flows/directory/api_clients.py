@@ -13,7 +13,7 @@ from corpid.ports import Delete, Seen, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import api_clients as rules_of_members
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.differences import Difference, members_changed
+from corpid.rules.directory.differences import Difference, members_changed, members_set
 from corpid.rules.directory.nodes import Problem
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.client_registration import RegistrationError, public_key_set, register_api_client
@@ -53,8 +53,9 @@ async def add_api_client(
     actor: Actor,
     rules: Rules,
     now: float,
-) -> tuple[RegisteredApiClient, tuple[str, ...]]:
-    """Register a client of the API.
+    dry_run: bool = False,
+) -> tuple[RegisteredApiClient, Applied]:
+    """Register a client of the API, unless `dry_run`.
 
     `members` are texts, None for those not given; `entity_id` is empty for a client that is bound to none. Returns it
     with remarks on its keys. Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable.
@@ -69,9 +70,11 @@ async def add_api_client(
     if lacking:
         raise Refused(f"the client {client_id} is new and lacks {', '.join(lacking)}")
     record = RegisteredApiClient(client_id=client_id, entity_id=entity_id, created_at=int(now), **fields)  # type: ignore[arg-type]
-    remarks = _registered(record, rules)
-    await _write(registry, actor, AuditAction.API_CLIENT_ADD, None, record)
-    return record, remarks
+    warnings = tuple(Problem(0, remark) for remark in _registered(record, rules))
+    if not dry_run:
+        await _write(registry, actor, AuditAction.API_CLIENT_ADD, None, record)
+    added = Difference(sign="+", subject=_described(record), members=tuple(members_set(record, record.key)))
+    return record, Applied(differences=(added,), warnings=warnings, written=not dry_run)
 
 
 async def update_api_client(
@@ -97,22 +100,22 @@ async def update_api_client(
         return Applied(differences=(), warnings=warnings, written=False)
     if not dry_run:
         await _write(registry, actor, AuditAction.API_CLIENT_UPDATE, client, becomes)
-    changed = Difference(sign="~", subject=_described(client), members=tuple(members_changed(client, becomes)))
-    return Applied(differences=(changed,), warnings=warnings, written=not dry_run)
+    return Applied(differences=(_changed(client, becomes),), warnings=warnings, written=not dry_run)
 
 
 async def switch_api_client(
-    registry: Registry, client: RegisteredApiClient, *, enabled: bool, actor: Actor
-) -> RegisteredApiClient:
-    """Enable or disable a client of the API.
+    registry: Registry, client: RegisteredApiClient, *, enabled: bool, actor: Actor, dry_run: bool = False
+) -> Applied:
+    """Enable or disable a client of the API, unless `dry_run`.
 
     A running server follows within 5 s. Its tokens are refused while it is disabled. Raises Refused when nothing would change, access.Forbidden, Conflict,
     StoreUnavailable. Source: D50, D59
     """
     becomes = switched(client, _described(client), enabled=enabled)
     action = AuditAction.API_CLIENT_ENABLE if enabled else AuditAction.API_CLIENT_DISABLE
-    await _write(registry, actor, action, client, becomes)
-    return becomes
+    if not dry_run:
+        await _write(registry, actor, action, client, becomes)
+    return Applied(differences=(_changed(client, becomes),), warnings=(), written=not dry_run)
 
 
 async def remove_api_client(
@@ -139,6 +142,10 @@ async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, 
     await registry.api_clients.drop_fetched_key_set(
         client.client_id, _event(actor, AuditAction.CLIENT_DROP_KEYS, client)
     )
+
+
+def _changed(was: RegisteredApiClient, becomes: RegisteredApiClient) -> Difference:
+    return Difference(sign="~", subject=_described(was), members=tuple(members_changed(was, becomes)))
 
 
 def _described(client: RegisteredApiClient) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from corpid.flows.directory.write import audit_event, write
+from corpid.flows.directory.write import REMOVALS, audit_event, write
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.ports import COMMAND_LINE
+from corpid.ports import COMMAND_LINE, AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.password_rules import PasswordRefused, chosen_password
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.current import Current, References, newcomers, references, user_ids
-from corpid.rules.directory.differences import Difference, difference
+from corpid.rules.directory.differences import Difference, KeptRecord, difference, kept_record
 from corpid.rules.directory.document import entry_text, parse, user_text
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import ALL_BUT_LEVELS, RECORDS, Plan, plan, record_key
@@ -33,6 +33,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, NOTHING
+from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Claims, door, people
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -53,8 +54,13 @@ if TYPE_CHECKING:
     from corpid.rules.directory.document import Document, Entry
     from corpid.rules.directory.records import Record
     from corpid.rules.directory.sections import Kind
+    from corpid.rules.directory.sources import Sourced, Sources
+
+    Records: TypeAlias = dict[Kind, dict[Key, msgspec.Struct]]
+    AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
 
 HASHED_AT_ONCE: Final = 4
+_EVERY: Final[Mapping[Kind, type[msgspec.Struct]]] = {**RECORDS, "client": Client}
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,10 +78,12 @@ async def prepare(
     new_user_id: Callable[[], str],
     rules: Rules = PLAIN_RULES,
     prune: frozenset[Kind] = frozenset(),
+    claims: Claims | None = None,
 ) -> Prepared:
     """Plan a document against the directory; nothing is written.
 
-    `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`. Plain passwords are hashed, unless the stored
+    `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`, and so are `claims`, whose sources
+    are read here. Plain passwords are hashed, unless the stored
     hash is theirs already. A new client gets the defaults of `rules` for members that the document omits.
     Raises DirectoryError, StoreUnavailable, PasswordsBusy. D44, D51.
     """
@@ -83,7 +91,7 @@ async def prepare(
     by_name, by_id = await _users(registry, needed)
     fresh = {name: new_user_id() for name in newcomers(document, by_name)}
     ids = user_ids(document, by_name, by_id, fresh)
-    records = await (_everything(registry) if prune else _named(registry, document, needed, ids))
+    records, sources = await (_everything(registry) if prune else _named(registry, document, needed, ids))
     current = Current(records=records)
     complete = _with_public_keys(_with_what_new_clients_get(document, current, rules))
     hashed = await _with_hashes(complete, current, ids, passwords)
@@ -91,11 +99,20 @@ async def prepare(
     def check_client(client: msgspec.Struct) -> Iterable[tuple[str, str]]:
         return _faults(client, rules)
 
-    made = plan(hashed, current, ids, client_record=Client, check_client=check_client, prune=prune)
+    if claims is not None:
+        removed = await _removers(registry, document, current, ids)
+        claims = msgspec.structs.replace(claims, sources=sources, removed=removed)
+    made = plan(
+        hashed, current, ids, client_record=Client, check_client=check_client, prune=prune,
+        claims=claims,
+    )  # fmt: skip
     warnings = sorted({*made.warnings, *document.remarks, *_key_remarks(document)})
     names = {user.user_id: user.user_name for user in current.of("user").values() if isinstance(user, User)}
     names |= {user_id: name for name, user_id in ids.items()}
-    return Prepared(plan=Plan(changes=made.changes, warnings=tuple(warnings)), user_names=names)
+    writers = {by for each in made.kept for by in each.by} | {by for each in made.changes for by in each.taken.values()}
+    keys = [(user_id,) for user_id in sorted(people(writers) - names.keys())]
+    names |= {user.user_id: user.user_name for user in (await registry.directory.read(User, keys)).values()}
+    return Prepared(plan=msgspec.structs.replace(made, warnings=tuple(warnings)), user_names=names)
 
 
 async def _users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
@@ -108,33 +125,65 @@ async def _users(registry: Registry, needed: References) -> tuple[dict[str, User
     return by_name, {user.user_id: user for user in by_key.values()}
 
 
-async def _everything(registry: Registry) -> dict[Kind, dict[Key, msgspec.Struct]]:
-    records: dict[Kind, dict[Key, msgspec.Struct]] = {}
-    for kind, record in RECORDS.items():
-        records[kind] = {found.key: found async for found in registry.directory.scan(record)}  # type: ignore[type-var, attr-defined]
-    records["client"] = {(client.client_id,): client for client in await registry.clients.all()}
-    return records
+async def _removers(
+    registry: Registry, document: Document, current: Current, ids: Mapping[str, str]
+) -> dict[tuple[Kind, Key], str]:
+    """The removers of records that the document would add, by the audit.
+
+    Nothing is looked for of a kind of which nothing was ever removed.
+    """
+    found: dict[tuple[Kind, Key], str] = {}
+    for kind in RELATIONS:
+        keys = {record_key(entry, ids) for entry in document.of(kind).values() if _user_known(entry, ids)}
+        missing, actions = sorted(keys - current.of(kind).keys()), REMOVALS[kind]
+        if not missing or not await registry.audit.latest(AuditQuery(actions=actions), limit=1):
+            continue
+        for key in missing:
+            for event in await registry.audit.latest(AuditQuery(object="/".join(key), actions=actions), limit=1):
+                found[kind, key] = event.actor
+    return found
+
+
+async def _everything(registry: Registry) -> tuple[Records, AllSources]:
+    records, sources = _nothing(), _nothing()
+    for kind, record in _EVERY.items():
+        async for found in registry.directory.scan_sourced(record):  # type: ignore[type-var]
+            _add(records, sources, kind, _key(found.record), found)
+    return records, sources
 
 
 async def _named(
     registry: Registry, document: Document, needed: References, ids: Mapping[str, str]
-) -> dict[Kind, dict[Key, msgspec.Struct]]:
-    keys: dict[Kind, set[Key]] = {}
+) -> tuple[Records, AllSources]:
+    keys: dict[Kind, set[Key]] = {"client": set(document.of("client"))}
     for kind in RECORDS:
         entries = document.of(kind).values()
         keys[kind] = {record_key(entry, ids) for entry in entries if kind == "user" or _user_known(entry, ids)}
     keys["entity"] |= needed.entities
     keys["service"] |= needed.services
     keys["membership"] |= {(ids[name], entity_id) for name, entity_id in needed.memberships if name in ids}
-    records: dict[Kind, dict[Key, msgspec.Struct]] = {}
-    for kind, record in RECORDS.items():
-        records[kind] = dict(await registry.directory.read(record, sorted(keys[kind])))  # type: ignore[type-var]
+    records, sources = _nothing(), _nothing()
+    for kind, record in _EVERY.items():
+        for key, found in (await registry.directory.sourced(record, sorted(keys[kind]))).items():  # type: ignore[type-var]
+            _add(records, sources, kind, key, found)
     if document.of("third-party row"):
         records["grant"] = {found.key: found async for found in registry.directory.scan(ThirdPartyGrant)}
     await _add_levels(registry, document, records, ids)
-    clients = [await registry.clients.get(client_id) for (client_id,) in document.of("client")]
-    records["client"] = {(client.client_id,): client for client in clients if client is not None}
-    return records
+    return records, sources
+
+
+def _key(record: Any) -> Key:  # noqa: ANN401 - a record of any kind
+    return (record.client_id,) if isinstance(record, Client) else record.key
+
+
+def _nothing() -> dict[Kind, dict[Key, Any]]:
+    return {kind: {} for kind in KINDS}
+
+
+def _add(records: Records, sources: AllSources, kind: Kind, key: Key, found: Sourced[Any]) -> None:
+    records[kind][key] = found.record
+    if found.sources != UNKNOWN:
+        sources[kind][key] = found.sources
 
 
 async def _add_levels(
@@ -259,6 +308,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
     warnings: tuple[Problem, ...]
     written: bool
+    kept: tuple[KeptRecord, ...] = ()
+    """what the file would change or remove, and leaves to others"""
 
 
 async def apply(
@@ -274,6 +325,7 @@ async def apply(
     plain_passwords: bool = False,
     prune: bool = False,
     prune_administrators: bool = False,
+    take_over: bool = False,
     dry_run: bool = False,
 ) -> Applied:
     """Apply a directory file.
@@ -281,14 +333,17 @@ async def apply(
     `file` names it in errors, `new_user_id` gives a UUID. `document` is the content if it was read already.
 
     Additive: what the file does not name is unchanged, unless `prune`, or, for administrators and operators,
-    `prune_administrators`. `rules` are those of clients; `plain_passwords` are for development. A large file is written in several short transactions; since
+    `prune_administrators`. What others than files have written since stays as it is, unless `take_over`. `rules` are those of clients; `plain_passwords` are for development. A large file is written in several short transactions; since
     applying is idempotent, an interrupted one is finished by applying again. Raises DirectoryError with
     every problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then.
-    Source: docs/directory.md, D44, D51, R-14, R-21
+    Source: docs/directory.md, docs/decisions/0018, D44, D51, D65, R-14, R-21
     """
     document = document or parse(content, file, plain_passwords=plain_passwords)
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
-    prepared = await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules, prune=kinds)
+    prepared = await prepare(
+        registry, passwords, document, new_user_id=new_user_id, rules=rules, prune=kinds,
+        claims=Claims(door=door(actor.name), sources={}, take_over=take_over),
+    )  # fmt: skip
     changes = prepared.plan.changes
     if changes and not dry_run:
         counts: dict[str, str] = {
@@ -301,6 +356,7 @@ async def apply(
         differences=tuple(difference(change, prepared.user_names) for change in changes),
         warnings=prepared.plan.warnings,
         written=bool(changes) and not dry_run,
+        kept=tuple(kept_record(each, prepared.user_names) for each in prepared.plan.kept),
     )
 
 

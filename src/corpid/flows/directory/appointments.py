@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.administrators import has_owner_beside
-from corpid.flows.directory.apply import Prepared
-from corpid.flows.directory.entities import carried_out, prepared_entry
+from corpid.flows.directory.entities import carried_out, one_change, prepared_entry
 from corpid.flows.directory.finding import entity_named, service_named, user_named
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.effect import in_words
-from corpid.rules.directory.nodes import Problem
-from corpid.rules.directory.plan import Change, Plan
+from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import NO_END, Assignment
 
 if TYPE_CHECKING:
@@ -82,8 +80,8 @@ async def remove_role(registry: Registry, wanted: Wanted, *, actor: Actor, dry_r
     if len(found) > 1:
         raise Refused("several roles are meant; name one of them by its options", *map(_described, found))
     change = Change(verb="remove", kind="assignment", key=found[0].key, was=found[0])
-    prepared = Prepared(plan=Plan(changes=(change,)), user_names={user.user_id: user.user_name})
-    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)
+    names = {user.user_id: user.user_name}
+    return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
 
 
 def _is_wanted(row: Assignment, wanted: Wanted) -> bool:
@@ -141,8 +139,7 @@ async def remove_administrator(
             f"{user.user_name} does not administer {entity_id}: `corpid administrator list --entity {entity_id}` shows who does"
         )
     is_last = mine.level == "owner" and not has_owner_beside(key, held)
-    remark = Problem(0, f"the entity {entity_id} will have no owner left who can act")
+    remarks = [f"the entity {entity_id} will have no owner left who can act"] if is_last else []
     change = Change(verb="remove", kind="administrator", key=key, was=mine)
-    plan = Plan(changes=(change,), warnings=(remark,) if is_last else ())
-    prepared = Prepared(plan=plan, user_names={user.user_id: user.user_name})
-    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"remove"}), dry_run=dry_run)
+    names = {user.user_id: user.user_name}
+    return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows.directory.apply import Prepared
-from corpid.flows.directory.entities import addition, carried_out, prepared_entry
-from corpid.flows.directory.write import Refused, audit_event, switched, write
+from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change, prepared_entry
+from corpid.flows.directory.write import Refused, audit_event, switched
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.plan import Change, Plan
@@ -32,8 +32,9 @@ async def add_client(
     *,
     actor: Actor,
     rules: Rules = PLAIN_RULES,
-) -> tuple[Client, tuple[str, ...]]:
-    """Register a client.
+    dry_run: bool = False,
+) -> tuple[Client, Applied]:
+    """Register a client, unless `dry_run`.
 
     `members` as in a directory file, `rules` of the deployment. Returns it with remarks on its keys and name.
 
@@ -42,8 +43,8 @@ async def add_client(
     adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
     if await registry.api_clients.get(client_id) is not None:
         raise Refused(f"the client {client_id} exists already, as a client of the admin API: take another identifier")
-    await write(registry, actor, adding.changes)
-    return adding.record, adding.remarks
+    applied = await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
+    return adding.record, applied
 
 
 async def client(registry: Registry, client_id: str, *, actor: Actor) -> Client:
@@ -85,7 +86,9 @@ async def update_client(
     return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run)
 
 
-async def switch_client(registry: Registry, client_id: str, *, enabled: bool, actor: Actor) -> Client:
+async def switch_client(
+    registry: Registry, client_id: str, *, enabled: bool, actor: Actor, dry_run: bool = False
+) -> Applied:
     """Enable or disable a client; a running server follows within 5 s.
 
     Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
@@ -93,8 +96,7 @@ async def switch_client(registry: Registry, client_id: str, *, enabled: bool, ac
     found = await client(registry, client_id, actor=actor)
     becomes = switched(found, f"client {client_id}", enabled=enabled)
     change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
-    await write(registry, actor, [change])
-    return becomes
+    return await one_change(registry, change, actor=actor, dry_run=dry_run)
 
 
 async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry_run: bool = False) -> Applied:

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
-from corpid.flows.directory.apply import Applied, prepare
+from corpid.flows.directory.apply import Applied, Prepared, prepare
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.write import Refused, switched, write
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.document import one_entry, parse
-from corpid.rules.directory.nodes import DirectoryError
-from corpid.rules.directory.plan import Change
+from corpid.rules.directory.nodes import DirectoryError, Problem
+from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.records import Entity
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from corpid.flows.directory.apply import Prepared
     from corpid.ports import Passwords, Registry
     from corpid.rules.audit_actions import AuditAction
     from corpid.rules.directory.actors import Actor
@@ -29,17 +28,18 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_registration import Rules
 
 R = TypeVar("R", bound=msgspec.Struct)
+ADDS: Final[frozenset[Verb]] = frozenset({"add"})
+NOBODY: Final[Mapping[str, str]] = {}
 
 _CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update", "entity": "corpid entity update"}
 """the command that changes one record of a kind"""
 
 
 class Addition(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
-    """A record to add, the changes it brings, and remarks."""
+    """A record to add, with the changes that it brings."""
 
     record: R
-    changes: tuple[Change, ...]
-    remarks: tuple[str, ...]
+    prepared: Prepared
 
 
 async def addition(
@@ -64,11 +64,7 @@ async def addition(
     added = [change.becomes for change in prepared.plan.changes if change.kind == kind and change.verb == "add"]
     if not added or not isinstance(added[0], record):
         raise Refused(f"the {kind} {key} exists already: change it with `{_CHANGED_WITH.get(kind, 'corpid apply')}`")
-    return Addition(
-        record=added[0],
-        changes=prepared.plan.changes,
-        remarks=tuple(warning.reason for warning in prepared.plan.warnings),
-    )
+    return Addition(record=added[0], prepared=prepared)
 
 
 async def prepared_entry(
@@ -95,17 +91,20 @@ async def prepared_entry(
 
 
 async def add_entity(
-    registry: Registry, passwords: Passwords, entity_id: str, members: Mapping[str, object], *, actor: Actor
-) -> tuple[Entity, tuple[str, ...]]:
+    registry: Registry,
+    passwords: Passwords,
+    entity_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    dry_run: bool = False,
+) -> Applied:
     """Add an entity.
 
-    `members` as in a directory file. Returns it with remarks on its name.
-
-    Raises Refused, access.Forbidden, StoreUnavailable. R-12.4
+    `members` as in a directory file. Raises Refused, access.Forbidden, StoreUnavailable. R-12.4
     """
     adding = await addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
-    await write(registry, actor, adding.changes)
-    return adding.record, adding.remarks
+    return await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
 
 
 async def update_entity(
@@ -154,7 +153,9 @@ async def carried_out(
     )
 
 
-async def switch_entity(registry: Registry, entity_id: str, *, enabled: bool, actor: Actor) -> Entity:
+async def switch_entity(
+    registry: Registry, entity_id: str, *, enabled: bool, actor: Actor, dry_run: bool = False
+) -> Applied:
     """Enable or disable an entity, and everybody acting for it.
 
     Raises Refused if it does not exist or nothing would change, access.Forbidden, StoreUnavailable. Source: D50
@@ -162,5 +163,23 @@ async def switch_entity(registry: Registry, entity_id: str, *, enabled: bool, ac
     found = await entity_named(registry, entity_id, actor=actor)
     becomes = switched(found, f"entity {entity_id}", enabled=enabled)
     change = Change(verb="change", kind="entity", key=found.key, was=found, becomes=becomes)
-    await write(registry, actor, [change])
-    return becomes
+    return await one_change(registry, change, actor=actor, dry_run=dry_run)
+
+
+async def one_change(
+    registry: Registry,
+    change: Change,
+    *,
+    actor: Actor,
+    dry_run: bool,
+    user_names: Mapping[str, str] = NOBODY,
+    remarks: Iterable[str] = (),
+) -> Applied:
+    """Write one change, unless `dry_run`, and return it in words.
+
+    `user_names` is user identifier → user name, `remarks` go along. Raises access.Forbidden, Conflict,
+    StoreUnavailable. Source: docs/directory.md
+    """
+    plan = Plan(changes=(change,), warnings=tuple(Problem(0, remark) for remark in remarks))
+    prepared = Prepared(plan=plan, user_names=dict(user_names))
+    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({change.verb}), dry_run=dry_run)

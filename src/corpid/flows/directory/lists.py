@@ -12,6 +12,7 @@ from corpid.flows.directory.finding import LAST, entity_named, is_storable, serv
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.effect import Role
+from corpid.rules.directory.entity_choice import search_text, search_words
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import (
     Administrator,
@@ -124,6 +125,21 @@ async def entities(registry: Registry, actor: Actor, *, search: str, after: str,
     """
     authorise(actor, "read", Object(kind="entity"))
     return await _named(registry, Entity, search=search, after=after, limit=limit)
+
+
+async def entities_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> Page[Entity]:
+    """List entities by name; `name` is its beginning, however it is written.
+
+    `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
+    """
+    authorise(actor, "read", Object(kind="entity"))
+    if not is_storable(name):
+        raise Refused("this has characters that no name has: leave them out")
+    before = await entity_named(registry, after, actor=actor) if after else None
+    first = " ".join(search_words(name))
+    place = (search_text(before), before.entity_id) if before else ("", "")
+    found = await registry.directory.entities_by_name(first=first, until=first + LAST, after=place, limit=limit + 1)
+    return cut(found, limit, [each.entity_id for each in found])
 
 
 async def services(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[Service]:

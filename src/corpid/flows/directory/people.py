@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import password_checks, second_factor_methods, throttle
-from corpid.flows.directory.entities import addition
+from corpid.flows.directory.administrators import entities_without_owner
+from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change
 from corpid.flows.directory.finding import user_named
 from corpid.flows.directory.write import Refused, audit_event, switched, write
 from corpid.ports import COMMAND_LINE, FactorChange
@@ -22,6 +23,7 @@ from corpid.rules.directory.records import User
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from corpid.flows.directory.apply import Applied
     from corpid.ports import LinkPurpose, Mail, Passwords, Registry, TransientStore
     from corpid.rules.authentication.link_codes import NewLink
     from corpid.rules.authentication.records import HeldFactors
@@ -52,8 +54,26 @@ async def add_user(
         Credentials(user_id=user.user_id).with_password(password_hash, "operator").with_app(totp_secret, "operator")
     )
     change = Change(verb="add", kind="credentials", key=user.key, becomes=factors)
-    await write(registry, actor, [*adding.changes, change])
+    await write(registry, actor, [*adding.prepared.plan.changes, change])
     return user
+
+
+async def considered_addition(
+    registry: Registry,
+    passwords: Passwords,
+    user_name: str,
+    members: Mapping[str, object],
+    *,
+    new_user_id: Callable[[], str],
+    actor: Actor,
+) -> Applied:
+    """Return what adding a person would change; nothing is written.
+
+    `members` as in a directory file. Raises writing.Refused, access.Forbidden, StoreUnavailable. Source: D51
+    """
+    authorise(actor, "read", Object(kind="user"))
+    adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
+    return await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=True)
 
 
 async def reset_password(
@@ -100,17 +120,22 @@ async def replace_factors(
         raise Refused("the factors were changed at the same moment: try again")
 
 
-async def switch_user(registry: Registry, user_name: str, *, enabled: bool, actor: Actor) -> User:
+async def switch_user(
+    registry: Registry, user_name: str, *, enabled: bool, actor: Actor, dry_run: bool = False
+) -> Applied:
     """Enable or disable a person; disabling ends their sessions.
 
-    Raises writing.Refused if there is no such person or nothing would change, access.Forbidden, StoreUnavailable.
+    Remarks on entities whose last owner they are. Raises writing.Refused if there is no such person or nothing would change, access.Forbidden, StoreUnavailable.
     Source: D50
     """
     user = await user_named(registry, user_name, actor=actor)
     becomes = switched(user, f"user {user.user_name}", enabled=enabled)
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
-    await write(registry, actor, [change])
-    return becomes
+    alone = [] if enabled else await entities_without_owner(registry, user.user_id)
+    return await one_change(
+        registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name},
+        remarks=[f"the entity {entity_id} has no owner left who can act" for entity_id in alone],
+    )  # fmt: skip
 
 
 async def unlock_user(
@@ -183,7 +208,7 @@ async def add_invited(
     """
     adding = await addition(office.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
     user = adding.record
-    await write(office.registry, office.actor, adding.changes)
+    await write(office.registry, office.actor, adding.prepared.plan.changes)
     return await _give(office, user, "invitation")
 
 

@@ -11,11 +11,13 @@ from corpid.flows.directory.lists import Belonging, Page, Wanted, memberships, r
 from corpid.rules.authentication.records import HeldFactors
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.effect import Role
-from corpid.rules.directory.records import Operator, User
+from corpid.rules.directory.records import Administrator, Assignment, Membership, Operator, ThirdPartyAssignment, User
+from corpid.rules.directory.sources import people as people_among
 
 if TYPE_CHECKING:
     from corpid.ports import Link, Registry
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.records import Record
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,26 +32,50 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     memberships: Page[Belonging]
     roles: Page[Role]
     third_party_roles: Page[Role]
+    written_by: dict[tuple[type, tuple[str, ...]], str]
+    """type and key of a record → the actor that wrote it last; empty if it is not known (D65)"""
+    user_names: dict[str, str]
+    """user identifier → user name of the people among those actors"""
 
 
 async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int, now: float) -> Person:
     """Return a person with everything that they hold.
 
-    `now` is in epoch seconds. At most `limit` memberships, and as many roles of each sort. Raises writing.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D50, D53
+    `now` is in epoch seconds. At most `limit` memberships, and as many roles of each sort, and for each a few look-ups
+    by key. Raises writing.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D50, D53, D65
     """
     user, held = await people.factors(registry, user_name, actor=actor)
     authorise(actor, "read", Object(kind="operator", user_id=user.user_id))
     links = await registry.factors.links_of(user.user_id)
     operators = await registry.directory.read(Operator, [user.key])
     wanted = Wanted(user=user.user_name)
+    belongs = await memberships(registry, actor, user, after="", limit=limit)
+    own = await roles(registry, actor, wanted, after="", limit=limit)
+    for_others = await third_party_roles(registry, actor, wanted, after="", limit=limit)
+    keys: dict[type[Record], list[tuple[str, ...]]] = {
+        User: [user.key],
+        Operator: [*operators],
+        Membership: [each.membership.key for each in belongs.found],
+        Administrator: [each.membership.key for each in belongs.found if each.level],
+        Assignment: [role.row.key for role in own.found],
+        ThirdPartyAssignment: [role.row.key for role in for_others.found],
+    }
+    written_by = {
+        (kind, key): found.sources.record
+        for kind, wanted_keys in keys.items()
+        for key, found in (await registry.directory.sourced(kind, wanted_keys)).items()
+    }
+    names = await registry.directory.read(User, [(each,) for each in sorted(people_among(written_by.values()))])
     return Person(
         user=user,
         factors=held,
         invited_until=max((link.expires_at for link in links if _invites(link, now)), default=0),
         operator=operators[user.key].level if user.key in operators else "",
-        memberships=await memberships(registry, actor, user, after="", limit=limit),
-        roles=await roles(registry, actor, wanted, after="", limit=limit),
-        third_party_roles=await third_party_roles(registry, actor, wanted, after="", limit=limit),
+        memberships=belongs,
+        roles=own,
+        third_party_roles=for_others,
+        written_by=written_by,
+        user_names={key[0]: each.user_name for key, each in names.items()},
     )
 
 

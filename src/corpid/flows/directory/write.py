@@ -55,6 +55,14 @@ GRANT_ACTIONS: Final[Mapping[Event, AuditAction]] = {
     Event.END: AuditAction.GRANT_END,
 }
 """of what one side of a grant decides"""
+REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
+    **{kind: (ACTIONS[kind, "remove"],) for kind in KINDS},
+    "grant": (
+        ACTIONS["grant", "remove"],
+        *(GRANT_ACTIONS[event] for event in (Event.DECLINE, Event.WITHDRAW, Event.END)),
+    ),
+}
+"""the actions after which there is no such record any more"""
 
 
 class Refused(Exception):
@@ -177,7 +185,7 @@ def change_event(actor: Actor, change: Change, action: AuditAction | None = None
         entity_id=thing.entity_id,
         other_entity_id=thing.other_entity_id,
         request_id=actor.request_id,
-        detail=actor.detail,
+        detail={**actor.detail, **({"taken_over": _from_whom(change)} if change.taken else {})},
     )
 
 
@@ -262,22 +270,26 @@ def _roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder
     """The roles that end with grants, whoever ends them (D56)."""
     for change in changes:
         if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
-            yield RolesUnder(
-                change.was,
-                AuditEvent(
-                    actor=actor.name,
-                    action=ACTIONS["third-party row", "remove"],
-                    entity_id=change.was.entity_id,
-                    other_entity_id=change.was.client_entity_id,
-                    detail=actor.detail,
-                ),
+            event = AuditEvent(
+                actor=actor.name,
+                action=ACTIONS["third-party row", "remove"],
+                entity_id=change.was.entity_id,
+                other_entity_id=change.was.client_entity_id,
+                request_id=actor.request_id,
+                detail=actor.detail,
             )
+            yield RolesUnder(change.was, event, planned=change.seen is not None)
+
+
+def _from_whom(change: Change) -> str:
+    """The actors that had written what a file takes over (D65)."""
+    return " ".join(sorted(set(change.taken.values())))
 
 
 def _recorded(change: Change, event: AuditEvent) -> StoreChange:
     if change.becomes is not None:
-        return Upsert(change.becomes, event)  # type: ignore[arg-type]
-    return Delete(change.was, event)  # type: ignore[arg-type]
+        return Upsert(change.becomes, event, frozenset(change.taken), change.seen)  # type: ignore[arg-type]
+    return Delete(change.was, event, change.seen)  # type: ignore[arg-type]
 
 
 def _differing(change: Change) -> Iterable[str]:

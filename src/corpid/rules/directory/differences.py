@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from corpid.rules.directory.members import Telling, masked, shown, telling
+from corpid.rules.directory.nodes import Problem
 from corpid.rules.directory.records import Parameter, ParameterDefinition
+from corpid.rules.directory.sources import WHOLE, door, said
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.sections import Kind
+    from corpid.rules.directory.sources import Kept
 
 Key: TypeAlias = tuple[str, ...]
 
 LONGEST: Final = 80
+UNREMOVED_SHOWN: Final = 20
+"""remarks on records that pruning leaves to others; further ones are counted"""
 _SIGNS: Final[Mapping[str, Literal["+", "~", "-"]]] = {"add": "+", "change": "~", "remove": "-"}
 
 
@@ -37,18 +42,102 @@ def difference(change: Change, user_names: Mapping[str, str]) -> Difference:
 
     `user_names` is user identifier → user name. Source: docs/directory.md
     """
-    key = tuple(user_names.get(part, part) for part in change.key)
-    members: Iterable[str] = ()
-    if change.was is None:
-        members = _added(change)
-    elif change.becomes is not None:
-        members = members_changed(change.was, change.becomes)
-    return Difference(sign=_SIGNS[change.verb], subject=_SUBJECTS[change.kind](key), members=tuple(members))
+    members: list[str] = []
+    if change.becomes is not None:
+        members = (
+            members_set(change.becomes, change.key)
+            if change.was is None
+            else members_changed(change.was, change.becomes)
+        )
+    members += [f"taken over: {what}from {by}" for what, by in _taken(change, user_names)]
+    subject = _subject(change.kind, change.key, user_names)
+    return Difference(sign=_SIGNS[change.verb], subject=subject, members=tuple(members))
 
 
-def _added(change: Change) -> list[str]:
-    members, declared = shown(change.becomes), _declared(change)
-    named = {name for name, value in members.items() if value in change.key}
+def _taken(change: Change, user_names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    owner = change.key[0] if change.kind == "user" else ""
+    for by in dict.fromkeys(change.taken.values()):
+        names = [name for name, had in change.taken.items() if had == by]
+        yield "" if WHOLE in names else f"{', '.join(names)}, ", said(by, user_names, owner)
+
+
+class KeptRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that a document leaves to others, in words."""
+
+    verb: Literal["add", "change", "remove"]
+    subject: str
+    members: tuple[str, ...]
+    """names of those that the document would change"""
+    sources: tuple[str, ...]
+    """doors through which others wrote it; none if something of others rests on it"""
+    by: tuple[str, ...]
+    line: int
+    """of the file; 0: it does not name the record"""
+
+
+def kept_record(kept: Kept, user_names: Mapping[str, str]) -> KeptRecord:
+    """A record that is kept, in words.
+
+    `user_names` as in `difference`. Source: D65
+    """
+    owner = kept.key[0] if kept.kind == "user" else ""
+    return KeptRecord(
+        verb=kept.verb,
+        subject=_subject(kept.kind, kept.key, user_names),
+        members=kept.members,
+        sources=tuple(door(by, owner) for by in kept.by),
+        by=tuple(said(by, user_names, owner) for by in kept.by),
+        line=kept.line,
+    )
+
+
+def remarks(every: Sequence[KeptRecord]) -> list[Problem]:
+    """Remarks on what a file leaves to others, by line.
+
+    Of records that pruning leaves, the first twenty. Source: D65
+    """
+    changed = [
+        Problem(
+            one.line,
+            f"{one.subject}: {', '.join(one.members)} stays as set by {one.by[0]}; --take-over takes it over",
+        )
+        for one in every
+        if one.verb == "change"
+    ]
+    changed += [
+        Problem(one.line, f"{one.subject} stays removed, {_by_whom(one)}; --take-over adds it again")
+        for one in every
+        if one.verb == "add"
+    ]
+    unremoved = [one for one in every if one.verb == "remove"]
+    shown = [
+        Problem(0, f"--prune leaves {one.subject}: {_why(one)}; --take-over removes it")
+        for one in unremoved[:UNREMOVED_SHOWN]
+    ]
+    rest = len(unremoved) - len(shown)
+    further = [Problem(0, f"--prune leaves {rest} more that others wrote: --json lists them")] if rest else []
+    return [*changed, *shown, *further]
+
+
+def _by_whom(one: KeptRecord) -> str:
+    return f"as by {one.by[0]}" if one.by else "since what it rests on was"
+
+
+def _why(one: KeptRecord) -> str:
+    return f"last written by {' and '.join(one.by)}" if one.by else "what others wrote rests on it"
+
+
+def _subject(kind: Kind, key: Key, user_names: Mapping[str, str]) -> str:
+    return _SUBJECTS[kind](tuple(user_names.get(part, part) for part in key))
+
+
+def members_set(record: msgspec.Struct, key: Key) -> list[str]:
+    """The members of a new record, in words.
+
+    Without those that are its key. Source: docs/directory.md
+    """
+    members, declared = shown(record), telling(record)
+    named = {name for name, value in members.items() if value in key}
     return [
         f"{name}: {_text(declared.get(name), value)}"
         for name, value in members.items()
@@ -64,11 +153,6 @@ def members_changed(record: msgspec.Struct, replaced_by: msgspec.Struct) -> list
         for name in becomes
         if was[name] != becomes[name]
     ]
-
-
-def _declared(change: Change) -> Mapping[str, Telling]:
-    record = change.becomes or change.was
-    return {} if record is None else telling(record)
 
 
 def _is_set(value: object) -> bool:

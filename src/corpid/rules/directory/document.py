@@ -73,15 +73,16 @@ def parse(content: bytes, file: str, *, plain_passwords: bool = False) -> Docume
     `file` names it in errors. `plain_passwords` allows the key `password`, for development only.
     Raises DirectoryError with every problem found, for any content. D51, R-14.
     """
-    return of_nodes(read_nodes(content, file), file, plain_passwords=plain_passwords)
+    return from_nodes(read_nodes(content, file), file, plain_passwords=plain_passwords)
 
 
-def of_nodes(root: Node, file: str, *, plain_passwords: bool = False) -> Document:
-    """Read a directory from nodes.
+def from_nodes(root: Node, file: str, problems: Sequence[Problem] = (), *, plain_passwords: bool = False) -> Document:
+    """Read the nodes of a file.
 
-    Raises DirectoryError with every problem found. Source: docs/directory.md
+    `problems` were found before, and are reported together. Raises DirectoryError with every problem. D51, R-14.
     """
     reading = _Reading(plain_passwords)
+    reading.problems += problems
     reading.read(root)
     if reading.problems:
         raise DirectoryError(file, reading.problems)

@@ -96,12 +96,16 @@ def until(role: Role, today: str) -> str:
     return "" if last == NO_END else last
 
 
-def sentence(role: Role, today: str) -> str:
-    """Return a role as a sentence about its person. Source: D23."""
+def sentence(role: Role, today: str, given_by: str = "") -> str:
+    """Return a role as a sentence about its person.
+
+    `given_by` names who gave it, if that is known. Source: D23, D65
+    """
     why = reasons(role, today)
     last = until(role, today)
     ends = f": {'; '.join(why)}" if why else f" until {in_words(last)}" if last else ""
-    return f"{'Cannot' if why else 'May'} act {described(role)}{ends}."
+    given = f" (given by {given_by})" if given_by else ""
+    return f"{'Cannot' if why else 'May'} act {described(role)}{ends}{given}."
 
 
 def described(role: Role) -> str:

@@ -17,6 +17,7 @@ from corpid.rules.directory import levels
 from corpid.rules.directory.current import NAMES_USERS, Current, Key
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quoted
+from corpid.rules.directory.pruning import removals, rests_on
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -29,7 +30,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
-from corpid.rules.directory.third_parties import without_grant
+from corpid.rules.directory.sources import ABSENT, Claims, Kept, Sources
 from corpid.rules.directory.values import suggestion, unfit_parameter
 
 if TYPE_CHECKING:
@@ -81,11 +82,13 @@ class _Checking:
         self._current = current
         self._removed = removed
         self._grants: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
-        grants = {key: record for key, record in current.of("grant").items() if key not in removed.get("grant", ())}
-        grants |= {key: record for key, (_, record) in wanted["grant"].items()}
-        for key, record in grants.items():
+        self._ended: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
+        for key, record in {
+            **current.of("grant"),
+            **{key: record for key, (_, record) in wanted["grant"].items()},
+        }.items():
             if isinstance(record, ThirdPartyGrant):
-                self._grants[key[:3]].append(record)
+                (self._ended if key in removed.get("grant", ()) else self._grants)[key[:3]].append(record)
 
     def judge(self, entry: Entry, record: msgspec.Struct) -> None:
         """Apply the rules of the record's kind."""
@@ -203,7 +206,8 @@ class _Checking:
         self.found.odd(entry, member, f"{what} is not set: relying parties will read ERROR_MISSING_VALUE")
 
     def _inside(self, entry: Entry, row: ThirdPartyAssignment) -> None:
-        grants = self._grants[(row.client_entity_id, row.entity_id, row.service_id)]
+        parties = (row.client_entity_id, row.entity_id, row.service_id)
+        grants = self._grants[parties]
         if any(grant.covers(row) for grant in grants):
             return
         granted = f"what {row.client_entity_id} granted to {row.entity_id} for {row.service_id}"
@@ -212,7 +216,8 @@ class _Checking:
             return
         if any(grant.state == "offered" and grant.fits(row) for grant in grants):
             there = self._current.of("third-party row").get(row.key) == row
-            report = self.found.odd if there else self.found.wrong
+            stays = there and not any(grant.fits(row) for grant in self._ended[parties])
+            report = self.found.odd if stays else self.found.wrong
             why = f"{row.entity_id} has not accepted what {row.client_entity_id} offers for {row.service_id}"
             report(entry, "client_entity_id", f"the row has no effect: {why}")
             return
@@ -220,76 +225,6 @@ class _Checking:
         why = f"; it was granted for {' and '.join(spans)}" if spans else ": role, sub-entity or parameters differ"
         member = "end_date" if spans else "role"
         self.found.wrong(entry, member, f"the row lies outside {granted}{why}")
-
-
-_DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {
-    "membership": (("user", ("user_id",)), ("entity", ("entity_id",))),
-    "credentials": (("user", ("user_id",)),),
-    "administrator": (("membership", ("user_id", "entity_id")),),
-    "operator": (("user", ("user_id",)),),
-    "assignment": (("membership", ("user_id", "entity_id")), ("service", ("service_id",))),
-    "grant": (
-        ("entity", ("client_entity_id",)),
-        ("entity", ("entity_id",)),
-        ("service", ("service_id",)),
-    ),
-    "third-party row": (
-        ("membership", ("user_id", "entity_id")),
-        ("entity", ("client_entity_id",)),
-        ("service", ("service_id",)),
-    ),
-}
-"""kind → the records without which one of it means nothing, each by the members that name it; in order"""
-
-
-def removals(
-    document: Document,
-    current: Current,
-    user_ids: Mapping[str, str],
-    wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
-    prune: frozenset[Kind],
-) -> dict[Kind, frozenset[Key]]:
-    """The keys to remove, by kind.
-
-    `current` holds the whole directory; of other kinds than `prune` goes only what depends on a removed record. Source:
-    R-21, D65, docs/directory.md
-    """
-    removed: dict[Kind, frozenset[Key]] = {}
-    for kind in document.complete & prune:
-        removed[kind] = frozenset(current.of(kind).keys() - wanted[kind].keys())
-    listed = {user_ids[name] for name in document.listed_members} if "membership" in prune else set()
-    unlisted = (key for key in current.of("membership") if key[0] in listed and key not in wanted["membership"])
-    removed["membership"] = frozenset(unlisted)
-    for kind, depends in _DEPENDS.items():
-        orphans = [
-            key
-            for key, record in current.of(kind).items()
-            if key not in wanted[kind]
-            and any(tuple(getattr(record, m) for m in members) in removed.get(on, ()) for on, members in depends)
-        ]
-        removed[kind] = removed.get(kind, frozenset()).union(orphans)
-    removed["third-party row"] |= _under_removed_grants(current, wanted, removed["grant"])
-    return removed
-
-
-def _under_removed_grants(current: Current, wanted: Wanted, removed: frozenset[Key]) -> frozenset[Key]:
-    """The roles that end with the grants which are removed (D56)."""
-    grants = {**current.of("grant"), **{key: record for key, (_, record) in wanted["grant"].items()}}
-    remaining: defaultdict[Key, list[ThirdPartyGrant]] = defaultdict(list)
-    rows: defaultdict[Key, list[ThirdPartyAssignment]] = defaultdict(list)
-    for key, grant in grants.items() if removed else ():
-        if isinstance(grant, ThirdPartyGrant) and key not in removed:
-            remaining[key[:3]].append(grant)
-    for key, row in current.of("third-party row").items() if removed else ():
-        if isinstance(row, ThirdPartyAssignment) and key not in wanted["third-party row"]:
-            rows[(row.client_entity_id, row.entity_id, row.service_id)].append(row)
-    ended = (grants[key] for key in removed)
-    return frozenset(
-        row.key
-        for grant in ended
-        if isinstance(grant, ThirdPartyGrant)
-        for row in without_grant(grant, remaining[grant.key[:3]], rows[grant.key[:3]])
-    )
 
 
 CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"
@@ -337,6 +272,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     key: Key
     was: msgspec.Struct | None = None
     becomes: msgspec.Struct | None = None
+    taken: dict[str, str] = msgspec.field(default_factory=dict)
+    """member, or WHOLE → whose it was before it is taken over"""
+    seen: Sources | None = None
+    """what was decided on: if the record has other sources by then, nothing is written"""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -344,6 +283,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     changes: tuple[Change, ...]
     warnings: tuple[Problem, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    """what a document would change or remove, and leaves to others"""
 
 
 def plan(
@@ -354,12 +295,14 @@ def plan(
     client_record: type[msgspec.Struct],
     check_client: CheckClient,
     prune: frozenset[Kind] = frozenset(),
+    claims: Claims | None = None,
 ) -> Plan:
     """Compare a file with the directory.
 
     `current` holds what the file names or refers to with those who may be the last of their level, and with `prune`
     everything; `user_ids` is user name → identifier. `prune` are kinds of which what the file does not name goes.
-    Plain passwords were hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, R-14, R-21.
+    `claims` say what of it is others'; without them everything may be changed, as by a command. Plain passwords were
+    hashed or dropped before. Raises DirectoryError with every problem found. D51, D53, D65, R-14, R-21.
     """
     problems: list[Problem] = []
     wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]] = {}
@@ -379,7 +322,9 @@ def plan(
                 wanted[kind][key] = (entry, _record(entry, key, existing, types[kind]))
     if problems:
         raise DirectoryError(document.file, problems)
-    removed = removals(document, current, user_ids, wanted, prune) if prune else {}
+    named = {kind: set(records) for kind, records in wanted.items()}
+    taken, kept = _settle(wanted, current, claims)
+    removed, unremoved = removals(document, current, user_ids, named, wanted, prune, claims)
     gone = removed.get("service", frozenset())
     for key, (entry, record) in wanted["administrator"].items():
         wanted["administrator"][key] = (entry, levels.without_services(record, gone))
@@ -389,13 +334,68 @@ def plan(
     found.problems += levels.lost_operators(directory)
     if found.problems:
         raise DirectoryError(document.file, found.problems)
-    changes = [*_upserts(wanted, current), *_narrowed(wanted, current, removed), *_deletions(removed, current)]
+    changes = [*_upserts(wanted, current, taken), *_narrowed(wanted, current, removed), *_deletions(removed, current)]
     warnings = {
         *found.warnings,
         *levels.entities_without_owner(directory),
         *levels.entities_without_approvers(directory),
     }
-    return Plan(changes=tuple(changes), warnings=tuple(sorted(warnings)))
+    return Plan(
+        changes=tuple(_seen(change, claims) for change in changes),
+        warnings=tuple(sorted(warnings)),
+        kept=(*kept, *unremoved),
+    )
+
+
+def _settle(
+    wanted: dict[Kind, dict[Key, tuple[Entry, msgspec.Struct]]], current: Current, claims: Claims | None
+) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[Kept]]:
+    """Take the records of others out of `wanted`.
+
+    Returns the members taken from others, by record, and the records that are left to them. A record that stays as it is leaves `wanted`: nothing is judged that the document does not decide.
+    """
+    taken: dict[tuple[Kind, Key], dict[str, str]] = {}
+    kept: list[Kept] = []
+    if claims is None:
+        return taken, kept
+    left_out: set[tuple[Kind, Key]] = set()
+    for kind, records in wanted.items():
+        for key, (entry, record) in list(records.items()):
+            existing, by = current.of(kind).get(key), claims.remover(kind, key)
+            if by or not left_out.isdisjoint(_needs(kind, record)):
+                left_out |= {(kind, key), *_gives(record)}
+                if existing is None:
+                    kept.append(Kept(verb="add", kind=kind, key=key, by=(by,) if by else (), line=entry.line))
+                del records[key]
+                continue
+            if existing is None:
+                continue
+            settled = claims.settle(entry, key, existing, record)
+            taken[kind, key] = settled.taken
+            kept += settled.kept
+            records[key] = (entry, settled.record)
+            if settled.kept and settled.record == existing:
+                del records[key]
+    return taken, kept
+
+
+def _needs(kind: Kind, record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+    yield from rests_on(kind, record)
+    if isinstance(record, ThirdPartyAssignment):
+        yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
+
+
+def _gives(record: msgspec.Struct) -> Iterable[tuple[Kind, Key]]:
+    """The parties and service of a grant, which third-party rows need."""
+    if isinstance(record, ThirdPartyGrant):
+        yield "grant", (record.client_entity_id, record.entity_id, record.service_id)
+
+
+def _seen(change: Change, claims: Claims | None) -> Change:
+    if claims is None or change.kind == "credentials":  # of factors their own members say whose they are (D44)
+        return change
+    seen = ABSENT if change.was is None else claims.of(change.kind, change.key)
+    return msgspec.structs.replace(change, seen=seen)
 
 
 def record_key(entry: Entry, user_ids: Mapping[str, str]) -> Key:
@@ -455,14 +455,18 @@ def with_factors(known: Credentials, fields: Mapping[str, object]) -> Credential
     return msgspec.structs.replace(known, **changed)
 
 
-def _upserts(wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]], current: Current) -> Iterable[Change]:
+def _upserts(
+    wanted: Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]],
+    current: Current,
+    taken: Mapping[tuple[Kind, Key], dict[str, str]],
+) -> Iterable[Change]:
     for kind in KINDS:
         for key, (_, record) in wanted[kind].items():
-            existing = current.of(kind).get(key)
+            existing, from_others = current.of(kind).get(key), taken.get((kind, key), {})
             if existing is None:
                 yield Change(verb="add", kind=kind, key=key, becomes=record)
-            elif existing != record:
-                yield Change(verb="change", kind=kind, key=key, was=existing, becomes=record)
+            elif existing != record or from_others:
+                yield Change(verb="change", kind=kind, key=key, was=existing, becomes=record, taken=from_others)
 
 
 def _narrowed(

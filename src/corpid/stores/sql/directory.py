@@ -25,6 +25,7 @@ from corpid.rules.directory.records import (
     ThirdPartyRow,
     User,
 )
+from corpid.rules.directory.sources import written
 from corpid.stores.sql.directory_lists import SqlDirectoryLists
 from corpid.stores.sql.mappers import ENTITIES, USERS, columns, record_codec, user_name_key
 from corpid.stores.sql.tables import (
@@ -267,7 +268,6 @@ class SqlDirectory(SqlDirectoryLists):
     def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
         super().__init__(database, audit, kinds, sign_outs)
         self._one_user: Final = kinds[User].one
-        self._lock_user: Final = kinds[User].locked
         self._user_by_name: Final = database.prepare(user_by_name())
         self._acting: Final = database.prepare(acting())
         self._usable: Final = database.prepare(usable())
@@ -280,7 +280,9 @@ class SqlDirectory(SqlDirectoryLists):
         self._assignments: Final = by_count(database, assignments_of)
         self._third_party_rows: Final = by_count(database, third_party_rows_of)
         self._set_language: Final = database.prepare(
-            sa.update(users).where(users.c.user_id == sa.bindparam("user")).values(language=sa.bindparam("new"))
+            sa.update(users)
+            .where(users.c.user_id == sa.bindparam("user"))
+            .values(language=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
         )
 
     async def acting(self, user_id: str, entity_id: str) -> Acting | None:
@@ -302,12 +304,16 @@ class SqlDirectory(SqlDirectoryLists):
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
         async with self._database.transaction():
-            row = await self._database.row(self._lock_user, {"user_id": user_id})
+            known = self._kinds[User]
+            row = await self._database.row(known.locked, {"user_id": user_id})
             if row is None:
                 return
-            was = USERS.decode(row)
-            await self._database.run(self._set_language, {"user": user_id, "new": language})
-            await self._audit.record_change(event, was, msgspec.structs.replace(was, language=language))
+            was: User = known.decoded(row)
+            becomes = msgspec.structs.replace(was, language=language)
+            sources = known.encoded_sources(written(event.actor, was, becomes, known.sources_of(row)))
+            values = {"user": user_id, "new": language, "by": sources["source"], "since": sources["member_sources"]}
+            await self._database.run(self._set_language, values)
+            await self._audit.record_change(event, was, becomes)
 
     async def usable(self, user_id: str, accepted: frozenset[Form]) -> list[Acting]:
         """The search stops at the second one."""

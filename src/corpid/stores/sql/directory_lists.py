@@ -21,7 +21,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.stores.sql.mappers import columns
 from corpid.stores.sql.records import SqlRecords
-from corpid.stores.sql.tables import administrators, memberships, users
+from corpid.stores.sql.tables import BEGINNING_OF_NAME, NAME_CHARACTERS, administrators, entities, memberships, users
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +49,17 @@ def named(known: RecordType, key: sa.ColumnElement[str]) -> sa.Select[Any]:
     """`first`, `until`, `limit` → records."""
     within = key >= _FIRST, key < _UNTIL
     return sa.select(*columns(known.table, known.codec)).where(*within).order_by(key).limit(_LIMIT)
+
+
+def by_name(known: RecordType) -> sa.Select[Any]:
+    """`first`, `until`, `after_name`, `after_id`, `limit` → entities."""
+    name: sa.ColumnElement[str] = sa.literal_column(BEGINNING_OF_NAME, sa.Text)
+    place = sa.tuple_(name, entities.c.entity_id)
+    after = sa.tuple_(sa.bindparam("after_name", type_=sa.Text), sa.bindparam("after_id", type_=sa.Text))
+    within = name >= _FIRST, name < _UNTIL, place > after
+    return (
+        sa.select(*columns(known.table, known.codec)).where(*within).order_by(name, entities.c.entity_id).limit(_LIMIT)
+    )
 
 
 def members(known: RecordType) -> sa.Select[Any]:
@@ -90,6 +101,10 @@ class SqlDirectoryLists(SqlRecords):
         return {kind: self._database.prepare(statement) for kind, statement in found.items()}
 
     @cached_property
+    def _by_name(self) -> Prepared:
+        return self._database.prepare(by_name(self._kinds[Entity]))
+
+    @cached_property
     def _members(self) -> Prepared:
         return self._database.prepare(members(self._kinds[User]))
 
@@ -106,6 +121,18 @@ class SqlDirectoryLists(SqlRecords):
         """In the order of identifiers, byte by byte."""
         rows = await self._database.rows(self._named[kind], {"first": first, "until": until, "limit": limit})
         return [self._kinds[kind].codec.decode(row) for row in rows]
+
+    async def entities_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
+        """Byte by byte, of a name its first hundred characters."""
+        name, entity_id = after
+        values = {
+            "first": first[:NAME_CHARACTERS],
+            "until": until,
+            "after_name": name[:NAME_CHARACTERS],
+            "after_id": entity_id,
+            "limit": limit,
+        }
+        return [self._kinds[Entity].codec.decode(row) for row in await self._database.rows(self._by_name, values)]
 
     async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
         """In the order of user names, byte by byte."""

@@ -25,13 +25,14 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.directory.sources import UNKNOWN, Sources
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import tables
 from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import Database, Prepared
@@ -189,6 +190,28 @@ API_CLIENTS: Final = _api_clients()
 
 PAGE: Final = 500
 """rows that a scan reads at a time"""
+_SOURCES: Final = ("source", "member_sources")
+"""columns that tell where a record comes from (D65); no request reads them"""
+_NOBODY: Final = "{}"
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, str])
+
+
+_TABLES: Final[Mapping[type[Any], sa.Table]] = {
+    Client: tables.clients,
+    Entity: tables.entities,
+    User: tables.users,
+    Service: tables.services,
+    Credentials: tables.credentials,
+    Membership: tables.memberships,
+    Administrator: tables.administrators,
+    Operator: tables.operators,
+    Assignment: tables.assignments,
+    ThirdPartyGrant: tables.third_party_grants,
+    ThirdPartyAssignment: tables.third_party_assignments,
+    RegisteredApiClient: tables.api_clients,
+    ChangeRequest: tables.change_requests,
+}
+"""in the order of their references; no file writes the last two, so they keep no sources"""
 
 
 class RecordType:
@@ -202,6 +225,7 @@ class RecordType:
         self.codec: Final = codec
         self.rank: Final = rank
         self.keys: Final = tuple(column.name for column in table.primary_key)
+        self._sources: Final = tuple(name for name in _SOURCES if name in table.c)
         self._prepare: Final = database.prepare
 
     @cached_property
@@ -209,12 +233,22 @@ class RecordType:
         return self._prepare(self._records().where(self._this()))
 
     @cached_property
+    def sourced(self) -> Prepared:
+        """As `one`, with its sources."""
+        return self._prepare(self._with_sources().where(self._this()))
+
+    @cached_property
     def locked(self) -> Prepared:
-        """As `one`, held until the transaction ends.
+        """As `sourced`, held until the transaction ends.
 
         New rows that refer to it need not wait.
         """
-        return self._prepare(self._records().where(self._this()).with_for_update(key_share=True))
+        return self._prepare(self._with_sources().where(self._this()).with_for_update(key_share=True))
+
+    @cached_property
+    def locked_alone(self) -> Prepared:
+        """As `locked`, but new rows that refer to it wait."""
+        return self._prepare(self._with_sources().where(self._this()).with_for_update())
 
     @cached_property
     def first_page(self) -> Prepared:
@@ -227,20 +261,79 @@ class RecordType:
 
     @cached_property
     def upsert(self) -> Prepared:
+        """The record alone: its sources stay."""
         return self._prepare(upsert(self.table, self.codec.written, _kept(self.table)))
 
     @cached_property
+    def upsert_sourced(self) -> Prepared:
+        return self._prepare(upsert(self.table, (*self.codec.written, *self._sources), _kept(self.table)))
+
+    @cached_property
     def insert(self) -> Prepared:
-        """Write a record of a new key; nothing if there is one."""
-        row = insert(self.table).values(parameters(self.codec.written))
+        """Write a record of a new key, with its sources.
+
+        Nothing if there is one.
+        """
+        row = insert(self.table).values(parameters((*self.codec.written, *self._sources)))
         return self._prepare(row.on_conflict_do_nothing(index_elements=list(self.keys)))
+
+    def statement(self, *, is_new: bool, sourced: bool) -> Prepared:
+        """The statement that writes a record.
+
+        One that is new always has its sources.
+        """
+        if is_new:
+            return self.insert
+        return self.upsert_sourced if sourced else self.upsert
 
     @cached_property
     def delete(self) -> Prepared:
         return self._prepare(sa.delete(self.table).where(self._this()))
 
+    @cached_property
+    def referring(self) -> tuple[Prepared, ...]:
+        """One look for each type of record that goes with this one.
+
+        Those of levels are not looked for: they are removed last.
+        """
+        constraints = (
+            key
+            for kind in (Membership, Assignment, ThirdPartyGrant, ThirdPartyAssignment)
+            for key in _TABLES[kind].foreign_key_constraints
+            if key.referred_table is self.table
+        )
+        return tuple(
+            self._prepare(
+                sa.select(sa.literal_column("1"))
+                .where(*(each.parent == sa.bindparam(each.column.name) for each in key.elements))
+                .limit(1)
+            )
+            for key in constraints
+        )
+
+    def decoded(self, row: Sequence[Any]) -> Any:  # noqa: ANN401 - a record of this type
+        """The record of a row that may have more columns behind it."""
+        return self.codec.decode(row[: len(self.codec.columns)])
+
+    def sources_of(self, row: Sequence[Any]) -> Sources:
+        """The sources of a row; unknown for a type that has none."""
+        width = len(self.codec.columns)
+        found: dict[str, Any] = dict(zip(self._sources, row[width : width + len(self._sources)], strict=True))
+        members = found.get("member_sources", _NOBODY)
+        if not found.get("source") and members == _NOBODY:
+            return UNKNOWN
+        return Sources(record=found["source"], members={} if members == _NOBODY else _MEMBERS.decode(members))
+
+    def encoded_sources(self, sources: Sources) -> dict[str, str]:
+        """Sources as columns of this table."""
+        every = {"source": sources.record, "member_sources": msgspec.json.encode(sources.members).decode()}
+        return {name: every[name] for name in self._sources}
+
     def _records(self) -> sa.Select[Any]:
         return sa.select(*columns(self.table, self.codec))
+
+    def _with_sources(self) -> sa.Select[Any]:
+        return self._records().add_columns(*(self.table.c[name] for name in self._sources))
 
     def _this(self) -> sa.ColumnElement[bool]:
         return sa.and_(*(self.table.c[name] == sa.bindparam(name) for name in self.keys))
@@ -248,7 +341,7 @@ class RecordType:
     def _page(self) -> sa.Select[Any]:
         keys = [self.table.c[name] for name in self.keys]
         named = (key.label(f"key_{key.name}") for key in keys)
-        return self._records().add_columns(*named).order_by(*keys).limit(sa.bindparam("limit", type_=sa.Integer))
+        return self._with_sources().add_columns(*named).order_by(*keys).limit(sa.bindparam("limit", type_=sa.Integer))
 
     def key(self, record: object) -> dict[str, str]:
         """The key columns of a record and their values."""
@@ -261,22 +354,13 @@ Kinds: TypeAlias = dict[type, RecordType]
 def record_types(database: Database, cipher: SecretCipher) -> Kinds:
     """Every kind, prepared for a database. Raises nothing; their codecs raise EncryptionError."""
     secret = encrypted_codec(record_codec(Credentials), cipher, "credentials", "user_id", "totp_secret")
-    rows: tuple[tuple[type, sa.Table, Codec[Any]], ...] = (
-        (Client, tables.clients, CLIENTS),
-        (Entity, tables.entities, ENTITIES),
-        (User, tables.users, USERS),
-        (Service, tables.services, record_codec(Service)),
-        (Credentials, tables.credentials, secret),
-        (Membership, tables.memberships, record_codec(Membership)),
-        (Administrator, tables.administrators, record_codec(Administrator)),
-        (Operator, tables.operators, record_codec(Operator)),
-        (Assignment, tables.assignments, record_codec(Assignment)),
-        (ThirdPartyGrant, tables.third_party_grants, record_codec(ThirdPartyGrant)),
-        (ThirdPartyAssignment, tables.third_party_assignments, record_codec(ThirdPartyAssignment)),
-        (RegisteredApiClient, tables.api_clients, API_CLIENTS),
-        (ChangeRequest, tables.change_requests, record_codec(ChangeRequest)),
-    )
-    return {record: RecordType(database, table, codec, rank) for rank, (record, table, codec) in enumerate(rows)}
+    codecs: dict[type[Any], Codec[Any]] = {
+        Client: CLIENTS, Entity: ENTITIES, User: USERS, Credentials: secret, RegisteredApiClient: API_CLIENTS,
+    }  # fmt: skip
+    return {
+        record: RecordType(database, table, codecs.get(record) or record_codec(record), rank)
+        for rank, (record, table) in enumerate(_TABLES.items())
+    }
 
 
 def columns(table: sa.FromClause, codec: Codec[Any]) -> list[sa.ColumnElement[Any]]:

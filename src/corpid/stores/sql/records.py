@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from corpid.ports import ChangedMeanwhile, Conflict, Delete, NobodyRemains, Remains, RolesUnder, Seen, SignOut, Upsert
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Administrator, Operator, ThirdPartyAssignment, ThirdPartyGrant, User
+from corpid.rules.directory.sources import ABSENT, UNKNOWN, Sourced, written
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.mappers import PAGE, columns
 from corpid.stores.sql.tables import administrators, memberships, operators, users
@@ -20,15 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from corpid.ports import AuditEvent, Change, R, Written
+    from corpid.ports.registry import W
+    from corpid.rules.directory.sources import Sources
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import Database
 
+_MEANWHILE: Final = "something that this rests on was changed at the same moment: try again"
 CHANGES_AT_ONCE: Final = 200
 """changes of one transaction: a few milliseconds"""
 _READS_AT_ONCE: Final = 200
-_CHANGED: Final = "something that this rests on was changed at the same moment: try again"
 
 
 _FULL_OPERATORS: Final = operators.c.level == "operator"
@@ -91,15 +94,31 @@ class SqlRecords:
                 await asyncio.sleep(0)
         return found
 
+    async def sourced(self, kind: type[W], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], Sourced[W]]:
+        """As `read`."""
+        known = self._kinds[kind]
+        found: dict[tuple[str, ...], Sourced[W]] = {}
+        for number, key in enumerate(keys, start=1):
+            row = await self._database.row(known.sourced, dict(zip(known.keys, key, strict=True)))
+            if row is not None:
+                found[key] = Sourced(record=known.decoded(row), sources=known.sources_of(row))
+            if number % _READS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return found
+
     async def scan(self, kind: type[R]) -> AsyncIterator[R]:
         """Page by page; concurrent writes may or may not be seen."""
+        async for found in self.scan_sourced(kind):
+            yield found.record
+
+    async def scan_sourced(self, kind: type[W]) -> AsyncIterator[Sourced[W]]:
+        """As `scan`."""
         known = self._kinds[kind]
-        width = len(known.codec.columns)
         rows = await self._database.rows(known.first_page, {"limit": PAGE})
         while rows:
             for row in rows:
-                yield known.codec.decode(row[:width])
-            after = dict(zip(known.keys, rows[-1][width:], strict=True))
+                yield Sourced(record=known.decoded(row), sources=known.sources_of(row))
+            after = dict(zip(known.keys, rows[-1][-len(known.keys) :], strict=True))
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
     async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
@@ -127,8 +146,8 @@ class SqlRecords:
     def _parts(self, changes: Sequence[Change]) -> list[list[Change]]:
         """Return the changes of each transaction, at least one transaction.
 
-        A sign-out goes with the last change of its person. What was seen is looked at in the first transaction, and
-        somebody has to remain after each.
+        A sign-out goes with the last change of its person, and roles end when every grant of the same parties is written.
+        What was seen is looked at in the first transaction, and somebody has to remain after each.
         """
         of_records = [change for change in changes if isinstance(change, Upsert | Delete)]
         of_records.sort(key=self._order)
@@ -139,10 +158,10 @@ class SqlRecords:
             for number, change in enumerate(of_records)
             if isinstance(change.record, User | Credentials)
         }
-        removals = {
-            change.record.key: number // CHANGES_AT_ONCE
+        grants = {
+            change.record.key[:3]: number // CHANGES_AT_ONCE
             for number, change in enumerate(of_records)
-            if isinstance(change.record, ThirdPartyGrant) and isinstance(change, Delete)
+            if isinstance(change.record, ThirdPartyGrant)
         }
         for change in changes:
             if isinstance(change, SignOut):
@@ -153,7 +172,7 @@ class SqlRecords:
             elif isinstance(change, Seen):
                 parts[0].append(change)
             elif isinstance(change, RolesUnder):
-                parts[removals[change.grant.key]].append(change)
+                parts[grants[change.grant.key[:3]]].append(change)
         return parts
 
     def _order(self, change: Upsert | Delete) -> tuple[int, int]:
@@ -183,8 +202,8 @@ class SqlRecords:
         for each in sorted(seen, key=lambda each: (self._kinds[each.kind].rank, each.key)):
             known = self._kinds[each.kind]
             row = await self._database.row(known.locked, dict(zip(known.keys, each.key, strict=True)))
-            if (None if row is None else known.codec.decode(row)) != each.record:
-                raise ChangedMeanwhile(_CHANGED)
+            if (None if row is None else known.decoded(row)) != each.record:
+                raise ChangedMeanwhile(_MEANWHILE)
 
     async def _is_held(self, remains: Remains) -> bool:
         """Lock those with every right; True if one of them can act.
@@ -209,15 +228,13 @@ class SqlRecords:
                 await self._sign_out(change.user_id)
             if not isinstance(change, Upsert | Delete):
                 continue
-            was = await self._stored(change) if change.event is not None else None
             try:
                 await self._apply(change, absent)
+            except ChangedMeanwhile:
+                raise
             except Conflict as conflict:
                 key = self._kinds[type(change.record)].key(change.record)
                 raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
-            if change.event is not None:
-                becomes = change.record if isinstance(change, Upsert) else None
-                await self._audit.record_change(change.event, was, becomes)
 
     async def _end_roles(self, under: RolesUnder) -> None:
         """End what no other accepted grant allows.
@@ -229,20 +246,25 @@ class SqlRecords:
         kinds = self._kinds[ThirdPartyGrant], self._kinds[ThirdPartyAssignment]
         others = [kinds[0].codec.decode(row) for row in await self._database.rows(self._grants, between)]
         rows = [kinds[1].codec.decode(row) for row in await self._database.rows(self._roles_under, between)]
-        for row in without_grant(grant, others, rows):
-            await self._apply(Delete(row), set())
-            event = msgspec.structs.replace(under.event, object="/".join(row.key))
-            await self._audit.record_change(event, row, None)
+        ended = without_grant(grant, others, rows)
+        if ended and under.planned:
+            raise ChangedMeanwhile(_MEANWHILE)
+        for row in ended:
+            await self._apply(Delete(row, msgspec.structs.replace(under.event, object="/".join(row.key))), set())
 
-    async def _stored(self, change: Upsert | Delete) -> Written | None:
-        """The record that a change replaces, locked.
+    async def _stored(self, change: Upsert | Delete) -> tuple[Written | None, Sources]:
+        """The record that a change replaces, locked, and its sources.
 
-        What a plan has read may be older.
+        What a plan has read may be older: if it had other sources then, nothing is written.
         """
         kind = self._kinds[type(change.record)]
-        row = await self._database.row(kind.locked, kind.key(change.record))
-        found: Written | None = None if row is None else kind.codec.decode(row)
-        return found
+        is_alone = isinstance(change, Delete) and change.seen is not None
+        row = await self._database.row(kind.locked_alone if is_alone else kind.locked, kind.key(change.record))
+        sources = ABSENT if row is None else kind.sources_of(row)
+        is_gone = row is None and isinstance(change, Delete)
+        if change.seen is not None and change.seen != sources and not is_gone:
+            raise ChangedMeanwhile(_MEANWHILE)
+        return (None if row is None else kind.decoded(row)), sources
 
     async def _sign_out(self, user_id: str) -> None:
         await self._sign_outs.lock(user_id)
@@ -251,11 +273,23 @@ class SqlRecords:
 
     async def _apply(self, change: Upsert | Delete, absent: set[tuple[type, tuple[str, ...]]]) -> None:
         kind = self._kinds[type(change.record)]
-        key = tuple(kind.key(change.record).values())
-        if isinstance(change, Upsert) and (type(change.record), key) in absent:
-            if await self._database.run(kind.insert, kind.codec.encode(change.record)) == 0:
-                raise ChangedMeanwhile(_CHANGED)
-        elif isinstance(change, Upsert):
-            await self._database.run(kind.upsert, kind.codec.encode(change.record))
+        key, event = kind.key(change.record), change.event
+        looked = event is not None or change.seen is not None
+        was, sources = await self._stored(change) if looked else (None, UNKNOWN)
+        if isinstance(change, Delete):
+            for look in kind.referring if change.seen is not None else ():
+                if await self._database.row(look, key) is not None:
+                    raise ChangedMeanwhile(_MEANWHILE)  # it would go with this one, and nobody decided so
+            await self._database.run(kind.delete, key)
         else:
-            await self._database.run(kind.delete, kind.key(change.record))
+            row = kind.codec.encode(change.record)
+            is_new = (type(change.record), tuple(key.values())) in absent
+            if event is not None:
+                sources = written(event.actor, was, change.record, sources, change.taken)
+            if is_new or event is not None:
+                row |= kind.encoded_sources(sources)
+            found = await self._database.run(kind.statement(is_new=is_new, sourced=event is not None), row)
+            if is_new and found == 0:
+                raise ChangedMeanwhile(_MEANWHILE)
+        if event is not None:
+            await self._audit.record_change(event, was, change.record if isinstance(change, Upsert) else None)

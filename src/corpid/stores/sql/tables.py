@@ -49,6 +49,11 @@ def _later_flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
 
 
+def _source() -> sa.Column[str]:
+    """The actor that wrote a record; of a user, that made it (D65)."""
+    return _later("source", "")
+
+
 def _flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False)
 
@@ -87,7 +92,11 @@ def _some_rows(name: str, column: str, condition: str) -> sa.Index:
 OF_NO_SIGN_IN: Final = "substr(action, 1, 8) <> 'sign_in.'"
 """rows of the audit whose object is worth an index: that of a sign-in is its own identifier"""
 
-clients: Final = _table("clients", _key("client_id"), _text("name"), _flag("enabled"), _text("record"))
+BEGINNING_OF_NAME: Final = "substr(search_text, 1, 100)"
+"""of an entity, folded: a name may fold to more than PostgreSQL keeps in an index"""
+NAME_CHARACTERS: Final = 100
+
+clients: Final = _table("clients", _key("client_id"), _text("name"), _flag("enabled"), _text("record"), _source())
 
 fetched_key_sets: Final = _table(
     "fetched_key_sets",
@@ -128,6 +137,8 @@ entities: Final = _table(
     _flag("enabled"),
     _text("search_text"),
     _later("approvals", "none"),
+    _source(),
+    sa.Index("ix_entities_name", sa.text(BEGINNING_OF_NAME), "entity_id"),
 )
 
 users: Final = _table(
@@ -142,6 +153,8 @@ users: Final = _table(
     _text("identity_country"),
     _text("account_type"),
     _flag("enabled"),
+    _source(),
+    _later("member_sources", "{}"),
 )
 
 credentials: Final = _table(
@@ -160,6 +173,7 @@ memberships: Final = _table(
     _key("user_id", _to("users.user_id")),
     _key("entity_id", _to("entities.entity_id")),
     _flag("enabled"),
+    _source(),
     sa.Index(None, "entity_id"),
 )
 
@@ -169,11 +183,14 @@ administrators: Final = _table(
     _key("entity_id"),
     _text("level"),
     _text("services"),
+    _source(),
     _membership(),
     sa.Index(None, "entity_id"),
 )
 
-operators: Final = _table("operators", _key("user_id", _to("users.user_id")), _text("level"), sa.Index(None, "level"))
+operators: Final = _table(
+    "operators", _key("user_id", _to("users.user_id")), _text("level"), _source(), sa.Index(None, "level")
+)
 
 services: Final = _table(
     "services",
@@ -187,6 +204,7 @@ services: Final = _table(
     _text("entity_statuses"),
     _flag("enabled"),
     _later_flag("approval_required"),
+    _source(),
 )
 
 assignments: Final = _table(
@@ -195,6 +213,7 @@ assignments: Final = _table(
     _key("entity_id"),
     _key("service_id", _to("services.service_id")),
     *_dated(),
+    _source(),
     _membership(),
     sa.Index(None, "service_id"),
 )
@@ -206,6 +225,7 @@ third_party_grants: Final = _table(
     _key("service_id", _to("services.service_id")),
     *_dated(),
     _later("state", "accepted"),
+    _source(),
     sa.Index(None, "entity_id"),
     sa.Index(None, "service_id"),
 )
@@ -217,6 +237,7 @@ third_party_assignments: Final = _table(
     _key("client_entity_id", _to("entities.entity_id")),
     _key("service_id", _to("services.service_id")),
     *_dated(),
+    _source(),
     _membership(),
     sa.Index(None, "client_entity_id"),
     sa.Index(None, "service_id"),

@@ -266,12 +266,14 @@ class SqlTransientUnit(Transaction):
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
         self._store.written += len(places)
         values: dict[str, Any] = {"now": self._now, "value": b"", "count": 1}
+        keys = []
         for number, (kind, key, ttl) in enumerate(places):
             values[f"kind_{number}"], values[f"key_{number}"] = kind, key
             values[f"ttl_{number}"] = round(ttl * 1000)
+            keys.append(key)
         rows = await self._database.rows(self._store.counts(len(places)), values)
         counted: dict[bytes, int] = dict(rows)
-        return [counted[key] for _, key, _ in places]
+        return [*map(counted.__getitem__, keys)]
 
 
 def _content(value: bytes, count: int) -> bytes:

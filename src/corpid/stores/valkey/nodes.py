@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
+import structlog
 from redis.crc import key_slot
 
 from corpid.ports import StoreUnavailable
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from corpid.stores.valkey.link import Address, Answer, Link
 
 _UNKNOWN: Final = "?"
+_OF_ANOTHER_FORM: Final = (TypeError, ValueError, LookupError, AttributeError)
+"""what reading an answer raises that has not the form it has in Redis and Valkey"""
 
 
 async def owners(link: Link, keys: Iterable[bytes]) -> list[Address | None]:
@@ -84,6 +87,7 @@ class Node:
         self._watcher: Final = watcher
         self._outcome: asyncio.Future[None] = _future()
         self._wanted = True
+        self._is_odd = False
         self.keeper: Final = asyncio.create_task(self._keep())
 
     async def settled(self) -> None:
@@ -125,8 +129,7 @@ class Node:
     async def _opened(self) -> Link:
         link = await connect(self.address)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await self._watcher.examine(link)
+            await self._examine(link)
         except TimeoutError:
             await link.close()
             raise _silent(self.address) from None
@@ -135,14 +138,29 @@ class Node:
             raise
         return link
 
+    async def _examine(self, link: Link) -> None:
+        """Look at the node; an answer of another form makes it unreachable.
+
+        Raises StoreUnavailable and TimeoutError.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._watcher.examine(link)
+        except _OF_ANOTHER_FORM as error:
+            reason = f"{self.address.name} answers in a form that CorpID does not know: {type(error).__name__}"
+            if not self._is_odd:  # it is asked again four times a second
+                self._is_odd = True
+                structlog.get_logger().error("engine_answer_unknown", detail=reason)
+            raise StoreUnavailable(reason) from None
+        self._is_odd = False
+
     async def _watch(self, link: Link) -> None:
         """Ends when the link has ended, or its engine no longer answers."""
         try:
             while self._wanted and not link.ended.done():
                 waiting = {link.ended, self._watcher.changed}
                 await asyncio.wait(waiting, timeout=self._watcher.look_seconds, return_when=asyncio.FIRST_COMPLETED)
-                async with asyncio.timeout(ANSWER_SECONDS):
-                    await self._watcher.examine(link)
+                await self._examine(link)
         except StoreUnavailable:
             return
         except TimeoutError:

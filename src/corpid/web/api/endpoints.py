@@ -12,7 +12,7 @@ from corpid.flows.operations import audit, readiness, signing_keys
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_questions
 from corpid.rules.directory.access import Object, refuse_early
-from corpid.rules.directory.document import of_nodes, parse
+from corpid.rules.directory.document import from_nodes, parse
 from corpid.rules.directory.json_nodes import nodes, pointer
 from corpid.rules.directory.nodes import SHOWN, DirectoryError
 from corpid.rules.directory.nodes import Problem as Fault
@@ -93,7 +93,9 @@ async def apply_directory(call: Call) -> Response:
 
         async def carry_out() -> Answer:
             applied = await _applied(call, body, is_json=is_json)
-            told = {"changes": applied.differences, "written": applied.written}
+            names = ("verb", "subject", "members", "sources", "by")
+            kept = [{name: getattr(each, name) for name in names} for each in applied.kept]
+            told = {"changes": applied.differences, "kept": kept, "written": applied.written}
             warnings = [problem.reason for problem in applied.warnings]
             return Answer(body=msgspec.to_builtins({**told, "warnings": warnings}))
 
@@ -106,7 +108,7 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
     value = parsed(body) if is_json else None
     read = nodes(value) if is_json else None
     try:
-        document = of_nodes(read.root, "") if read is not None else parse(body, "API")
+        document = from_nodes(read.root, "") if read is not None else parse(body, "API")
         _refuse_kinds(call, document)
         await _refuse_chosen_ids(call, document)
         return await apply.apply(
@@ -119,6 +121,7 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
             new_user_id=call.web.new_user_id,
             rules=call.web.client_rules,
             prune=call.given["prune"],
+            take_over=call.given["take_over"],
             dry_run=call.given["dry_run"],
         )
     except DirectoryError as error:

@@ -176,7 +176,8 @@ _OTHERS: Final = (
         tag="directory",
         summary="Apply a directory document",
         description="Takes a directory document (docs/directory.md) in YAML, or the same in JSON, and answers what "
-        "`corpid apply --json` prints. What the document does not name stays as it is, unless `prune` is set. "
+        "`corpid apply --json` prints. What the document does not name stays as it is, unless `prune` is set, "
+        "and what others than clients of the API have written does, too, unless `take_over` is: `kept` lists it. "
         "One at a time for each client. Not for clients that are bound to an entity.",
         scope="directory.write",
         run=endpoints.apply_directory,
@@ -185,6 +186,12 @@ _OTHERS: Final = (
             Query(
                 name="prune",
                 description="Whether what the document does not name is removed, in the sections that it has.",
+                kind=bool,
+                default=False,
+            ),
+            Query(
+                name="take_over",
+                description="Whether what others than clients of the API have written is changed and removed, too.",
                 kind=bool,
                 default=False,
             ),

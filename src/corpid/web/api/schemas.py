@@ -188,12 +188,30 @@ def _others() -> dict[str, Schema]:
                         "required": ["sign", "subject", "members"],
                     },
                 },
+                "kept": {
+                    "type": "array",
+                    "description": "What stays because others wrote it (docs/directory.md, \"Who wins\").",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "verb": {"type": "string", "enum": ["add", "change", "remove"]},
+                            "subject": _TEXT,
+                            **{name: {"type": "array", "items": _TEXT} for name in ("members", "sources", "by")},
+                        },
+                        "required": ["verb", "subject", "members", "sources", "by"],
+                    },
+                },
                 "written": {"type": "boolean"},
                 "warnings": {"type": "array", "items": _TEXT},
             },
-            "required": ["changes", "written", "warnings"],
+            "required": ["changes", "kept", "written", "warnings"],
             "examples": [
-                {"changes": [{"sign": "+", "subject": "entity E1001", "members": ["type: UEN"]}], "written": True, "warnings": []}
+                {
+                    "changes": [{"sign": "+", "subject": "entity E1001", "members": ["type: UEN"]}],
+                    "kept": [],
+                    "written": True,
+                    "warnings": [],
+                }
             ],
         },
     }  # fmt: skip

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from corpid.rules.directory.sections import Kind
+    from corpid.rules.directory.sources import Claims
 
 FILE = """
 entities:
@@ -51,7 +52,14 @@ third_party:
 State = dict["Kind", dict[tuple[str, ...], "msgspec.Struct"]]
 
 
-def planned(text: str, state: State | None = None, *, prune: bool = False, levels: bool = False) -> Plan:
+def planned(
+    text: str,
+    state: State | None = None,
+    *,
+    prune: bool = False,
+    levels: bool = False,
+    claims: Claims | None = None,
+) -> Plan:
     """The plan of a file against a directory; a new user's identifier is `id-` and the name."""
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if levels else frozenset())
     document = parse(text.encode(), "f.yaml")
@@ -61,7 +69,10 @@ def planned(text: str, state: State | None = None, *, prune: bool = False, level
     by_id = {user.user_id: user for user in users}
     fresh = {name: f"id-{name}" for (name,) in document.of("user") if name not in by_name}
     ids = user_ids(document, by_name, by_id, fresh)
-    return plan(document, Current(records=held), ids, client_record=Client, check_client=lambda _: [], prune=kinds)
+    return plan(
+        document, Current(records=held), ids,
+        client_record=Client, check_client=lambda _: [], prune=kinds, claims=claims,
+    )  # fmt: skip
 
 
 def after(text: str, state: State | None = None, *, prune: bool = False, levels: bool = False) -> State:

@@ -1,0 +1,217 @@
+"""Sources of records, and the rule of who wins (D65).
+
+A record knows the actor that wrote it last, as the audit writes actors. A person's record knows who made it, and of each
+member who set it since: the person, an operator and a file may all have part in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from corpid.rules.directory.current import Key
+from corpid.rules.directory.records import User
+from corpid.rules.directory.sections import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from corpid.rules.directory.document import Entry
+
+Door: TypeAlias = Literal["file", "command line", "API", "SCIM", "page", "person", "unknown"]
+"""through which a record or a member came"""
+
+DOORS: Final[Mapping[str, Door]] = {
+    "file": "file",
+    "command": "command line",
+    "client": "API",
+    "token": "SCIM",
+    "operator": "page",
+    "user": "page",
+}
+"""kind of actor → its door; a user's own record is the person's"""
+RELATIONS: Final[tuple[Kind, ...]] = (
+    "membership", "administrator", "operator", "assignment", "grant", "third-party row",
+)  # fmt: skip
+"""kinds that a file does not give again once another door has taken them"""
+WHOLE: Final = "*"
+"""stands for the record itself among its members"""
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """The actors that a record comes from; empty: not known."""
+
+    record: str = ""
+    """who wrote it last, of a user who made it"""
+    members: dict[str, str] = msgspec.field(default_factory=dict)
+    """of a user, those that somebody else has set since"""
+
+    def of(self, member: str) -> str:
+        """The actor that set a member."""
+        return self.members.get(member, self.record)
+
+
+UNKNOWN: Final = Sources()
+"""of what was written before sources were kept, by a version before, or by CorpID itself"""
+ABSENT: Final = Sources(record="absent")
+"""of a record that there is not"""
+
+
+class Sourced(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """A record with its sources."""
+
+    record: T
+    sources: Sources
+
+
+def door(actor: str, owner: str = "") -> Door:
+    """Return the door of an actor.
+
+    `owner` is the person whose own record it is about, if it is one. Source: D65
+    """
+    if owner and actor == f"user:{owner}":
+        return "person"
+    return DOORS.get(actor.partition(":")[0], "unknown")
+
+
+def written(
+    actor: str,
+    was: msgspec.Struct | None,
+    becomes: msgspec.Struct,
+    sources: Sources,
+    taken: frozenset[str] = frozenset(),
+) -> Sources:
+    """Return the sources of a record after an actor has written it.
+
+    `sources` are those before, `taken` members that become the actor's with the value they have. What keeps its value
+    keeps its source, and CorpID itself is none. Source: D65
+    """
+    if actor.partition(":")[0] not in DOORS or (was == becomes and not taken):
+        return UNKNOWN if was is None else sources
+    if was is None or not isinstance(becomes, User):
+        return Sources(record=actor)
+    maker = actor if WHOLE in taken else sources.record
+    members = {
+        name: actor if name in taken or getattr(was, name) != getattr(becomes, name) else sources.of(name)
+        for name in becomes.__struct_fields__
+    }
+    return Sources(record=maker, members={name: by for name, by in members.items() if by != maker})
+
+
+def said(actor: str, user_names: Mapping[str, str], owner: str = "") -> str:
+    """Return an actor in words, to follow "by"; empty if unknown.
+
+    `user_names` is user identifier → user name. Source: D65
+    """
+    _, _, name = actor.partition(":")
+    match door(actor, owner):
+        case "file":
+            return f"the file {name.rstrip('/').rpartition('/')[2] or name}"
+        case "command line":
+            return f"{name} on the command line"
+        case "API":
+            return f"the API client {name}"
+        case "SCIM":
+            return f"the provisioning token {name}"
+        case "page":
+            return f"{user_names.get(name, name)} in the browser"
+        case "person":
+            return "the person"
+    return ""
+
+
+def people(actors: Iterable[str]) -> set[str]:
+    """Return the identifiers of the people among actors. Source: D65."""
+    split = (actor.partition(":") for actor in actors)
+    return {name for kind, _, name in split if kind in {"user", "operator"} and name}
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that a document leaves alone, contrary to its text."""
+
+    verb: Literal["add", "change", "remove"]
+    kind: Kind
+    key: Key
+    by: tuple[str, ...]
+    """whose it is, or who removed it; empty: something of others rests on it, or it rests on what they removed"""
+    members: tuple[str, ...] = ()
+    """those that the document would change"""
+    line: int = 0
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """A record as a document may write it."""
+
+    record: msgspec.Struct
+    kept: tuple[Kept, ...] = ()
+    taken: dict[str, str] = msgspec.field(default_factory=dict)
+    """member → who had set it"""
+
+
+class Claims(msgspec.Struct, frozen=True, kw_only=True):
+    """The sources of a directory, and the door of a document."""
+
+    door: Door
+    sources: dict[Kind, dict[Key, Sources]]
+    removed: dict[tuple[Kind, Key], str] = msgspec.field(default_factory=dict)
+    """record that there is not → who removed it last"""
+    take_over: bool = False
+
+    def of(self, kind: Kind, key: Key) -> Sources:
+        """The sources of a record."""
+        return self.sources.get(kind, {}).get(key, UNKNOWN)
+
+    def others(self, kind: Kind, key: Key) -> tuple[str, ...]:
+        """Return who else a record belongs to.
+
+        What people set of their own record keeps nobody from removing it. Nobody, if everything is taken over.
+        """
+        if self.take_over:
+            return ()
+        held = self.of(kind, key)
+        since = (by for by in held.members.values() if door(by, _owner(kind, key)) != "person")
+        return tuple(dict.fromkeys(by for by in (held.record, *since) if self._is_another(by)))
+
+    def remover(self, kind: Kind, key: Key) -> str:
+        """Return who else removed a record that there is not.
+
+        Empty if nobody did, or everything is taken over.
+        """
+        by = self.removed.get((kind, key), "")
+        return by if not self.take_over and self._is_another(by) else ""
+
+    def settle(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> Settled:
+        """Return what a document may write of a record that is there.
+
+        What others set stays, unless everything is taken over. Source: D65
+        """
+        held = self.of(entry.kind, key)
+        names = record.__struct_fields__
+        if not isinstance(existing, User):
+            if not self._is_another(held.record):
+                return Settled(record=record)
+            if self.take_over:
+                return Settled(record=record, taken={WHOLE: held.record})
+            members = tuple(name for name in names if getattr(existing, name) != getattr(record, name))
+            kept = Kept(verb="change", kind=entry.kind, key=key, by=(held.record,), members=members, line=entry.line)
+            return Settled(record=existing, kept=(kept,) if existing != record else ())
+        named = ("user_name", *(name for name in names if name in entry.fields))
+        own = {name: held.of(name) for name in named if self._is_another(held.of(name))}
+        if self.take_over:
+            return Settled(record=record, taken=({WHOLE: held.record} if self._is_another(held.record) else {}) | own)
+        stay = {name: getattr(existing, name) for name in own if getattr(existing, name) != getattr(record, name)}
+        kept_members = (
+            Kept(verb="change", kind=entry.kind, key=key, by=(own[name],), members=(name,), line=entry.line_of(name))
+            for name in stay
+        )
+        return Settled(record=msgspec.structs.replace(record, **stay), kept=tuple(kept_members))
+
+    def _is_another(self, actor: str) -> bool:
+        return door(actor) not in {self.door, "unknown"}
+
+
+def _owner(kind: Kind, key: Key) -> str:
+    return key[0] if kind == "user" else ""

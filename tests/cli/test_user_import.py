@@ -1,0 +1,99 @@
+"""`corpid user import`: many people of one entity, from a table (issue 13, item 8)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from corpid.cli import user_import
+from corpid.flows.directory import import_people
+from corpid.ports import StoreUnavailable
+from tests.cli.directories import fill
+
+if TYPE_CHECKING:
+    import pytest
+
+    from corpid.engines import Stores
+    from tests.cli.conftest import Terminal
+
+ROWS = "user_name,name,email\n" + "".join(
+    f"p{number:04},Person {number},p{number}@example.org\n" for number in range(250)
+)
+
+
+def people(terminal: Terminal) -> list[str]:
+    listed = json.loads(terminal.done("user", "list", "--entity", "C3", "--limit", "1000", "--json"))["users"]
+    return [each["user_name"] for each in listed]
+
+
+def test_a_table_adds_people_and_memberships_once(terminal: Terminal) -> None:
+    fill(terminal)
+    file = terminal.file(ROWS, "people.csv")
+    would = terminal.done("user", "import", file, "--entity", "C3", "--dry-run")
+    assert would == "Would be: 250 people and 250 memberships added, of 250 people in the table.\n"
+    assert people(terminal) == []
+    told = json.loads(terminal.done("user", "import", file, "--entity", "C3", "--json"))
+    assert told == {"people": 250, "added": 250, "memberships": 250, "remarks": [], "written": True}
+    assert len(people(terminal)) == 250
+    again = terminal.done("user", "import", file, "--entity", "C3")
+    assert again == "Nothing to change: all of the 250 people are there and act for C3.\n"
+    assert "(given by" in terminal.done("user", "show", "p0001")
+
+
+def test_who_is_there_gets_the_membership_and_stays_as_they_are(terminal: Terminal) -> None:
+    fill(terminal)
+    result = terminal.run(
+        "user", "import", terminal.file("user_name,name\nmei,Somebody Else\n", "p.csv"), "--entity", "C3"
+    )
+    assert result.stdout == "Done: 0 people and 1 memberships added, of 1 people in the table.\n"
+    assert "p.csv:2: mei is there already, with another name, which stays" in result.stderr
+    assert json.loads(terminal.done("user", "show", "mei", "--json"))["name"] == "Mei"
+
+
+def test_a_table_with_anything_wrong_changes_nothing(terminal: Terminal) -> None:
+    """Every problem with its line, before the first change."""
+    fill(terminal)
+    before = terminal.done("export")
+    rows = ROWS.replace("p249@example.org", "nowhere").replace("p3@example.org", "nobody")
+    said = terminal.refused("user", "import", terminal.file(rows, "people.csv"), "--entity", "C3")
+    assert "people.csv:5: email: " in said
+    assert "people.csv:251: email: " in said
+    assert "Nothing was changed." in said
+    assert "there is no entity 'C4'" in terminal.refused("user", "import", terminal.file(ROWS), "--entity", "C4")
+    assert terminal.done("export") == before
+
+
+def test_an_import_that_stopped_is_finished_by_the_same_table(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(terminal)
+    file = terminal.file(ROWS, "people.csv")
+    reported: list[tuple[str, int, int]] = []
+
+    def stops(what: str, done: int, total: int) -> None:
+        reported.append((what, done, total))
+        if (what, done) == ("imported", 200):
+            raise StoreUnavailable("the power went")
+
+    monkeypatch.setattr(user_import, "_report", stops)
+    assert "the power went" in terminal.refused("user", "import", file, "--entity", "C3")
+    assert len(people(terminal)) == 200
+    monkeypatch.undo()
+    assert [(what, done) for what, done, _ in reported] == [
+        ("checked", 100), ("checked", 200), ("checked", 250), ("imported", 100), ("imported", 200),
+    ]  # fmt: skip
+    told = json.loads(terminal.done("user", "import", file, "--entity", "C3", "--json"))
+    assert (told["added"], told["memberships"], len(people(terminal))) == (50, 50, 250)
+
+
+def test_each_person_has_their_own_event(terminal: Terminal) -> None:
+    """D57."""
+    fill(terminal)
+
+    async def added(stores: Stores) -> int:
+        return len([each for each in await stores.registry.audit.entries(limit=10_000) if each.action == "user.add"])
+
+    before = terminal.look(added)
+    terminal.done("user", "import", terminal.file(ROWS, "people.csv"), "--entity", "C3")
+    assert terminal.look(added) - before == 250
+    assert import_people.PEOPLE_AT_ONCE * 2 <= 200, "one transaction of the store"
