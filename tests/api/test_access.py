@@ -11,7 +11,7 @@ from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.objects import RESOURCES
 from corpid.web.api.operations import OPERATIONS
 from corpid.web.http.connections import CROWDED
-from tests.api.calling import HARBOUR, ORCHARD, Api, bound, calling, pointers
+from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, pointers
 from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import ALICE, CAROL
 from tests.protocol.provider import World
@@ -153,6 +153,74 @@ def test_a_bound_client_writes_for_its_entity_only(world: World, api: Api) -> No
         assert own.post(f"/{resource}", {}).status_code == 403
     assert own.patch(f"/users/{ALICE.user_id}", {"name": "X"}, if_match="*").status_code == 403
     assert own.patch(f"/entities/{HARBOUR}", {"name": "X"}, if_match="*").status_code == 403
+
+
+def test_a_bound_client_does_not_learn_from_a_role_for_whom_whether_an_entity_exists(world: World, api: Api) -> None:
+    """D59: an entity that has granted nothing is refused in the same words as one that is not there."""
+    client = bound(world)
+    api.added("/entities", ENTITY)
+    role = {"user": "alice", "third_party": HARBOUR, "service": "PERMITS", "role": "Checker"}
+    told = [
+        pointers(client.post("/third-party-assignments", {**role, "client_entity": entity}))
+        for entity in ("E1001", "E9999")
+    ]
+    assert told[0] == told[1] == {"/client_entity": f"no entity of this identifier has granted {HARBOUR} anything"}
+
+
+@pytest.mark.parametrize("dry_run", ["true", "false"])
+def test_a_document_shows_and_changes_only_kinds_that_the_token_lets_write(world: World, dry_run: str) -> None:
+    """D59: a plan of a document tells what there is, so it needs the same scopes; nobody's factors are told (D61)."""
+    client = calling(world, scopes=["directory.write"])
+    for path in (f"/directory?dry_run={dry_run}", f"/directory?dry_run={dry_run}&prune=true"):
+        documents: list[dict[str, Any]] = [
+            {"clients": {}}, {"clients": {"rp-1": {"name": "A"}}}, {"operators": []},
+            {"users": {"alice": {"totp_secret": "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"}}},
+        ]  # fmt: skip
+        for document in documents:
+            assert client.post(path, document).status_code == 403, (path, document)
+    yaml = client.call("POST", "/directory?dry_run=true", body=b"clients: {}\n", content_type="application/yaml")
+    assert yaml.status_code == 403
+
+
+def test_a_document_gives_nobody_the_identifier_of_a_person_who_was_removed(api: Api) -> None:
+    """D51, D59: relying parties know people by it. Of a person who is there it goes on naming that person."""
+    removed = api.added("/users", {"user_name": "nina", "name": "Nina"})
+    assert api.delete(f"/users/{removed['id']}", if_match="*").status_code == 204
+    new = {"users": {"mallory": {"id": removed["id"], "name": "Mallory"}}}
+    for path in ("/directory", "/directory?dry_run=true"):
+        assert list(pointers(api.post(path, new))) == ["/users/mallory/id"]
+    yaml = f"users:\n  mallory:\n    id: {removed['id']}\n    name: Mallory\n".encode()
+    told = api.call("POST", "/directory", body=yaml, content_type="application/yaml")
+    assert (told.status_code, told.json()["errors"][0]["line"]) == (422, "3")
+    renamed = {"users": {"alicia": {"id": ALICE.user_id, "name": "Alicia"}}}
+    assert api.post("/directory", renamed).status_code == 200
+    assert api.get(f"/users/{ALICE.user_id}").json()["user_name"] == "alicia"
+
+
+def test_a_program_does_not_end_by_itself_that_roles_need_approval(api: Api) -> None:
+    """D55, D59: neither by a change, nor by removing what demands it and adding it again, nor by a document."""
+    service = {"name": "Grants", "roles": ["Applicant"], "approval_required": True}
+    api.added("/services", {"service_id": "S1", **service})
+    api.added("/entities", {**ENTITY, "approvals": "roles"})
+    role = {"user": "alice", "entity": HARBOUR, "service": "S1", "role": "Applicant"}
+    assert api.post("/assignments", role).status_code == 403
+    entity = {"type": "UEN", "country": "SG", "name": "Harbour Bakery"}
+    for refused in (
+        api.patch("/services/S1", {"approval_required": False}, if_match="*"),
+        api.patch("/services/S1", {"approval_required": None}, if_match="*"),
+        api.delete("/services/S1", if_match="*"),
+        api.post("/directory", {"services": {"S1": {**service, "approval_required": False}}}),
+        api.post("/directory?prune=true", {"services": {}}),
+        api.patch("/entities/E1001", {"approvals": "none"}, if_match="*"),
+        api.patch("/entities/E1001", {"approvals": None}, if_match="*"),
+        api.delete("/entities/E1001", if_match="*"),
+        api.post("/directory", {"entities": {"E1001": {**entity, "approvals": "none"}}}),
+        api.post("/directory?prune=true", {"entities": {}}),
+    ):
+        assert refused.status_code == 403, refused.text
+    assert api.get("/services/S1").json()["approval_required"]
+    assert api.get("/entities/E1001").json()["approvals"] == "roles"
+    assert api.patch("/services/S1", {"name": "Grants of the state"}, if_match="*").status_code == 200
 
 
 def test_every_resource_is_in_the_table_with_its_five_verbs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -184,3 +185,34 @@ def test_patches_are_merged_as_the_rfc_shows(target: Json, patch: Json, result: 
 def test_a_pointer_escapes_what_it_has_to() -> None:
     """RFC 6901 §3."""
     assert pointer("a/b", "m~n", 0) == "/a~1b/m~0n/0"
+
+
+def test_a_body_within_the_limit_makes_neither_a_loop_wait_nor_memory_grow() -> None:
+    """D59: what is built of 64 KiB stays within a few MiB, and no list is compared with itself."""
+    heavy: list[tuple[str, Json]] = [
+        ("assignments", {"n" * 30_000: [0] * 15_000}),
+        ("assignments", {"parameters": {"n" * 30_000: [0] * 15_000}}),
+        ("assignments", {"parameters": {f"{number}{'n' * 600}": [0] * 150 for number in range(50)}}),
+        ("services", {"service_id": "S", "name": "S", "roles": [f"r{number}" for number in range(7000)]}),
+        ("clients", {f"cl{number}": 0 for number in range(5500)}),
+    ]
+    kinds = {each.path: each for each in RESOURCES}
+    for path, value in heavy:
+        tracemalloc.start()
+        with suppress(Unfit):
+            read_new(kinds[path], value)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 24 << 20, path
+
+
+def test_no_more_faults_are_told_than_anybody_reads(api: Api) -> None:
+    """RFC 6901 §3, D59."""
+    for told in (
+        api.post("/entities", {f"a~/{number}": 1 for number in range(300)}),
+        api.post("/keys", {f"a~/{number}": 1 for number in range(300)}),
+        api.get("/entities?" + "&".join(f"x{number}=1" for number in range(300))),
+        api.post("/directory", {"users": {"u": {f"a~/{number}": 1 for number in range(300)}}}),
+    ):
+        assert len(told.json()["errors"]) == 50
+    assert "/a~0~10" in pointers(api.post("/keys", {"a~/0": 1}))

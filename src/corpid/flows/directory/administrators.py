@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from corpid.ports import Remains, Seen
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import Administering, ApiClient, DirectoryFile, Operating, Person, ProvisioningToken
-from corpid.rules.directory.approvals import OF_ENTITIES, needed
+from corpid.rules.directory.approvals import OF_ENTITIES, ends_approval, needed
 from corpid.rules.directory.records import (
     Administrator,
     Entity,
@@ -83,7 +83,7 @@ async def considered(
         return list(objects), guards
     found = []
     for change, each in zip(changes, objects, strict=True):
-        thing = replace(each, covered=covering.get(change.key) is not None)
+        thing = replace(each, covered=covering.get(change.key) is not None, ends_approval=ends_approval(change))
         fact, further = await _with_facts(registry, change, thing)
         found.append(fact)
         guards += further

@@ -258,6 +258,13 @@ async def _refuse_strangers(by: Administration, resource: Resource, new: Read) -
         key = (user.user_id, by.actor.entity_id) if user is not None else None
         if key is None or not await by.registry.directory.read(Membership, [key]):
             raise Unfit([Fault("/user", f"nobody of this user name belongs to {by.actor.entity_id}")])
+    if resource.record is ThirdPartyAssignment and not await _grants_anything(by.registry, other, own):
+        raise Unfit([Fault("/client_entity", f"no entity of this identifier has granted {own} anything")])
+
+
+async def _grants_anything(registry: Registry, client_entity: str, third_party: str) -> bool:
+    between = {"client_entity_id": client_entity, "entity_id": third_party}
+    return bool(await registry.directory.page(ThirdPartyGrant, between, after=("",) * 6, limit=1))
 
 
 # --- records

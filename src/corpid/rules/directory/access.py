@@ -39,6 +39,7 @@ from corpid.rules.directory.access_conditions import (
     SETTINGS,
     SOMEBODY_ELSE,
     SPEAKING_SIDE,
+    STAYS_STRICT,
     WITHIN_REACH,
     WITHOUT_PARAMETERS,
     Action,
@@ -164,7 +165,8 @@ _TABLE: Final[tuple[Rule, ...]] = (
     # Clients of the admin API (D59)
     Rule(("API client",), _READ, ("service", "entity", "user", *_AT_ENTITY, "grant"), (DIRECTORY_READ,)),
     Rule(("API client",), _READ, ("identity number",), (DIRECTORY_READ,)),
-    Rule(("API client",), _CHANGE, ("service", "entity", "grant"), (DIRECTORY_WRITE,)),
+    Rule(("API client",), _CHANGE, ("service",), (DIRECTORY_WRITE, STAYS_STRICT)),
+    Rule(("API client",), _CHANGE, ("entity", "grant"), (DIRECTORY_WRITE,)),
     Rule(("API client",), _CHANGE, ("assignment", "third-party row"), (DIRECTORY_WRITE,)),
     Rule(("API client",), _CHANGE, ("user",), (DIRECTORY_WRITE, NO_OPERATOR, OWNER_STAYS)),
     Rule(("API client",), _CHANGE, ("membership",), (DIRECTORY_WRITE, OWNER_STAYS)),

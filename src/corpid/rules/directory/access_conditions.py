@@ -73,6 +73,8 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     """the parties to a grant of which each may make this change alone"""
     requester: str = ""
     """of a change request, as the audit names the actor"""
+    ends_approval: bool | None = None
+    """whether a service that demands approval would no longer do so"""
     covered: bool | None = None
     """whether an accepted grant covers the role of a third party's person"""
 
@@ -142,6 +144,10 @@ def _speaking_side(actor: Actor, thing: Object) -> bool:
 
 def _covered(_actor: Actor, thing: Object) -> bool:
     return thing.covered is True
+
+
+def _stays_strict(_actor: Actor, thing: Object) -> bool:
+    return thing.ends_approval is False
 
 
 def _recent(actor: Actor, _thing: Object) -> bool:
@@ -279,6 +285,12 @@ COVERED: Final = Condition(
     source="D56",
     reason="no grant that your entity has accepted covers this",
 )
+STAYS_STRICT: Final = Condition(
+    holds=_stays_strict,
+    says="if `approval_required` does not end with it",
+    source="D55",
+    reason="that roles at this service need approval is ended by an operator",
+)
 RECENT: Final = Condition(
     holds=_recent,
     says="with a sign-in at most 15 minutes old",
@@ -348,7 +360,7 @@ AUDIT_READ: Final = _scope("audit.read")
 OPERATIONS: Final = _scope("operations")
 
 CONDITIONS: Final = (
-    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
+    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
     NO_OWNER, BELONGS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
     CLIENTS_READ, CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
 )  # fmt: skip

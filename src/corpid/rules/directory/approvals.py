@@ -135,11 +135,25 @@ def needed(change: Change, level: Level, entity: Entity | None, service: Service
 
 
 def step(change: Change) -> int:
-    """Return by how much an entity becomes stricter; negative: laxer. Source: D55."""
+    """Return by how much an entity becomes stricter; negative: laxer.
+
+    One that is removed can be added again without its demands. Source: D55.
+    """
     was, becomes = change.was, change.becomes
-    if not isinstance(was, Entity) or not isinstance(becomes, Entity):
+    if not isinstance(was, Entity):
         return 0
-    return STRICTNESS.index(becomes.approvals) - STRICTNESS.index(was.approvals)
+    after = becomes.approvals if isinstance(becomes, Entity) else "none"
+    return STRICTNESS.index(after) - STRICTNESS.index(was.approvals)
+
+
+def ends_approval(change: Change) -> bool:
+    """Return whether a service that demands approval no longer does.
+
+    Also if it is removed. Source: D55.
+    """
+    was, becomes = change.was, change.becomes
+    demanded = isinstance(was, Service) and was.approval_required
+    return demanded and not (isinstance(becomes, Service) and becomes.approval_required)
 
 
 def approvers(administrators: Iterable[Appointed[Administrator]]) -> int:

@@ -20,18 +20,28 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 _FIRST_SURROGATE: Final = "\ud800"
 _LAST_SURROGATE: Final = "\udfff"
+_WHOLE: Final = 1
+"""the line of the whole document"""
 
 
 class JsonDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A JSON value as nodes, and the pointer of each node."""
+    """A JSON value as nodes, and the place of each node.
+
+    Pointers are written when they are asked for: those of a long list in a member with a long name would be many times
+    as large as the body.
+    """
 
     root: Node
-    pointers: tuple[str, ...]
-    """by line; that of line 0 is the whole document"""
+    places: tuple[tuple[int, str | int], ...]
+    """by line: the line of what a node stands in, and its name or number there; lines 0 and 1 are the whole document"""
 
     def pointer(self, line: int) -> str:
         """The JSON pointer of a problem's line. Source: RFC 6901"""
-        return self.pointers[line] if line < len(self.pointers) else ""
+        parts: list[str | int] = []
+        while _WHOLE < line < len(self.places):
+            line, part = self.places[line]
+            parts.append(part)
+        return pointer(*reversed(parts))
 
 
 class _Unfit(ValueError):
@@ -61,9 +71,9 @@ def json_value(content: bytes) -> Json:
 
 def nodes(value: Json) -> JsonDocument:
     """A JSON value as nodes of a directory file. Source: D59, docs/directory.md"""
-    pointers = [""]
-    root = _node(value, "", pointers)
-    return JsonDocument(root=root, pointers=tuple(pointers))
+    places: list[tuple[int, str | int]] = [(0, "")]
+    root = _node(value, (0, ""), places)
+    return JsonDocument(root=root, places=tuple(places))
 
 
 def merged(target: Json, patch: Json) -> Json:
@@ -124,18 +134,18 @@ def _check_text(text: str) -> None:
         raise _Unfit("a text holds half of a surrogate pair")
 
 
-def _node(value: Json, at: str, pointers: list[str]) -> Node:
-    line = len(pointers)
-    pointers.append(at)
+def _node(value: Json, at: tuple[int, str | int], places: list[tuple[int, str | int]]) -> Node:
+    line = len(places)
+    places.append(at)
     if isinstance(value, list):
-        return Items(line, tuple(_node(item, at + pointer(place), pointers) for place, item in enumerate(value)))
+        return Items(line, tuple(_node(item, (line, number), places) for number, item in enumerate(value)))
     if isinstance(value, dict):
-        return Pairs(line, tuple(_pair(name, item, at, pointers) for name, item in value.items()))
+        return Pairs(line, tuple(_pair(name, item, line, places) for name, item in value.items()))
     if isinstance(value, str):
         return Scalar(line, value, plain=False)
     return Scalar(line, "" if value is None else json.dumps(value), plain=True)
 
 
-def _pair(name: str, value: Json, at: str, pointers: list[str]) -> tuple[Scalar, Node]:
-    line = len(pointers)
-    return Scalar(line, name, plain=False), _node(value, at + pointer(name), pointers)
+def _pair(name: str, value: Json, around: int, places: list[tuple[int, str | int]]) -> tuple[Scalar, Node]:
+    line = len(places)
+    return Scalar(line, name, plain=False), _node(value, (around, name), places)

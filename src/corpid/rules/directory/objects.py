@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from itertools import islice
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -17,7 +18,7 @@ from corpid.rules.directory import values
 from corpid.rules.directory.document import Document, Entry
 from corpid.rules.directory.json_nodes import Json, JsonDocument, nodes, pointer
 from corpid.rules.directory.members import masked
-from corpid.rules.directory.nodes import DirectoryError, Pairs, quoted
+from corpid.rules.directory.nodes import SHOWN, DirectoryError, Pairs, quoted
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -66,8 +67,11 @@ class Unfit(Exception):
 
     @classmethod
     def of(cls, error: DirectoryError, document: JsonDocument) -> Unfit:
-        """The faults of a directory's document, by pointer."""
-        return cls([Fault(document.pointer(problem.line), problem.reason) for problem in error.problems])
+        """The faults of a directory's document, by pointer.
+
+        Of the first problems only: no more are told, and a pointer can be as long as the body.
+        """
+        return cls([Fault(document.pointer(problem.line), problem.reason) for problem in error.problems[:SHOWN]])
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
@@ -274,11 +278,14 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
     fields: dict[str, object] = {}
     lines: dict[str, int] = {}
     for key, node in document.root.entries:
+        if len(faults) >= SHOWN:  # no more are told, and a suggestion for each costs seconds
+            raise Unfit(faults)
         rule = resource.keys.get(key.text)
         if rule is None:
             faults.append(Fault(pointer(key.text), _unknown(resource, key.text)))
             continue
-        misfits = list(_misfits(_schema(resource.record, key.text, rule), value[key.text], pointer(key.text)))
+        found = _misfits(_schema(resource.record, key.text, rule), value[key.text], pointer(key.text))
+        misfits = list(islice(found, SHOWN))
         faults += misfits
         if misfits:
             continue
@@ -414,7 +421,7 @@ def _misfits(schema: Schema, value: Json, at: str) -> Iterator[Fault]:
     Which values a type may have is left to the readers.
     """
     if "anyOf" in schema:
-        if all(list(_misfits(each, value, at)) for each in schema["anyOf"]):
+        if all(next(_misfits(each, value, at), None) is not None for each in schema["anyOf"]):
             yield Fault(at, f"{' or '.join(_expected(each) for each in schema['anyOf'])} is expected here")
         return
     kind, _ = _TYPES[schema["type"]]

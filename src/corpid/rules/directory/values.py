@@ -265,12 +265,12 @@ def texts(read: Reader, *, least: int = 0) -> Reader:
     def read_all(node: Node) -> tuple[object, ...]:
         if not isinstance(node, Items):
             raise Malformed(node.line, "a list is expected here: [first, second]")
-        values: list[object] = []
+        values: dict[object, None] = {}
         for item in node.nodes:
             value = read(item)
             if value in values:
                 raise Malformed(item.line, f"{quoted(value)} stands in the list twice")
-            values.append(value)
+            values[value] = None
         if len(values) < least:
             raise Malformed(node.line, "the list needs at least one value")
         return tuple(values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from inspect import Parameter, Signature
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -19,6 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.values import suggestion
 from corpid.rules.oauth.api_server import API_PATH as PATH
 from corpid.web.api.audit import audit_keys
@@ -142,10 +144,10 @@ def _check_query(request: Request, operation: Operation) -> None:
     """Refuse unknown and repeated query parameters: a misspelt filter would show everything."""
     known = {query.name for query in operation.queries}
     sent = request.query_params.multi_items()
+    unknown = dict.fromkeys(name for name, _ in sent if name not in known)
     faults = [
         {"parameter": name[:80], "detail": f"there is no such query parameter here{suggestion(name, known)}"}
-        for name in dict.fromkeys(name for name, _ in sent)
-        if name not in known
+        for name in islice(unknown, SHOWN)
     ]
     names = [name for name, _ in sent]
     faults += [{"parameter": name, "detail": "it may be sent once"} for name in sorted(known) if names.count(name) > 1]

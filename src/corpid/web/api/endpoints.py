@@ -9,11 +9,14 @@ import msgspec
 
 from corpid.flows.directory import apply, object_lists, objects
 from corpid.flows.operations import readiness, signing_keys
-from corpid.rules.directory.document import from_nodes
-from corpid.rules.directory.json_nodes import nodes
-from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.directory.access import Object, refuse_early
+from corpid.rules.directory.document import from_nodes, parse
+from corpid.rules.directory.json_nodes import nodes, pointer
+from corpid.rules.directory.nodes import SHOWN, DirectoryError
+from corpid.rules.directory.nodes import Problem as Fault
 from corpid.rules.directory.objects import Unfit, unknown_member
-from corpid.rules.directory.records import ChangeRequest
+from corpid.rules.directory.records import ChangeRequest, User
+from corpid.rules.directory.sections import KINDS
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api import approvals
 from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parsed, place, plain
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.objects import Found
     from corpid.ports import SealedKey
+    from corpid.rules.directory.document import Document
     from corpid.rules.directory.json_nodes import Json
     from corpid.rules.directory.objects import Resource
     from corpid.web.api.calls import Call
@@ -104,12 +108,15 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
     value = parsed(body) if is_json else None
     read = nodes(value) if is_json else None
     try:
+        document = from_nodes(read.root, "") if read is not None else parse(body, "API")
+        _refuse_kinds(call, document)
+        await _refuse_chosen_ids(call, document)
         return await apply.apply(
             call.provider.registry,
             call.provider.passwords,
             body,
             file="API",
-            document=from_nodes(read.root, "") if read is not None else None,
+            document=document,
             actor=call.actor,
             new_user_id=call.web.new_user_id,
             rules=call.web.client_rules,
@@ -120,8 +127,35 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
     except DirectoryError as error:
         if read is not None:
             raise Unfit.of(error, read) from None
-        faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:50]]
+        faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:SHOWN]]
         raise Problem(422, "The document cannot be applied: errors says why", faults=faults) from None
+
+
+def _refuse_kinds(call: Call, document: Document) -> None:
+    """Refuse a document with kinds that the client may not write.
+
+    Also one that only tells what it would change, since that shows what there is. Raises access.Forbidden. Source: D59
+    """
+    for kind in KINDS:
+        if kind in document.complete or document.of(kind):
+            refuse_early(call.actor, "write", Object(kind=kind))
+
+
+async def _refuse_chosen_ids(call: Call, document: Document) -> None:
+    """Refuse a new person with a chosen `id`.
+
+    Of a person who was removed it would give what they were at every relying party to somebody else. Raises
+    DirectoryError. Source: D51, D59
+    """
+    named = [entry for entry in document.of("user").values() if "user_id" in entry.fields]
+    known = await call.provider.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
+    chosen = [
+        Fault(entry.line_of("user_id"), "there is nobody with this id: leave it out, and a new person gets one")
+        for entry in named
+        if (entry.fields["user_id"],) not in known
+    ]
+    if chosen:
+        raise DirectoryError("", chosen)
 
 
 async def list_keys(call: Call) -> Response:
@@ -202,7 +236,7 @@ def _flag(value: Json, name: str) -> bool | None:
             422, "A JSON object is expected", faults=[{"pointer": "", "detail": "a JSON object is expected here"}]
         )
     unknown = [each for each in value if each != name]
-    faults = [{"pointer": f"/{each}", "detail": unknown_member(each, (name,))} for each in unknown]
+    faults = [{"pointer": pointer(each), "detail": unknown_member(each, (name,))} for each in unknown[:SHOWN]]
     found = value.get(name)
     if name in value and not isinstance(found, bool):
         faults.append({"pointer": f"/{name}", "detail": "true or false is expected here"})

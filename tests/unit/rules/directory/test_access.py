@@ -150,6 +150,7 @@ FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "EITHER_SIDE": lambda actor, thing: (actor, replace(thing, entity_id="Z9", other_entity_id="Y9")),
     "SPEAKING_SIDE": lambda actor, thing: (actor, replace(thing, sides=frozenset({Side.THIRD_PARTY}))),
     "COVERED": lambda actor, thing: (actor, replace(thing, covered=False)),
+    "STAYS_STRICT": lambda actor, thing: (actor, replace(thing, ends_approval=True)),
     "RECENT": lambda actor, thing: (replace(actor, auth_time=NOW - 901), thing),
     "SOMEBODY_ELSE": lambda actor, thing: (actor, replace(thing, user_id="u1")),
     "WITHIN_REACH": lambda actor, thing: (actor, replace(thing, level=None)),
@@ -189,6 +190,7 @@ def object_of(kind: ObjectKind, role: Role = "owner") -> Object:
         requester=ACTORS[role].name if kind == "withdrawal" else "user:u2",
         sides=frozenset({Side.CLIENT_ENTITY}),
         covered=True,
+        ends_approval=False,
     )
 
 
