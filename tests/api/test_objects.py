@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CHANGES: dict[str, Any] = {
     "Entity": {"name": "Another name"},
-    "User": {"name": "Another name", "email": "lina@example.com"},
+    "User": {"name": "Another name", "language": "ms"},
     "Membership": {"enabled": False},
     "Service": {"roles": ["Preparer"]},
     "Assignment": {"end_date": "2030-12-31"},
@@ -138,6 +138,18 @@ def test_a_person_is_renamed_but_never_to_the_name_of_another(api: Api) -> None:
     assert api.patch(path, {"user_name": "alice"}, if_match=added["etag"]).status_code == 409
     renamed = api.patch(path, {"user_name": "Lina.Tan"}, if_match=added["etag"]).json()
     assert (renamed["id"], renamed["user_name"]) == (added["id"], "lina.tan")
+
+
+def test_an_api_client_moves_nobodys_address_for_recovery(api: Api) -> None:
+    """D61: by one object or by a document; what else is known of the person it changes."""
+    made = api.added("/users", {**EXAMPLES["User"], "user_name": "ravi", "email": "ravi@example.com"})
+    path = f"/users/{made['id']}"
+    refused = api.patch(path, {"email": "thief@example.org"}, if_match=made["etag"])
+    assert (refused.status_code, "by the person or an operator" in refused.text) == (403, True)
+    document = {"users": {"ravi": {"name": "Ravi", "email": "thief@example.org"}}}
+    assert api.post("/directory", document).status_code == 403
+    assert api.get(path).json()["email"] == "ravi@example.com"
+    assert api.patch(path, {"name": "Ravi K"}, if_match=made["etag"]).status_code == 200
 
 
 def test_lists_page_by_cursor_and_narrow_by_their_filters(api: Api) -> None:

@@ -83,7 +83,12 @@ async def considered(
         return list(objects), guards
     found = []
     for change, each in zip(changes, objects, strict=True):
-        thing = replace(each, covered=covering.get(change.key) is not None, ends_approval=ends_approval(change))
+        thing = replace(
+            each,
+            covered=covering.get(change.key) is not None,
+            ends_approval=ends_approval(change),
+            moves_address=_moves_address(change),
+        )
         fact, further = await _with_facts(registry, change, thing)
         found.append(fact)
         guards += further
@@ -242,6 +247,12 @@ def has_owner_beside(key: tuple[str, ...], administrators: Iterable[Appointed[Ad
     `key` is person and entity. Source: D54
     """
     return any(each.enabled and each.record.level == "owner" and each.record.key != key for each in administrators)
+
+
+def _moves_address(change: Change) -> bool:
+    """Return whether links for recovery would go elsewhere (D61)."""
+    was, becomes = change.was, change.becomes
+    return isinstance(was, User) and isinstance(becomes, User) and was.email != becomes.email
 
 
 def _takes_owner(change: Change) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from corpid.rules.directory.access_conditions import (
     ACTIONS,
+    ADDRESS_STAYS,
     ANOTHERS_REQUEST,
     APPOINTS,
     AUDIT_READ,
@@ -168,7 +169,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("API client",), _CHANGE, ("service",), (DIRECTORY_WRITE, STAYS_STRICT)),
     Rule(("API client",), _CHANGE, ("entity", "grant"), (DIRECTORY_WRITE,)),
     Rule(("API client",), _CHANGE, ("assignment", "third-party row"), (DIRECTORY_WRITE,)),
-    Rule(("API client",), _CHANGE, ("user",), (DIRECTORY_WRITE, NO_OPERATOR, OWNER_STAYS)),
+    Rule(("API client",), _CHANGE, ("user",), (DIRECTORY_WRITE, NO_OPERATOR, OWNER_STAYS, ADDRESS_STAYS)),
     Rule(("API client",), _CHANGE, ("membership",), (DIRECTORY_WRITE, OWNER_STAYS)),
     Rule(("API client",), _CHANGE, ("administrator",), (DIRECTORY_WRITE, NO_OWNER)),
     Rule(("API client",), _READ, ("approval",), (DIRECTORY_READ,)),

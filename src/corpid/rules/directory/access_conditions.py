@@ -75,6 +75,8 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     """of a change request, as the audit names the actor"""
     ends_approval: bool | None = None
     """whether a service that demands approval would no longer do so"""
+    moves_address: bool | None = None
+    """whether a person's e-mail address, to which links for recovery go, would be another one"""
     covered: bool | None = None
     """whether an accepted grant covers the role of a third party's person"""
 
@@ -148,6 +150,10 @@ def _covered(_actor: Actor, thing: Object) -> bool:
 
 def _stays_strict(_actor: Actor, thing: Object) -> bool:
     return thing.ends_approval is False
+
+
+def _address_stays(_actor: Actor, thing: Object) -> bool:
+    return thing.moves_address is False
 
 
 def _recent(actor: Actor, _thing: Object) -> bool:
@@ -291,6 +297,12 @@ STAYS_STRICT: Final = Condition(
     source="D55",
     reason="that roles at this service need approval is ended by an operator",
 )
+ADDRESS_STAYS: Final = Condition(
+    holds=_address_stays,
+    says="if the person's e-mail address stays",
+    source="D61",
+    reason="the address for sign-in and recovery is changed by the person or an operator",
+)
 RECENT: Final = Condition(
     holds=_recent,
     says="with a sign-in at most 15 minutes old",
@@ -360,7 +372,7 @@ AUDIT_READ: Final = _scope("audit.read")
 OPERATIONS: Final = _scope("operations")
 
 CONDITIONS: Final = (
-    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
+    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, ADDRESS_STAYS, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
     NO_OWNER, BELONGS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
     CLIENTS_READ, CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
 )  # fmt: skip

@@ -151,6 +151,7 @@ FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "SPEAKING_SIDE": lambda actor, thing: (actor, replace(thing, sides=frozenset({Side.THIRD_PARTY}))),
     "COVERED": lambda actor, thing: (actor, replace(thing, covered=False)),
     "STAYS_STRICT": lambda actor, thing: (actor, replace(thing, ends_approval=True)),
+    "ADDRESS_STAYS": lambda actor, thing: (actor, replace(thing, moves_address=True)),
     "RECENT": lambda actor, thing: (replace(actor, auth_time=NOW - 901), thing),
     "SOMEBODY_ELSE": lambda actor, thing: (actor, replace(thing, user_id="u1")),
     "WITHIN_REACH": lambda actor, thing: (actor, replace(thing, level=None)),
@@ -191,6 +192,7 @@ def object_of(kind: ObjectKind, role: Role = "owner") -> Object:
         sides=frozenset({Side.CLIENT_ENTITY}),
         covered=True,
         ends_approval=False,
+        moves_address=False,
     )
 
 
