@@ -11,6 +11,7 @@ from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.refusals import ErrorCode, Reason
+from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
 
@@ -67,6 +68,13 @@ def access() -> str:
     return f"{table}\n{''.join(numbered)}"
 
 
+def api_scopes() -> str:
+    """The table of the admin API's scopes."""
+    return "| Scope | Lets a client |\n|---|---|\n" + "".join(
+        f"| `{scope}` | {what[:1].lower()}{what[1:]} |\n" for scope, what in API_SCOPE_MEANINGS.items()
+    )
+
+
 def _allowed(role: Role, action: Action, kind: ObjectKind) -> str:
     conditions = RULES.get((role, action, kind))
     if conditions is None:
@@ -87,6 +95,7 @@ PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "refusals.md": refusals,
     _DOCS / "audit.md": audit_actions,
     _DOCS / "administration.md": access,
+    _DOCS / "api.md": api_scopes,
 }
 
 

@@ -1,4 +1,4 @@
-"""Changes that need approval: requested, read and taken back by a client, decided by people (D55, D59)."""
+"""Changes that need approval: requested, read and withdrawn by a client, decided by people (D55, D59)."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_client_takes_its_own_request_back_and_never_decides(world: World, api
         200, "withdrawn", "Not needed",
     )  # fmt: skip
     assert own.patch(path, {"state": "withdrawn"}, if_match="*").status_code == 409
-    with pytest.raises(Refused, match="taken back"):
+    with pytest.raises(Refused, match="withdrawn by"):
         approve(world, made)
 
 

@@ -53,7 +53,7 @@ def test_a_request_is_listed_shown_and_approved(terminal: Terminal) -> None:
     assert "+ assignment: arjun for 209900042K at PERMITS as Filer\n" in shown
     assert shown.endswith("Would be: 1 added.\n")
     assert "say why" in terminal.refused("approval", "approve", made)
-    assert terminal.done(*WHY, "approval", "approve", made) == "The request is approved, and done.\n"
+    assert terminal.done(*WHY, "approval", "approve", made) == "The request is approved and carried out.\n"
     assert terminal.look(last_event)[0] == "approval.approve"
     assert "already" in terminal.refused(*WHY, "approval", "approve", made)
     assert "May act as Filer at PERMITS" in terminal.done("user", "show", "arjun")

@@ -1,4 +1,4 @@
-"""`corpid approval`: changes that wait for somebody else's word."""
+"""`corpid approval`: requested changes that wait for approval."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     values: dict[str, str | tuple[str, ...]] = {
         "Entity": asked.entity_id,
         "By": found.requester,
-        "Made": _moment(asked.created_at, chosen),
+        "Requested": _moment(asked.created_at, chosen),
         "Reason": asked.reason,
         "State": found.state,
     }
     if asked.decided_at:
         values |= {
             "Decided": f"{_moment(asked.decided_at, chosen)} by {asked.decided_by}",
-            "Its reason": asked.decided_reason or "(none)",
+            "Reason for the decision": asked.decided_reason or "(none)",
         }
     output.members(asked.request_id, values)
     output.differences(found.differences, done=asked.state == "approved")
@@ -71,13 +71,13 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
 
 @app.command()
 def approve(request_id: RequestId, *, json: listing.AsJson = False) -> None:
-    """Approve a request and do it; `corpid --reason` says why."""
-    _tell(run(_approve(request_id)), "The request is approved, and done.", json=json)
+    """Approve a request and carry it out. Needs `corpid --reason TEXT`."""
+    _tell(run(_approve(request_id)), "The request is approved and carried out.", json=json)
 
 
 @app.command()
 def decline(request_id: RequestId, *, json: listing.AsJson = False) -> None:
-    """Decline a request; `corpid --reason` says why."""
+    """Decline a request. Needs `corpid --reason TEXT`."""
     _tell(run(_decline(request_id)), "The request is declined.", json=json)
 
 

@@ -166,7 +166,7 @@ class AuditAction(StrEnum):
     APPROVAL_REQUEST = "approval.request", "A change was requested, which needs another administrator's approval"
     APPROVAL_APPROVE = "approval.approve", "A request was approved, and what it asked for was done"
     APPROVAL_DECLINE = "approval.decline", "A request was declined"
-    APPROVAL_WITHDRAW = "approval.withdraw", "A request was taken back, by whoever made it"
+    APPROVAL_WITHDRAW = "approval.withdraw", "A request was withdrawn, by the one who made it"
     APPROVAL_EXPIRE = "approval.expire", "A request expired, after 14 days without a decision"
 
     # the deployment

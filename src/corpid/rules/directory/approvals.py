@@ -80,7 +80,7 @@ _OVER: Final[Mapping[State, str]] = {
     State.PENDING: "this request still waits for a decision",
     State.APPROVED: "this request was approved already",
     State.DECLINED: "this request was declined already",
-    State.WITHDRAWN: "this request was taken back by whoever made it",
+    State.WITHDRAWN: "this request was withdrawn by the one who made it",
     State.EXPIRED: "this request is older than 14 days: it has to be made again",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid import __version__
+from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.web.api.calls import CHANGE_REASON
 from corpid.web.api.schemas import components
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     from starlette.routing import BaseRoute
 
-    from corpid.rules.directory.actors import Scope
     from corpid.web.api.operations import Operation
 
 SCHEME: Final = "api"
@@ -23,27 +23,19 @@ _MEANINGS: Final[Mapping[int, str]] = {
     401: "There is no valid access token, or no valid DPoP proof for it",
     403: "The token lacks the scope, or no rule allows this",
     404: "There is no such object, or none that this client may know of",
-    409: "There is one already, or something that this rests on changed at the same moment",
+    409: "The object exists, something that it depends on changed at the same moment, or the last owner would go",
     412: "The object was changed since it was read",
     413: "The body is too large",
     415: "The body is of another media type",
-    422: "The body is not as it has to be: `errors` names each member and what may stand there; or the Idempotency-Key "
-    "came with another request before",
+    422: "The body breaks a rule: `errors` names each member and the allowed values; or the Idempotency-Key came with "
+    "another request",
     428: "If-Match is missing",
-    429: "Too many requests: Retry-After says when to come again",
-    503: "CorpID is busy, down or under maintenance: Retry-After says when to come again",
-}
-_SCOPES: Final[Mapping[Scope, str]] = {
-    "directory.read": "Read people, entities, services, roles and third parties",
-    "directory.write": "Change them",
-    "clients.read": "Read clients",
-    "clients.write": "Change clients",
-    "audit.read": "Read the audit",
-    "operations": "Signing keys and maintenance",
+    429: "Too many requests: Retry-After says when to retry",
+    503: "CorpID is busy, down or under maintenance: Retry-After says when to retry",
 }
 _ABOUT: Final = (
     "Everything that an operator administers, for programs. Access tokens come from `{base_url}/api/token` by "
-    "client_credentials with private_key_jwt and DPoP (RFC 9449); docs/api.md has the whole way. Errors are problem "
+    "client_credentials with private_key_jwt and DPoP (RFC 9449); docs/api.md describes every step. Errors are problem "
     "details (RFC 9457)."
 )
 
@@ -96,7 +88,7 @@ def documented(routes: Sequence[BaseRoute], base_url: str, path: str) -> dict[st
         for operation in item.values():
             if "422" not in _told(operation):
                 operation["responses"].pop("422", None)
-    flow = {"tokenUrl": f"{base_url}/api/token", "scopes": dict(_SCOPES)}
+    flow = {"tokenUrl": f"{base_url}/api/token", "scopes": dict(API_SCOPE_MEANINGS)}
     found["components"] = {
         "schemas": components(),
         "securitySchemes": {
