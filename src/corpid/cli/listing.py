@@ -46,7 +46,8 @@ def show(
 ) -> None:
     """Print a page as a table.
 
-    Its last line is the command that shows the next one. `given` are the options that narrow the list, `after` is the one that leads on.
+    Its last line is the command that shows the next one. `given` are the options that narrow the list, `after` is the
+    one that leads on.
     """
     if not page.found:
         output.say(f"{title}: none.")

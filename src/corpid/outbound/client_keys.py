@@ -180,8 +180,8 @@ class _Remote:
 class FetchedClientKeys:
     """The port ClientKeys: fetched sets, stored in the registry.
 
-    `clients` stores those of one kind of client, `fetch` returns the bytes at a URL within its own bounds of time and size, or raises HttpClientError.
-    Source: D27
+    `clients` stores those of one kind of client, `fetch` returns the bytes at a URL within its own bounds of time and
+    size, or raises HttpClientError. Source: D27
     """
 
     def __init__(self, clients: FetchedKeySets, fetch: Callable[[str], Awaitable[bytes]]) -> None:

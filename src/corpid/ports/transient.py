@@ -113,8 +113,8 @@ class TransientEngine(Protocol):
     def lineage(self) -> str:
         """The name of the data that is there.
 
-        It is known once the engine is open, has no spaces and stays the same while the data does. Other data, begun while
-        no process looked on, has another name.
+        It is known once the engine is open, has no spaces and stays the same while the data does. Other data, begun
+        while no process looked on, has another name.
         """
 
     def reject_before(self, moment: float, *, lineage: str) -> None:

@@ -1,7 +1,8 @@
 """Seals of the audit: their form, making, and verification (D58).
 
-A seal covers a range of numbers, used or not, with a digest of every entry in it, and names the digest of the seal before it.
-Entries of one range leave the audit at different times, so their digests stand in one list for each retention.
+A seal covers a range of numbers, used or not, with a digest of every entry in it, and names the digest of the seal
+before it. Entries of one range leave the audit at different times, so their digests stand in one list for each
+retention.
 """
 
 from __future__ import annotations
@@ -118,8 +119,8 @@ def entry_digest(row: Row) -> Digest:
     """The digest of an entry, over all its columns but the number.
 
     SHA-256 over RFC 8785 JSON of the columns that are not empty: a column that a later version adds, empty in earlier
-    rows, changes no digest. Of details the row has a salted digest. Empty, which fits nothing, if a value is neither text
-    nor number. Source: D58
+    rows, changes no digest. Of details the row has a salted digest. Empty, which fits nothing, if a value is neither
+    text nor number. Source: D58
     """
     number, at = row["number"], row["at"]
     if (

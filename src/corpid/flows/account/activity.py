@@ -55,7 +55,8 @@ class PastSignIn:
     entity_name: str
     amr: tuple[str, ...]
     way: str
-    """of the second factor (`second_factor_methods.Way`), or `completion.OF_SESSION`; empty if that is not known, or there was none"""
+    """of the second factor (`second_factor_methods.Way`), or `completion.OF_SESSION`; empty if that is not known, or
+    there was none"""
     device: str
 
 

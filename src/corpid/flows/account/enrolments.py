@@ -331,7 +331,8 @@ async def claim_step(context: RequestContext, enrolment: Enrolment, step: Step, 
 async def extend(context: RequestContext, visit: EnrolmentVisit) -> Enrolment:
     """Extend the enrolment by an hour.
 
-    As often as `rules.limits` allows, and not past the end of the link. Raises Rejected and StaleStep. Source: D15, WCAG 2.2.1
+    As often as `rules.limits` allows, and not past the end of the link. Raises Rejected and StaleStep. Source: D15,
+    WCAG 2.2.1
     """
     enrolment = visit.enrolment
     if not visit.extendable:

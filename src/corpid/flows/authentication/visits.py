@@ -49,7 +49,8 @@ class Visit:
     pending: PendingSecondFactor | None = None
     """the person who has typed their password here, and nothing else yet"""
     last_entity: str | None = None
-    """the person's last choice in this browser, empty for none yet; None: it is not known for them, or there is no person"""
+    """the person's last choice in this browser, empty for none yet; None: it is not known for them, or there is no
+    person"""
     form: SubmittedForm = field(default_factory=SubmittedForm)
     """the submitted form, if it proves a factor"""
     lacks_second_factor: User | None = None

@@ -49,7 +49,8 @@ async def api_clients(registry: Registry, *, actor: Actor) -> list[RegisteredApi
 async def acting_api_client(registry: Registry, client_id: str) -> tuple[ApiClient, Seen] | None:
     """Return a client of the API as it may act now.
 
-    It has every scope that it may ask for; with a guard of that. None if it is gone or disabled, or the entity that it is bound to is. Raises StoreUnavailable. Source: D50, D55, D59
+    It has every scope that it may ask for; with a guard of that. None if it is gone or disabled, or the entity that it
+    is bound to is. Raises StoreUnavailable. Source: D50, D55, D59
     """
     client = await registry.api_clients.get(client_id)
     if client is None or not client.enabled:
@@ -126,8 +127,8 @@ async def switch_api_client(
 ) -> Applied:
     """Enable or disable a client of the API, unless `dry_run`.
 
-    A running server follows within 5 s. Its tokens are refused while it is disabled. Raises Refused when nothing would change, access.Forbidden, Conflict,
-    StoreUnavailable. Source: D50, D59
+    A running server follows within 5 s. Its tokens are refused while it is disabled. Raises Refused when nothing would
+    change, access.Forbidden, Conflict, StoreUnavailable. Source: D50, D59
     """
     becomes = switched(client, _described(client), enabled=enabled)
     action = AuditAction.API_CLIENT_ENABLE if enabled else AuditAction.API_CLIENT_DISABLE
@@ -152,7 +153,8 @@ async def remove_api_client(
 async def drop_api_client_keys(registry: Registry, client: RegisteredApiClient, *, actor: Actor) -> None:
     """Drop the keys fetched from a jwks_uri.
 
-    A running server follows within 5 s. Raises Refused if its keys are in its record, access.Forbidden, StoreUnavailable. Source: D27
+    A running server follows within 5 s. Raises Refused if its keys are in its record, access.Forbidden,
+    StoreUnavailable. Source: D27
     """
     if client.jwks_uri is None:
         raise Refused(f"the keys of {client.client_id} stand in its record: replace them with `corpid client update`")

@@ -82,10 +82,10 @@ async def prepare(
 ) -> Prepared:
     """Plan a document against the directory; nothing is written.
 
-    `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`, and so are `claims`, whose sources
-    are read here. Plain passwords are hashed, unless the stored
-    hash is theirs already. A new client gets the defaults of `rules` for members that the document omits.
-    Raises DirectoryError, StoreUnavailable, PasswordsBusy. D44, D51.
+    `new_user_id` gives a UUID for each user that is new, `prune` are kinds as in `plan`, and so are `claims`, whose
+    sources are read here. Plain passwords are hashed, unless the stored hash is theirs already. A new client gets the
+    defaults of `rules` for members that the document omits. Raises DirectoryError, StoreUnavailable, PasswordsBusy.
+    D44, D51.
     """
     needed = references(document)
     by_name, by_id = await _users(registry, needed)
@@ -333,10 +333,11 @@ async def apply(
     `file` names it in errors, `new_user_id` gives a UUID. `document` is the content if it was read already.
 
     Additive: what the file does not name is unchanged, unless `prune`, or, for administrators and operators,
-    `prune_administrators`. What others than files have written since stays as it is, unless `take_over`. `rules` are those of clients; `plain_passwords` are for development. A large file is written in several short transactions; since
-    applying is idempotent, an interrupted one is finished by applying again. Raises DirectoryError with
-    every problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then.
-    Source: docs/directory.md, docs/decisions/0018, D44, D51, D65, R-14, R-21
+    `prune_administrators`. What others than files have written since stays as it is, unless `take_over`. `rules` are
+    those of clients; `plain_passwords` are for development. A large file is written in several short transactions;
+    since applying is idempotent, an interrupted one is finished by applying again. Raises DirectoryError with every
+    problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then. Source:
+    docs/directory.md, docs/decisions/0018, D44, D51, D65, R-14, R-21
     """
     document = document or parse(content, file, plain_passwords=plain_passwords)
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())

@@ -104,9 +104,9 @@ async def submit(
 ) -> ChangeRequest | None:
     """Write changes, or request them if one of them needs approval.
 
-    Returns the request, None if the changes were written. `reason` is for whoever approves them, `now` in epoch seconds;
-    `unique` makes the identifier of a request, with the moment; `seen` as in `write`. Raises access.Forbidden (also for provisioning tokens, which request nothing), Refused,
-    Conflict, StoreUnavailable. Source: D55, D59, D60
+    Returns the request, None if the changes were written. `reason` is for whoever approves them, `now` in epoch
+    seconds; `unique` makes the identifier of a request, with the moment; `seen` as in `write`. Raises access.Forbidden
+    (also for provisioning tokens, which request nothing), Refused, Conflict, StoreUnavailable. Source: D55, D59, D60
     """
     found = await authorised(registry, actor, changes)
     if not is_of_entity(actor) or not found.needing:

@@ -102,7 +102,8 @@ async def switch_client(
 async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry_run: bool = False) -> Applied:
     """Remove a client, with its counts of usage.
 
-    A running server follows within 5 s. Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable. Source: D50
+    A running server follows within 5 s. Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable.
+    Source: D50
     """
     found = await client(registry, client_id, actor=actor)
     change = Change(verb="remove", kind="client", key=(client_id,), was=found)

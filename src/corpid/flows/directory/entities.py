@@ -139,7 +139,8 @@ async def carried_out(
 ) -> Applied:
     """Write what was prepared, unless `dry_run`, and return it in words.
 
-    `action` as in `write`. Raises Refused if a change is none of `verbs`, access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
+    `action` as in `write`. Raises Refused if a change is none of `verbs`, access.Forbidden, Conflict, StoreUnavailable.
+    Source: docs/directory.md
     """
     changes = prepared.plan.changes
     if any(change.verb not in verbs for change in changes):

@@ -101,7 +101,8 @@ async def members(
 ) -> Page[Member]:
     """List the people of an entity by user name.
 
-    `search` is its beginning. Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: D51, D53
+    `search` is its beginning. Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
+    D51, D53
     """
     await entity_named(registry, entity_id, actor=actor)
     authorise(actor, "read", Object(kind="membership", entity_id=entity_id))

@@ -31,7 +31,8 @@ async def add_membership(
 ) -> Applied:
     """Let a person act for an entity, if they do not yet.
 
-    Raises writing.Refused if there is no such person or entity, access.Forbidden, Conflict, StoreUnavailable. Source: D53
+    Raises writing.Refused if there is no such person or entity, access.Forbidden, Conflict, StoreUnavailable. Source:
+    D53
     """
     user = await user_named(registry, user_name, actor=actor)
     await entity_named(registry, entity_id, actor=actor)
@@ -52,8 +53,9 @@ async def switch_membership(
 ) -> Applied:
     """Suspend or restore a membership.
 
-    Its level and roles stay, without effect meanwhile. Remarks on an entity whose last owner it was. Raises writing.Refused if the person does not act for the entity,
-    access.Forbidden, Conflict, StoreUnavailable. Source: D50, D60
+    Its level and roles stay, without effect meanwhile. Remarks on an entity whose last owner it was. Raises
+    writing.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
+    D50, D60
     """
     user, _ = await _held(registry, user_name, entity_id, actor=actor)
     members = {"memberships": [{"entity": entity_id, "enabled": enabled}]}
@@ -66,8 +68,9 @@ async def remove_membership(
 ) -> Applied:
     """End a membership, with its level and roles.
 
-    Each is a change of its own. An operator may end that of the last owner, which is remarked on. Raises writing.Refused if the person does not act
-    for the entity, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54
+    Each is a change of its own. An operator may end that of the last owner, which is remarked on. Raises
+    writing.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
+    D53, D54
     """
     user, membership = await _held(registry, user_name, entity_id, actor=actor)
     where = {"user_id": user.user_id, "entity_id": entity_id}

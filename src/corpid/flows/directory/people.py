@@ -125,8 +125,8 @@ async def switch_user(
 ) -> Applied:
     """Enable or disable a person; disabling ends their sessions.
 
-    Remarks on entities whose last owner they are. Raises writing.Refused if there is no such person or nothing would change, access.Forbidden, StoreUnavailable.
-    Source: D50
+    Remarks on entities whose last owner they are. Raises writing.Refused if there is no such person or nothing would
+    change, access.Forbidden, StoreUnavailable. Source: D50
     """
     user = await user_named(registry, user_name, actor=actor)
     becomes = switched(user, f"user {user.user_name}", enabled=enabled)

@@ -126,9 +126,9 @@ async def decline(registry: Registry, wanted: Wanted, *, actor: Actor, dry_run: 
 async def end(registry: Registry, wanted: Wanted, *, actor: Actor, dry_run: bool = False) -> Applied:
     """End a grant at once, or withdraw an offer.
 
-    The roles of the third party's people end with it, except those that another accepted grant allows. Raises Refused if
-    there is none or more than one, or a command gives no reason, access.Forbidden, Conflict, StoreUnavailable. Source:
-    D54, D56
+    The roles of the third party's people end with it, except those that another accepted grant allows. Raises Refused
+    if there is none or more than one, or a command gives no reason, access.Forbidden, Conflict, StoreUnavailable.
+    Source: D54, D56
     """
     if not dry_run:
         with_reason(actor)

@@ -46,7 +46,8 @@ async def issue(
     It is bound to the key of the proof. `authorization` and `proofs` are the request's headers Authorization and DPoP.
     The order is that of the core's token endpoint: what is refused before the last step spends nothing. Raises
     InvalidRequest, UnsupportedGrantType, InvalidClient, InvalidScope, InvalidDPoPProof, UseDPoPNonce,
-    UnauthorizedClient, TooManyRequests, ServerError, StoreUnavailable. Source: RFC 6749 §4.4, RFC 9449 §5, decisions.md "The order of a request", D59
+    UnauthorizedClient, TooManyRequests, ServerError, StoreUnavailable. Source: RFC 6749 §4.4, RFC 9449 §5, decisions.md
+    "The order of a request", D59
     """
     policy = context.provider.policy
     api_server.validate(parameters)
@@ -86,9 +87,9 @@ async def verify(
     """Verify the token and the proof of a request to the API.
 
     `path` is that of the request's URL as it was sent, base_url's included and without query; `authorization` and
-    `proofs` are the headers Authorization and DPoP. The proof is spent. Returns the client with the scopes of its token;
-    `access.authorise` decides what they suffice for. Raises CredentialsRequired, InvalidRequest, InvalidToken (also if
-    client, entity or a scope of the token has ended since), InvalidDPoPProof, UseDPoPNonce, StoreUnavailable.
+    `proofs` are the headers Authorization and DPoP. The proof is spent. Returns the client with the scopes of its
+    token; `access.authorise` decides what they suffice for. Raises CredentialsRequired, InvalidRequest, InvalidToken
+    (also if client, entity or a scope of the token has ended since), InvalidDPoPProof, UseDPoPNonce, StoreUnavailable.
     Source: RFC 9449 §7, D6, D50, D59
     """
     policy = context.provider.policy

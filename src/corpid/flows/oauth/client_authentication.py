@@ -65,8 +65,8 @@ async def authenticate(
 
     Nothing is spent yet, but the request is counted (D47).
 
-    `endpoint` is one of `rate_limits`, `authorization` are the request's Authorization headers. Raises InvalidClient, InvalidRequest, ServerError,
-    TooManyRequests. Source: RFC 7523 §3, D5, D8, D27, D64
+    `endpoint` is one of `rate_limits`, `authorization` are the request's Authorization headers. Raises InvalidClient,
+    InvalidRequest, ServerError, TooManyRequests. Source: RFC 7523 §3, D5, D8, D27, D64
     """
     policy = context.provider.policy
     issuer, url = policy.base_url, policy.base_url + _PATHS[endpoint]

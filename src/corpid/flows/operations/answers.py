@@ -37,8 +37,8 @@ async def once(
 ) -> tuple[StoredAnswer, bool]:
     """Carry out a request, or return its first answer.
 
-    Also returns whether the answer is repeated. `request` is a MAC of the request, `now` in epoch seconds. What `carry_out` raises leaves nothing behind, the key
-    neither. Raises KeyReused, StoreUnavailable. Source: D59
+    Also returns whether the answer is repeated. `request` is a MAC of the request, `now` in epoch seconds. What
+    `carry_out` raises leaves nothing behind, the key neither. Raises KeyReused, StoreUnavailable. Source: D59
     """
     hashed = sha256(key.encode()).hexdigest()
     found = await registry.answers.get(client_id, hashed, now=now)

@@ -29,8 +29,8 @@ OtherKind: TypeAlias = Literal[
     "session", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
     "provisioning token", "key", "deployment",
 ]  # fmt: skip
-"""kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is to
-decide on a change request, to write a `withdrawal` to take it back"""
+"""kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
+to decide on a change request, to write a `withdrawal` to take it back"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]
 

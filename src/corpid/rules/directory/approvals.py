@@ -1,7 +1,7 @@
 """A change request as a state machine: pending, then decided once (D55).
 
-`TRANSITIONS` lists the events that a state accepts, and the state after each. A request is decided by one conditional write
-in the transaction of what it changes. `needed` says which changes need one.
+`TRANSITIONS` lists the events that a state accepts, and the state after each. A request is decided by one conditional
+write in the transaction of what it changes. `needed` says which changes need one.
 """
 
 from __future__ import annotations
@@ -120,8 +120,9 @@ OF_ENTITIES: Final = _ALL
 def needed(change: Change, level: Level, entity: Entity | None, service: Service | None) -> bool:
     """Return whether an entity's own change needs approval.
 
-    `level` is that of the person concerned: it rests and ends with the membership. `entity` is the one acted for, `service` the one of the role, both as they are; None: there is none, or it does not
-    matter. A grant is ended at once, and so is an offer. Source: D55, D56
+    `level` is that of the person concerned: it rests and ends with the membership. `entity` is the one acted for,
+    `service` the one of the role, both as they are; None: there is none, or it does not matter. A grant is ended at
+    once, and so is an offer. Source: D55, D56
     """
     if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
         return False

@@ -43,7 +43,8 @@ def actions(text: str) -> tuple[str, ...]:
 def moment(text: str, *, now: float, zone: ZoneInfo) -> int:
     """A moment in epoch seconds.
 
-    `text` is `30m`, `2h`, `3d` or `1w` ago, or a day or time of ISO 8601. One without an offset is meant in `zone`. Raises NotUnderstood. Source: D57, RFC 3339 §5.6
+    `text` is `30m`, `2h`, `3d` or `1w` ago, or a day or time of ISO 8601. One without an offset is meant in `zone`.
+    Raises NotUnderstood. Source: D57, RFC 3339 §5.6
     """
     ago = _AGO.fullmatch(text)
     if ago:

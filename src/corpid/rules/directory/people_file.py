@@ -30,8 +30,8 @@ def parse_people(content: bytes, file: str, *, entity_id: str) -> Document:
     """Read a table of people who act for an entity.
 
     Its first line names the columns, of which `user_name` and `name` are needed; commas or semicolons separate, and an
-    empty cell says nothing. `file` names it in errors. Raises DirectoryError with every problem found. Source: RFC 4180,
-    docs/directory.md
+    empty cell says nothing. `file` names it in errors. Raises DirectoryError with every problem found. Source: RFC
+    4180, docs/directory.md
     """
     try:
         text = content.decode("utf-8-sig")

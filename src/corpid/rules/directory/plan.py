@@ -352,7 +352,8 @@ def _settle(
 ) -> tuple[dict[tuple[Kind, Key], dict[str, str]], list[Kept]]:
     """Take the records of others out of `wanted`.
 
-    Returns the members taken from others, by record, and the records that are left to them. A record that stays as it is leaves `wanted`: nothing is judged that the document does not decide.
+    Returns the members taken from others, by record, and the records that are left to them. A record that stays as it
+    is leaves `wanted`: nothing is judged that the document does not decide.
     """
     taken: dict[tuple[Kind, Key], dict[str, str]] = {}
     kept: list[Kept] = []

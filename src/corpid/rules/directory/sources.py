@@ -1,7 +1,7 @@
 """Sources of records, and the rule of who wins (D65).
 
-A record knows the actor that wrote it last, as the audit writes actors. A person's record knows who made it, and of each
-member who set it since: the person, an operator and a file may all have part in it.
+A record knows the actor that wrote it last, as the audit writes actors. A person's record knows who made it, and of
+each member who set it since: the person, an operator and a file may all have part in it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A third party's grant as a state machine: offered, accepted, ended (D56).
 
-`TRANSITIONS` lists the events that a state accepts, and the state after each; `SIDES` who may bring an event about alone. A
-grant that is declined, withdrawn or ended is no record any more: its history is in the audit. An accepted grant never
-becomes wider without the third party: other terms of it that are not narrower make it an offer again. A directory file and
-an operator speak for both sides, so they may write a grant in either state.
+`TRANSITIONS` lists the events that a state accepts, and the state after each; `SIDES` who may bring an event about
+alone. A grant that is declined, withdrawn or ended is no record any more: its history is in the audit. An accepted
+grant never becomes wider without the third party: other terms of it that are not narrower make it an offer again. A
+directory file and an operator speak for both sides, so they may write a grant in either state.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ class Resource:
     """the JWE algs with which a client may have the answer nested (D22)"""
     encryption_encs: tuple[str, ...] = CONTENT_ENCRYPTIONS
     encrypted_by_enc: bool = True
-    """a client that names none of these algs, but an enc, has it nested with the alg of its key; else it is signed only"""
+    """a client that names none of these algs, but an enc, has it nested with the alg of its key; else it is signed only
+    """
 
     def nesting(self, alg: str | None, enc: str | None) -> Nesting | None:
         """The nesting for a client's registered alg and enc.

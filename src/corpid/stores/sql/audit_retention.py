@@ -100,10 +100,10 @@ class Pruned:
 async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: float, kept: Kept) -> Pruned:
     """Remove audit entries and details that are older than they are kept.
 
-    The event is written first, if there is something to remove, with how much and for how many days entries are kept: it
-    explains to a verification where they are, and itself stays for ever. Then short transactions, for one stretch of the
-    table after the other, each of which lifts the rule that rows stay and sets it again. Raises StoreUnavailable; what was
-    removed by then stays removed. Source: docs/decisions/0008, 0015, 0016
+    The event is written first, if there is something to remove, with how much and for how many days entries are kept:
+    it explains to a verification where they are, and itself stays for ever. Then short transactions, for one stretch of
+    the table after the other, each of which lifts the rule that rows stay and sets it again. Raises StoreUnavailable;
+    what was removed by then stays removed. Source: docs/decisions/0008, 0015, 0016
     """
     limits = {
         "others": _limit(now, kept.audit_days),

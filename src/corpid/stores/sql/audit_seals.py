@@ -71,8 +71,9 @@ class SqlSeals:
     async def settled(self) -> int:
         """A number up to which no entry can appear any more.
 
-        Whoever has a lower number than a visible one was writing when that became visible. So the numbers of a moment are settled when all who were writing at it have ended. Those of an earlier moment
-        are remembered: one long transaction holds up what comes after its begin only.
+        Whoever has a lower number than a visible one was writing when that became visible. So the numbers of a moment
+        are settled when all who were writing at it have ended. Those of an earlier moment are remembered: one long
+        transaction holds up what comes after its begin only.
         """
         row = await self._database.row(self._highest, {})
         highest = int(row[0] or 0) if row else 0

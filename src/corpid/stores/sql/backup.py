@@ -99,8 +99,9 @@ async def restore(path: Path, file: Path, cipher: SecretCipher, clock: Clock, ev
 
     The old one keeps a dated name.
 
-    Of the backup, sessions and everything short-lived end; what was issued before now is refused. The event
-    is written to the restored audit table, as of `command`. Raises BackupRefused, and StoreUnavailable. Source: docs/decisions/0008
+    Of the backup, sessions and everything short-lived end; what was issued before now is refused. The event is written
+    to the restored audit table, as of `command`. Raises BackupRefused, and StoreUnavailable. Source:
+    docs/decisions/0008
     """
     busy = f"a server or a command has the database {path} open: stop every one of them, then restore"
     with _refusals(f"{path} cannot be replaced"), _locked(path, fcntl.LOCK_EX, busy), _draft(path) as draft:

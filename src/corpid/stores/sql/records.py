@@ -146,8 +146,8 @@ class SqlRecords:
     def _parts(self, changes: Sequence[Change]) -> list[list[Change]]:
         """Return the changes of each transaction, at least one transaction.
 
-        A sign-out goes with the last change of its person, and roles end when every grant of the same parties is written.
-        What was seen is looked at in the first transaction, and somebody has to remain after each.
+        A sign-out goes with the last change of its person, and roles end when every grant of the same parties is
+        written. What was seen is looked at in the first transaction, and somebody has to remain after each.
         """
         of_records = [change for change in changes if isinstance(change, Upsert | Delete)]
         of_records.sort(key=self._order)

@@ -190,7 +190,8 @@ class Call:
 def reason_of(request: Request) -> str:
     """The text of the header Change-Reason; empty if there is none.
 
-    Printable ASCII with UTF-8 in percent-encoding, since not all of HTTP carries more. Raises Problem. Source: D55, RFC 9110 §5.5
+    Printable ASCII with UTF-8 in percent-encoding, since not all of HTTP carries more. Raises Problem. Source: D55, RFC
+    9110 §5.5
     """
     sent = headers(request, CHANGE_REASON.encode().lower())
     try:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount
 
     Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, Reason, str], None]
-    """told of every refusal: the peer's address, what was read of the headers, status, request id, reason, description"""
+    """told of every refusal: the peer's address, what was read of the headers, status, request id, reason, description
+    """
 
 
 class HeldHead:

@@ -85,7 +85,8 @@ def refusal(status: int, description: str, default_headers: Iterable[tuple[bytes
 
 
 OTHER_FILES: Final = 160
-"""that a process opens in addition to connections and the database's pool: engines, metrics, key sets, the log, libraries"""
+"""that a process opens in addition to connections and the database's pool: engines, metrics, key sets, the log,
+libraries"""
 _LEAST_CONNECTIONS: Final = 16
 _TELL_SECONDS: Final = 60.0
 

@@ -136,7 +136,8 @@ _COOKIE_SECONDS: Final = 90 * 86400
 
 
 _HELD_CHARACTERS: Final = 2048
-"""of a sign-in that a browser holds in a cookie: browsers keep 4096, but proxies take as much for all headers of an answer"""
+"""of a sign-in that a browser holds in a cookie: browsers keep 4096, but proxies take as much for all headers of an
+answer"""
 
 
 _NO_STORE: Final = (b"cache-control", b"no-store")

@@ -29,7 +29,8 @@ _IS_WHOLE = sa.text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regcl
 def upgrade(op: Operations) -> None:
     """Build each index that is not there yet.
 
-    What a failed attempt left of it is removed. An attempt that gives way to others is repeated, and goes on where it was.
+    What a failed attempt left of it is removed. An attempt that gives way to others is repeated, and goes on where it
+    was.
     """
     concurrent = op.get_context().dialect.name == "postgresql"
     for column, condition in _INDEXES.items():
