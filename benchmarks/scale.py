@@ -21,6 +21,8 @@ from benchmarks.http_client import Jar
 from benchmarks.relying_party import Keys, generate_key, registration
 from benchmarks.scale_report import LARGE, LEAST, SMALL
 from benchmarks.stage import opened
+from corpid.flows.operations.audit_seals import Sealer
+from corpid.rules.directory.actors import CommandLine
 from corpid.stores.encryption_at_rest import SecretCipher, key_from_file
 from corpid.stores.sql.open import open_postgresql
 
@@ -103,6 +105,8 @@ async def measure(
         stack.push_async_callback(counting.close)
         made = [await _filled(server, stack, name, of, say) for name, of in ((SMALL, LEAST), (LARGE, share))]
         sides = [await stack.enter_async_context(_side(one, cpus)) for one in made]
+        for side in sides:
+            await _seal(server, side)
         say(f"{sign_ins} sign-ins on each, in turn")
         for side in sides:
             await side.block(BLOCK, measured=False)
@@ -139,9 +143,8 @@ async def _filled(
     migrated = await asyncio.to_thread(lambda: server.migrated)
     database = stack.enter_context(server.database(migrated))
     settings = stack.enter_context(engines.settings(server, database))
-    cipher = SecretCipher(key_from_file(Path(settings["CORPID_KEY_ENCRYPTION_KEY_FILE"])))
     begun = time.monotonic()
-    stores = await open_postgresql(server.dsn(database), cipher, time.time)
+    stores = await open_postgresql(server.dsn(database), _cipher(settings), time.time)
     try:
         await fill.fill(stores, server.dsn(database), size, argon2.PasswordHasher().hash(people.PASSWORD), _jwks())
     finally:
@@ -154,6 +157,20 @@ async def _filled(
         "filled_seconds": time.monotonic() - begun,
         "mebibytes": int(server.sql("SELECT pg_database_size(current_database())", database)) / 2**20,
     }
+
+
+async def _seal(server: PostgresServer, side: Side) -> None:
+    """Seal what was filled in, which a server would otherwise do beside the first sign-ins."""
+    stores = await open_postgresql(server.dsn(side.database), _cipher(side.settings), time.time)
+    try:
+        sealer = Sealer(stores.registry, lambda _: None)
+        await sealer.seal_all(CommandLine(by="benchmark"), now=time.time())
+    finally:
+        await stores.close()
+
+
+def _cipher(settings: Mapping[str, str]) -> SecretCipher:
+    return SecretCipher(key_from_file(Path(settings["CORPID_KEY_ENCRYPTION_KEY_FILE"])))
 
 
 def _jwks() -> str:
