@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import statistics
 import time
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from benchmarks import fill, people
 from corpid.engines import new_user_id
-from corpid.flows.directory import appointments, lists
+from corpid.flows.directory import appointments, lists, object_lists, objects
 from corpid.flows.directory.import_people import import_people
 from corpid.flows.directory.lists import Wanted
 from corpid.flows.directory.person import person
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import Upsert
-from corpid.rules.directory.actors import CommandLine
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.actors import ALL_SCOPES, ApiClient, CommandLine
+from corpid.rules.directory.objects import RESOURCES
+from corpid.rules.directory.records import Entity, User
+from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.stores.sql.open import open_postgresql
 
 if TYPE_CHECKING:
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
     from benchmarks.fill import Size
     from corpid.ports import Registry
+    from corpid.rules.directory.json_nodes import Json
     from corpid.stores.encryption_at_rest import SecretCipher
 
 CROWD, CROWD_ID = 20_000, "CROWD"
@@ -77,7 +83,7 @@ def _looks(
         given = user(number), firm(number), people.SERVICE
         members = {"role": "Maker", "ref": "benchmark"}
         await appointments.add_role(registry, passwords, *given, members, actor=BY)
-        wanted = appointments.Wanted(user=given[0], entity=given[1], service=given[2], ref="benchmark")
+        wanted = appointments.WantedRole(user=given[0], entity=given[1], service=given[2], ref="benchmark")
         await appointments.remove_role(registry, wanted, actor=BY)
 
     return {
@@ -95,6 +101,43 @@ def _looks(
         "roles at a service": lambda _: lists.roles(registry, BY, Wanted(service=people.SERVICE), after="", limit=PAGE),
         "a person with what they may do": lambda n: person(registry, BY, user(n), limit=PAGE, now=time.time()),
         "a role given and taken": changed,
+        **_of_api(registry, passwords, user),
+    }
+
+
+def _of_api(
+    registry: Registry, passwords: Argon2Passwords, user: Callable[[int], str]
+) -> dict[str, Callable[[int], Awaitable[object]]]:
+    """What the admin API does for a page of people, of an entity's people, a search and a change."""
+    by = objects.Administration(
+        registry=registry,
+        passwords=passwords,
+        actor=ApiClient(client_id="benchmark", scopes=ALL_SCOPES),
+        rules=PLAIN_RULES,
+        new_user_id=new_user_id,
+        tag=lambda record: sha256(msgspec.json.encode(record)).hexdigest(),
+        now=time.time(),
+        new_id=new_user_id,
+    )
+    of_people = next(each for each in RESOURCES if each.record is User)
+
+    def listed(wanted: dict[str, str], after: str = "") -> Awaitable[object]:
+        place = (after,) if after else ()
+        return object_lists.listed(by, of_people, wanted, after=place, limit=PAGE)
+
+    async def changed(number: int) -> None:
+        found = await registry.directory.user_by_name(user(number))
+        if found is None:
+            raise LookupError(user(number))
+        patch: Json = {"name": f"Person {number}"}
+        await objects.changed(by, of_people, found.user_id, patch, matches=lambda _: True)
+
+    return {
+        "API: people": lambda n: listed({}, user(n)),
+        "API: people of the largest entity": lambda n: listed({"entity": CROWD_ID}, f"{n * 7919 % 65536:04x}"),
+        "API: people by the beginning of their user name": lambda n: listed({"search": user(n)[:-1]}),
+        "API: people by the beginning of their name": lambda n: listed({"name": f"person {n}"}),
+        "API: a person renamed": changed,
     }
 
 

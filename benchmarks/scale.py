@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import argon2
 import asyncpg
 
-from benchmarks import directory_lists, engines, fill, many_entities, statements, steps
+from benchmarks import directory_lists, engines, fill, many_entities, provisioning, statements, steps
 from benchmarks.driver_hook import Walk, people, sign_in
 from benchmarks.fill import Size
 from benchmarks.http_client import Jar
@@ -58,14 +58,15 @@ class Side:
         provider = self.stage.provider
         before = provider.loop_seconds(), provider.cpu_seconds(), time.perf_counter()
         for flow in flows:
-            await self._sign_in(flow)
+            await self.sign_in(flow)
         after = provider.loop_seconds(), provider.cpu_seconds(), time.perf_counter()
         spent = [1000 * (end - begin) / count for begin, end in zip(before, after, strict=True)]
         self.stage.check(flows, 2)
         if measured:
             self.blocks.append(dict(zip(("loop_ms", "cpu_ms", "wall_ms"), spent, strict=True)))
 
-    async def _sign_in(self, flow: Flow) -> None:
+    async def sign_in(self, flow: Flow) -> None:
+        """A whole sign-in, of the next person. Raises steps.Wrong."""
         # People far from each other, so that nobody finds the pages of the one before.
         number = self.next_person * 7919 % self.size.users
         self.next_person += 1
@@ -130,6 +131,7 @@ async def measure(
             "read_whole": statements.read_whole(server, large.database, asked[LARGE]["statements"]),
             "many": {side.name: await _many(side, max(2, sign_ins // 10)) for side in sides},
             "directory": {side.name: await _directory(server, side) for side in sides},
+            "provisioning": {side.name: await _provisioning(server, side, max(BLOCK, flows // 2)) for side in sides},
             "valid": not any(side.stage.load.problems for side in sides),
             "problems": dict(small.stage.load.problems + large.stage.load.problems),
         }
@@ -142,7 +144,7 @@ async def _filled(
     say(f"filling the {name} database: {size.users:,} users, {size.assignments:,} assignments")
     migrated = await asyncio.to_thread(lambda: server.migrated)
     database = stack.enter_context(server.database(migrated))
-    settings = stack.enter_context(engines.settings(server, database))
+    settings = stack.enter_context(engines.settings(server, database)) | provisioning.UNLIMITED
     begun = time.monotonic()
     stores = await open_postgresql(server.dsn(database), _cipher(settings), time.time)
     try:
@@ -192,8 +194,13 @@ def _ratio(small: Side, large: Side) -> float:
 
 async def _directory(server: PostgresServer, side: Side) -> dict[str, Any]:
     """What lists and changes of the directory cost, by the clock."""
-    cipher = SecretCipher(key_from_file(Path(side.settings["CORPID_KEY_ENCRYPTION_KEY_FILE"])))
-    return await directory_lists.figures(server.dsn(side.database), cipher, side.size)
+    return await directory_lists.figures(server.dsn(side.database), _cipher(side.settings), side.size)
+
+
+async def _provisioning(server: PostgresServer, side: Side, sign_ins: int) -> dict[str, Any]:
+    """What a sign-in costs beside a client of SCIM."""
+    dsn, cipher = server.dsn(side.database), _cipher(side.settings)
+    return await provisioning.figures(dsn, cipher, side.stage, side.sign_in, size=side.size, sign_ins=sign_ins)
 
 
 async def _many(side: Side, arrivals: int) -> dict[str, Any]:

@@ -55,6 +55,8 @@ def table(result: dict[str, Any]) -> str:
             *_many(result["many"]),
             "",
             *_directory(result["directory"]),
+            "",
+            *_provisioning(result["provisioning"]),
         ]
     )
 
@@ -90,3 +92,29 @@ def _directory(directory: dict[str, Any]) -> list[str]:
     steps |= {name: (small["steps"][name], large["steps"][name]) for name in small["steps"]}
     rows = [f"| {name} | {here:.2f} | {there:.2f} |" for name, (here, there) in steps.items()]
     return [f"| lists, searches, changes | {heads} |", "|---|---|---|", *rows]
+
+
+_BESIDE: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
+    ("people added through SCIM meanwhile", lambda one: f"{one['post_beside']['count']:,}"),
+    ("sign-ins meanwhile", lambda one: f"{one['sign_in_beside']['count']:,}"),
+    ("a person added, alone: CPU of the loop", lambda one: f"{one['post']['cpu_ms']:.2f}"),
+    ("the same: p50", lambda one: f"{one['post']['p50_ms']:.2f}"),
+    ("a person added, beside sign-ins: p50", lambda one: f"{one['post_beside']['p50_ms']:.2f}"),
+    ("a sign-in, alone: CPU of the loop", lambda one: f"{one['sign_in']['cpu_ms']:.2f}"),
+    ("the same: p50", lambda one: f"{one['sign_in']['p50_ms']:.1f}"),
+    ("the same: p99", lambda one: f"{one['sign_in']['p99_ms']:.1f}"),
+    ("**a sign-in beside SCIM: p50**", lambda one: f"**{one['sign_in_beside']['p50_ms']:.1f}**"),
+    ("the same: p99", lambda one: f"{one['sign_in_beside']['p99_ms']:.1f}"),
+    ("its p50 by that of a sign-in alone", lambda one: f"{one['slower']:.2f}"),
+    ("CPU of the loop for both, by what they cost alone", lambda one: f"{one['cpu_ratio']:.2f}"),
+)
+
+
+def _provisioning(beside: dict[str, Any]) -> list[str]:
+    small, large = beside[SMALL], beside[LARGE]
+    rows = [f"| {name} | {shown(small)} | {shown(large)} |" for name, shown in _BESIDE]
+    return [
+        "| sign-ins beside a client of SCIM, each one after the other: ms | small | large |",
+        "|---|---|---|",
+        *rows,
+    ]

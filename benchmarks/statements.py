@@ -18,9 +18,9 @@ GROWING = frozenset(
 )
 """tables whose rows are as many as people, entities, clients or sign-ins are"""
 _COUNTED = """
-SELECT query, sum(calls)::bigint AS calls, sum(total_exec_time) AS milliseconds
+SELECT queryid, min(query) AS query, sum(calls)::bigint AS calls, sum(total_exec_time) AS milliseconds
 FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = $1)
-GROUP BY query ORDER BY 2 DESC, 1
+GROUP BY queryid
 """
 _ERROR = 2.0
 """calls by which the estimate of what is asked by the clock may be too high"""
@@ -32,6 +32,8 @@ _PLANNED = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 class Asked:
     """How often a statement was executed, and for how long; in flows, and while nobody asked for anything."""
 
+    query: str = ""
+    """its text, in which constants may stand as parameters"""
     calls: int = 0
     milliseconds: float = 0.0
     idle_calls: int = 0
@@ -43,7 +45,9 @@ class Count:
 
     connection: asyncpg.Connection
     database: str
-    asked: dict[str, Asked] = field(default_factory=dict)
+    asked: dict[int, Asked] = field(default_factory=dict)
+    """by PostgreSQL's identifier, not by text: after a reset the text has parameters for constants if a connection
+    prepares the statement, and the constants themselves if it was prepared before"""
     flows: int = 0
     seconds: float = 0.0
     idle_seconds: float = 0.0
@@ -65,7 +69,9 @@ class Count:
         else:
             self.idle_seconds += seconds
         for row in rows:
-            one = self.asked.setdefault(row["query"], Asked())
+            one = self.asked.setdefault(row["queryid"], Asked(query=row["query"]))
+            # Constants make a difference to plans: a partial index is of no use to a parameter.
+            one.query = min(one.query, row["query"], key=plans.parameters)
             if flows:
                 one.calls += row["calls"]
                 one.milliseconds += row["milliseconds"]
@@ -76,8 +82,8 @@ class Count:
         """What each flow asked. A statement that ran less than once in each is no part of a flow: it filled a cache of
         five seconds, or ran beside the flows."""
         found: list[dict[str, Any]] = [
-            {"query": query, "each": self.each(one), "calls": one.calls, "ms": one.milliseconds}
-            for query, one in sorted(self.asked.items(), key=lambda item: (-item[1].calls, item[0]))
+            {"query": one.query, "each": self.each(one), "calls": one.calls, "ms": one.milliseconds}
+            for one in sorted(self.asked.values(), key=lambda one: (-one.calls, one.query))
         ]
         return {
             "statements": found,

@@ -64,7 +64,7 @@ def access() -> str:
     ]
     head = ["Object and action", *(role.replace("_", "-") for role in ROLES)]
     table = "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
-    numbered = (f"{number}. only {condition.says}\n" for number, condition in enumerate(CONDITIONS, start=1))
+    numbered = (f"{number}. only {condition.description}\n" for number, condition in enumerate(CONDITIONS, start=1))
     return f"{table}\n{''.join(numbered)}"
 
 

@@ -16,9 +16,17 @@ class Postbox:
 
     letters: list[Letter] = field(default_factory=list)
     works: bool = True
+    refuses: list[BaseException] = field(default_factory=list)
+    """what the server answers to the next letters, before it takes them"""
 
     def post(self, letter: Letter) -> None:
         """See ports.Mail."""
+        self.letters.append(letter)
+
+    async def deliver(self, letter: Letter) -> None:
+        """See ports.Mail; raises what `refuses` has, one after the other."""
+        if self.refuses:
+            raise self.refuses.pop(0)
         self.letters.append(letter)
 
     def code(self) -> str:

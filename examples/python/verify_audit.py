@@ -42,34 +42,35 @@ def claims_of(seal: str, keys: dict) -> dict:
     return {**json.loads(payload), "digest": sha256(payload).hexdigest()}
 
 
-def pruned_before(file: str) -> dict[str, int]:
-    pruned = dict.fromkeys((*DAYS, "prune"), 0)
-    for row in (line.get("entry", {}) for line in lines(file)):
-        for kind, name in DAYS.items() if row.get("action") == "audit.prune" else ():
-            days = int(json.loads(row["detail"]).get(name, 0))
-            pruned[kind] = max(pruned[kind], row["at"] - days * 86400 if days else 0)
-    return pruned
+def prunes(file: str) -> list[tuple[str, int, int]]:
+    made = next(lines(file))["at"]  # what tells of a removal after that explains none
+    told = [row for line in lines(file) if (row := line.get("entry", {})).get("action") == "audit.prune"]
+    days = [(kind, row, int(json.loads(row["detail"]).get(DAYS[kind], 0))) for row in told for kind in DAYS]
+    return [(kind, row["number"], row["at"] - of * 86400) for kind, row, of in days if of and row["at"] <= made + 30]
 
 
-def in_range(claims: dict, lists: dict[str, str], rows: dict[int, str], pruned: dict[str, int]) -> Iterator[str]:
+def in_range(claims: dict, lists: dict[str, str], rows: dict[int, str], pruned: list) -> Iterator[str]:
+    def by_age(kind: str, number: int, at: int) -> bool:
+        return any(of == kind and number < last and at < before for of, last, before in pruned)
+
     sealed = {}
     for kind, listed in claims["lists"].items():
         if kind in lists and digest(lists[kind]) == listed["digest"]:
             sealed |= {number: (kind, at, of) for number, at, of in json.loads(lists[kind])}
-        elif kind in lists or listed["latest"] >= pruned[kind]:
+        elif kind in lists or not by_age(kind, claims["first"], listed["latest"]):
             yield f"seal {claims['seal']}: the digests of its entries ({kind}) are not those that were sealed"
     for number in sorted(rows.keys() - sealed.keys()):
         yield f"entry {number} was inserted, or its digest is gone"
     for number, (kind, at, of) in sorted(sealed.items()):
         if number in rows and rows[number] != of:
             yield f"entry {number} was changed, or has what another one had"
-        elif number not in rows and at >= pruned[kind]:
+        elif number not in rows and not by_age(kind, number, at):
             yield f"entry {number} was removed"
 
 
 def problems(file: str, expected: str = "", kept: str = "") -> Iterator[str]:
     keys = {key["kid"]: key for key in (json.loads(Path(kept).read_text()) if kept else next(lines(file)))["keys"]}
-    pruned, seen, rows, before = pruned_before(file), {""}, {}, {"seal": 0, "last": 0, "digest": ""}
+    pruned, seen, rows, before = prunes(file), {""}, {}, {"seal": 0, "last": 0, "digest": ""}
     for line in lines(file):
         if row := line.get("entry"):
             if row["number"] in rows:

@@ -17,6 +17,7 @@ from corpid import engines
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.directory.approvals import expire
+from corpid.flows.directory.invitation_letters import InvitationLetters
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
@@ -42,7 +43,7 @@ from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
 from corpid.web.pages import theme
 from corpid.web.pages.rendering import Renderer
-from corpid.web.routes import Router, bodiless, hidden_paths
+from corpid.web.routes import Router, bodiless, hidden_paths, streamed
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Application:
     provider: Provider
     bodiless: frozenset[str]
     """the paths at which a request's body is not read (Spec 4.4)"""
+    streamed: frozenset[str]
+    """the paths at which a large body is read of known callers (D59)"""
 
 
 def tested(rules: A) -> A:
@@ -202,7 +205,7 @@ async def create(
     """A provider on its stores, until the context ends. Raises StartError.
 
     `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
-    its stores, which then stay open; `metrics` and `spans` are told what happens.
+    its stores, which then stay open; events are reported to `metrics` and `spans`.
     """
     hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
     every = issuers(settings)
@@ -228,8 +231,13 @@ async def create(
             metrics.watched = _watched(settings, provider, hashing, stores)
             asgi.observe(metrics.request)
         try:
-            async with _cleaning_up(provider):
-                yield Application(asgi=asgi, provider=provider, bodiless=_bodiless(providers.values()))
+            async with _cleaning_up(provider, metrics):
+                yield Application(
+                    asgi=asgi,
+                    provider=provider,
+                    bodiless=_bodiless(providers.values()),
+                    streamed=streamed(urlsplit(settings.base_url).path),
+                )
         finally:
             await provider.background_tasks.settle()
             await client_keys.close()
@@ -270,33 +278,38 @@ def _traced(
 
 _SWEEP_SECONDS: Final = 1.0
 """between two rounds"""
+_LETTERS_SECONDS: Final = 5.0
+"""between two looks for invitations to be sent"""
 _EXPIRE_SECONDS: Final = 60.0
 """between two looks for change requests that nobody decided on in time"""
 
 
 @asynccontextmanager
-async def _cleaning_up(provider: Provider) -> AsyncIterator[None]:
-    """Remove expired entries, seal the audit and write usage counts, every second.
+async def _cleaning_up(provider: Provider, metrics: Metrics | None) -> AsyncIterator[None]:
+    """Run the periodic tasks: clean-up, audit seals, usage counts, invitations.
 
     When the context ends, what was counted is written once more.
     """
-    work = _Cleanup(provider)
-    sweeper = asyncio.create_task(work.rounds())
+    work = _Cleanup(provider, metrics)
+    # A mail server may take minutes to answer, for which nothing else must wait.
+    tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.letters())]
     try:
         yield
     finally:
-        sweeper.cancel()
-        with suppress(asyncio.CancelledError):
-            await sweeper
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         await work.flush()
 
 
 class _Cleanup:
     """Periodic tasks; one that fails is logged, and tried again next round."""
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, metrics: Metrics | None) -> None:
         self._provider: Final = provider
         self._expire_at = 0.0
+        self._letters: Final = InvitationLetters(provider, _warn, metrics.invitation if metrics else lambda _: None)
         self._sealer: Final = Sealer(
             provider.registry,
             lambda detail: access_log.log().info("audit_sealed", detail=detail),
@@ -317,6 +330,11 @@ class _Cleanup:
             await self._tried("seals of the audit", self._sealer.round(now=now))
             await self.flush()
 
+    async def letters(self) -> None:
+        while True:
+            await asyncio.sleep(_LETTERS_SECONDS)
+            await self._tried("invitations", self._letters.round())
+
     async def flush(self) -> None:
         await self._tried("usage counts", self._provider.usage.flush(self._provider.registry))
 
@@ -324,13 +342,13 @@ class _Cleanup:
         try:
             await work
         except StoreUnavailable as error:
-            self._tell(part, str(error), None)
+            self._log_failure(part, str(error), None)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next round must come
-            self._tell(part, type(error).__name__, error)
+            self._log_failure(part, type(error).__name__, error)
         else:
             self._failing.pop(part, None)
 
-    def _tell(self, part: str, reason: str, error: Exception | None) -> None:
+    def _log_failure(self, part: str, reason: str, error: Exception | None) -> None:
         if self._failing.get(part) != reason:
             access_log.log().error("sweep_failed", detail=f"{part}: {reason}", exc_info=error)
         self._failing[part] = reason

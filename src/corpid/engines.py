@@ -167,7 +167,7 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
 
 
 reason: Final[ContextVar[str]] = ContextVar("reason", default="")
-"""why whoever runs a command does it, as they say: `corpid --reason TEXT …`"""
+"""why a command is run: `corpid --reason TEXT …`"""
 
 
 def at_command_line() -> CommandLine:
@@ -186,7 +186,7 @@ def at_command_line() -> CommandLine:
 async def open_registry(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[Stores]:
     """The stores for a command.
 
-    Its changes are those of whoever runs it. Raises StartError. Source: D54
+    Its changes have the user of the process as their actor. Raises StartError. Source: D54
     """
     passwords = Argon2Passwords(threads=1)
     try:

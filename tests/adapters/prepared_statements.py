@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 from corpid.ports import AuditQuery
+from corpid.ports.provisioning import SortedBy
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.statements import Prepared
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from corpid.stores.sql.open import SqlStores
+    from corpid.stores.sql.provisioning import Shape, SqlProvisioning
 
 QUESTIONS = (
     AuditQuery(),
@@ -30,6 +32,13 @@ QUESTIONS = (
     AuditQuery(object="rp", entity_id="E1", client_id="rp"),
 )
 """to the audit, each of which leads to other statements"""
+FILTERS: tuple[Shape, ...] = (
+    (),
+    (("active", "eq"),),
+    *(((member, operator),) for member in ("user_name", "external_id", "email") for operator in ("eq", "co", "sw")),
+    (("user_name", "eq"), ("active", "eq")),
+)
+"""of an entity's members, each of which leads to other statements"""
 _NUMBERS = (1, 3)
 """of services or words, for which a statement is made when it is first needed"""
 
@@ -54,6 +63,7 @@ def make_the_rest(stores: SqlStores) -> None:
     for query in QUESTIONS:
         for way in ways(query):
             stores.database.prepare(way.page())
+    _make_filters(stores.registry.provisioning)
     directory = stores.registry.directory
     directory._choices(0)
     directory._count(0)
@@ -66,3 +76,10 @@ def make_the_rest(stores: SqlStores) -> None:
         if hasattr(made, "cache_info"):
             for number in _NUMBERS:
                 made(number)
+
+
+def _make_filters(provisioning: SqlProvisioning) -> None:
+    for shape in FILTERS:
+        provisioning._count(shape)
+        for sorted_by in get_args(SortedBy):
+            provisioning._page(shape, sorted_by, False)

@@ -65,7 +65,21 @@ TRADE = Service(
     approval_required=True,
 )
 LEVY = Service(service_id="s2", name="Levy")
-MEMBER = Membership(user_id="u1", entity_id="E1", enabled=False)
+MEMBER = Membership(
+    user_id="u1",
+    entity_id="E1",
+    enabled=False,
+    membership_id="5e1c7a3e-0000-4000-8000-000000000001",
+    user_name="Tan@Acme",
+    external_id="4711",
+    name="Tan W.M.",
+    given_name="Wei Ming",
+    family_name="Tan",
+    email="tan@acme.example",
+    created_at=1,
+    changed_at=2,
+    invitation_sent_at=3,
+)
 ADMINISTERS = Administrator(user_id="u1", entity_id="E1", level="sub_administrator", services=("s1",))
 OPERATES = Operator(user_id="u2", level="operator")
 ASSIGNED = Assignment(

@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.flows.directory.administrators import acting_administrator, considered
+from corpid.flows.directory.administrators import acting_administrator, acting_operator, considered
+from corpid.flows.directory.write import authorised, recorded
 from corpid.flows.directory.write import write as write_as
 from corpid.ports import ChangedMeanwhile, Delete, NobodyRemains, Upsert
 from corpid.rules.directory.access import Forbidden, Object
-from corpid.rules.directory.actors import ApiClient, CommandLine, Operating, ProvisioningToken
+from corpid.rules.directory.actors import ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     Membership,
+    Operator,
     ParameterDefinition,
     Service,
     ThirdPartyGrant,
 )
-from tests.adapters.stored_records import ACME, BOOKS, LIM, write
+from tests.adapters.stored_records import ACME, BOOKS, LIM, remove, write
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA, RINA_HELPS, RINA_OWNS
 
 if TYPE_CHECKING:
@@ -229,11 +231,41 @@ def test_the_last_owner_goes_by_an_operator_only(place: Place) -> None:
         with pytest.raises(Forbidden) as refused:
             await write_as(stores.registry, token, [taken(Membership(user_id="u2", entity_id="E1"))])
         assert refused.value.reason == "the last owner stays: appoint another one first"
-        operator = Operating(user_id="u3", level="operator", auth_time=NOW, now=NOW)
+        await write(stores, Operator(user_id="u3", level="operator"))
+        operator = await acting_operator(stores.registry, "u3", auth_time=NOW, now=NOW)
         await write_as(stores.registry, operator, [taken(LIM_OWNS)])
         await write(stores, LIM_OWNS)
         await write_as(stores.registry, CommandLine(by="lee@node1"), [taken(LIM_OWNS)])
         assert await stores.registry.directory.administrators("E1") == []
+
+    place.run(scenario)
+
+
+@pytest.mark.parametrize("ends", ["removed", "level", "disabled"])
+def test_an_operator_whose_right_ends_meanwhile_changes_nothing(place: Place, ends: str) -> None:
+    """D53, D54: looked at when the change is decided on, and again in its transaction."""
+    appointed = Operator(user_id="u3", level="operator")
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY, LIM_OWNS, RINA_OWNS, appointed)
+        registry = stores.registry
+        operator = await acting_operator(registry, "u3", auth_time=NOW, now=NOW)
+        decided = await authorised(registry, operator, [taken(LIM_OWNS)])
+        if ends == "removed":
+            await remove(stores, appointed)
+        else:
+            await write(
+                stores, replace(appointed, level="support") if ends == "level" else replace(RINA, enabled=False)
+            )
+        with pytest.raises(ChangedMeanwhile):
+            await registry.directory.write(recorded(decided))
+        with pytest.raises(Forbidden) as refused:
+            await write_as(registry, operator, [taken(LIM_OWNS)])
+        assert refused.value.reason == "you no longer operate this deployment"
+        if ends != "level":
+            with pytest.raises(Forbidden):
+                await acting_operator(registry, "u3", auth_time=NOW, now=NOW)
+        assert len(await registry.directory.administrators("E1")) == 2
 
     place.run(scenario)
 
@@ -295,7 +327,7 @@ def test_an_owner_suspends_a_member(place: Place) -> None:
 
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *EVERYBODY, LIM_OWNS)
-        membership = Membership(user_id=RINA.user_id, entity_id="E1")
+        membership = Membership(user_id=RINA.user_id, entity_id="E1", membership_id="u3 at E1")
         suspended = replace(membership, enabled=False)
         change = Change(verb="change", kind="membership", key=membership.key, was=membership, becomes=suspended)
         await write_as(stores.registry, await acting(stores, "u2"), [change])

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 RINA = User(user_id="u3", user_name="rina", name="Rina")
 MEMBERS = tuple(
-    Membership(user_id=user_id, entity_id=entity_id) for user_id in ("u2", "u3") for entity_id in ("E1", "E2")
+    Membership(user_id=user_id, entity_id=entity_id, membership_id=f"{user_id} at {entity_id}")
+    for user_id in ("u2", "u3")
+    for entity_id in ("E1", "E2")
 )
 LIM_OWNS = Administrator(user_id="u2", entity_id="E1", level="owner")
 RINA_OWNS = Administrator(user_id="u3", entity_id="E1", level="owner")
@@ -70,7 +72,7 @@ def test_whoever_acts_for_an_entity_is_found_with_the_level_there(place: Place) 
         await write(stores, *PEOPLE, RINA_OWNS, RINA_HELPS)
         found = [await stores.registry.directory.acting("u3", entity_id) for entity_id in ("E1", "E2")]
         assert [each and each.administrator for each in found] == [RINA_OWNS, RINA_HELPS]
-        member = Membership(user_id="u2", entity_id="E1")
+        member = (await stores.registry.directory.read(Membership, [("u2", "E1")]))["u2", "E1"]
         acting = Acting(user=LIM, entity=ACME, membership=member, administrator=None)
         assert await stores.registry.directory.acting("u2", "E1") == acting
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,13 +12,14 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.flows.directory.write import Refused
 from corpid.flows.directory.write import write as write_as
-from corpid.ports import AuditQuery, ChangedMeanwhile, Delete, NobodyRemains, Upsert
+from corpid.ports import AuditEvent, AuditQuery, ChangedMeanwhile, Delete, NobodyRemains, Upsert
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ApiClient, CommandLine, Operating, ProvisioningToken
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment, Membership
+from corpid.rules.directory.records import Administrator, Assignment, ChangeRequest, Membership
 from corpid.rules.oauth.api_client import RegisteredApiClient
-from tests.adapters.stored_records import BOOKS, write
+from corpid.stores.sql.audit_retention import Kept, prune
+from tests.adapters.stored_records import BOOKS, TAN, write
 from tests.adapters.test_acting_administrators import FIRM, NOW, PLAIN, role
 from tests.adapters.test_administrators import LIM_OWNS, PEOPLE, RINA_OWNS, WAITS_SECONDS
 from tests.adapters.test_third_parties import OPERATOR
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 
     from corpid.ports import Change as StoreChange
     from corpid.rules.directory.actors import Actor, Administering
-    from corpid.rules.directory.records import ChangeRequest, Entity, Record
+    from corpid.rules.directory.records import Entity, Record
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 DAY = 86400
 STRICT = replace(FIRM, approvals="roles")
-TAN_IS_MEMBER = Membership(user_id="u1", entity_id="E1")
+TAN_IS_MEMBER = Membership(user_id="u1", entity_id="E1", membership_id="u1 at E1")
 EVERYBODY: tuple[Record, ...] = (*PEOPLE, BOOKS, STRICT, PLAIN, TAN_IS_MEMBER, LIM_OWNS, RINA_OWNS)
 """Lim and Rina own E1, where a role of Tan's is asked for"""
 GIVEN = role("u1")
@@ -90,6 +91,26 @@ async def outcome(work: Awaitable[object]) -> bool:
 
 def entity(was: Entity, becomes: Entity) -> Change:
     return Change(verb="change", kind="entity", key=was.key, was=was, becomes=becomes)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "done"), [({"invitation_sent_at": int(NOW)}, True), ({"email": "other@firm.example"}, False)]
+)
+def test_sending_an_invitation_makes_no_request_stale_and_another_address_does(
+    place: Place, meanwhile: dict[str, Any], *, done: bool
+) -> None:
+    """D55, D60: sending is nobody's decision."""
+    invited = replace(TAN_IS_MEMBER, invited=True, email="tan@firm.example", invitation_sent_at=0)
+    ending = Change(verb="remove", kind="membership", key=invited.key, was=invited)
+
+    async def scenario(stores: SqlStores) -> None:
+        others = [each for each in EVERYBODY if getattr(each, "user_id", "") != "u1"]
+        await write(stores, *others, replace(FIRM, approvals="all"), replace(TAN, placeholder=True), invited)
+        made = await request(stores, ending)
+        await write(stores, replace(invited, **meanwhile))
+        assert await outcome(approved(stores, made, await acting(stores, "u3"))) is done
+
+    place.run(scenario)
 
 
 def test_a_change_is_made_when_another_administrator_approves_it(place: Place) -> None:
@@ -182,9 +203,9 @@ def test_of_two_decisions_at_once_one_is_made(place: Place, other: str) -> None:
 @pytest.mark.parametrize(
     ("since", "reason"),
     [
-        (Delete(LIM_OWNS), "whoever requested this may not do it any more: you no longer administer this entity"),
-        (Upsert(replace(LIM_OWNS, level="sub_administrator")), "whoever requested this may not do it any more"),
-        (Delete(Membership(user_id="u2", entity_id="E1")), "whoever requested this may not do it any more"),
+        (Delete(LIM_OWNS), "the requester may not do this any more: you no longer administer this entity"),
+        (Upsert(replace(LIM_OWNS, level="sub_administrator")), "the requester may not do this any more"),
+        (Delete(Membership(user_id="u2", entity_id="E1")), "the requester may not do this any more"),
         (Upsert(GIVEN.becomes), "this was changed since it was requested"),  # type: ignore[arg-type]
         (Upsert(replace(PLAIN, enabled=False)), "the rules no longer allow this"),
         (Upsert(replace(PLAIN, roles=("Checker",))), "the rules no longer allow this"),
@@ -372,7 +393,7 @@ def test_the_entity_and_the_service_say_what_needs_approval(
                 verb="change", kind="membership", key=suspended.key, was=TAN_IS_MEMBER, becomes=suspended
             ),
         }
-        owner = Membership(user_id="u3", entity_id="E1")
+        owner = Membership(user_id="u3", entity_id="E1", membership_id="u3 at E1")
         named["suspend an owner"] = replace(
             named["suspend"], key=owner.key, was=owner, becomes=replace(owner, enabled=False)
         )
@@ -433,5 +454,55 @@ def test_requests_are_listed_by_entity_and_state_and_none_of_another_entity_show
                 await approvals.request(stores.registry, elsewhere, other, now=NOW)
             told.add(str(refused.value))
         assert len(told) == 1
+
+    place.run(scenario)
+
+
+def test_an_entitys_requests_of_every_state_are_listed_in_one_order(place: Place) -> None:
+    """D55, DESIGN "Speed": a page of each state, by its index."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        for number in range(6):
+            made = await asked(stores, number=number)
+            assert made is not None
+            if number % 2:
+                await approvals.withdraw(
+                    stores.registry, made.request_id, actor=await acting(stores, "u2"), reason="", now=NOW
+                )
+        found: list[str] = []
+        after, owner = "", await acting(stores, "u3")
+        while after or not found:
+            page = await approvals.requests(
+                stores.registry, owner, entity_id="E1", state="", now=NOW, after=after, limit=4
+            )
+            found += [each.request.request_id for each in page.found]
+            after = page.after
+        assert found == [f"{int(NOW):08x}-r{number}" for number in range(6)]
+
+    place.run(scenario)
+
+
+def test_decided_requests_leave_with_the_audit_of_their_age(place: Place) -> None:
+    """D55, docs/decisions/0008: those that wait stay, and so does what was decided later."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYBODY)
+        for number in range(4):
+            made = await asked(stores, number=number)
+            assert made is not None
+            if number < 3:
+                at = NOW + (number + 1) * DAY
+                owner = await acting_administrator(stores.registry, "u2", "E1", auth_time=at, now=at)
+                await approvals.withdraw(stores.registry, made.request_id, actor=owner, reason="", now=at)
+        event = AuditEvent(actor="command:ops@node1", action="audit.prune")
+
+        async def pruned(days: int) -> int:
+            kept = Kept(audit_days=days)
+            return (await prune(stores.database, stores.registry.audit, event, now=NOW + 10 * DAY, kept=kept)).requests
+
+        assert [await pruned(0), await pruned(30), await pruned(8), await pruned(8)] == [0, 0, 1, 0]
+        left = await stores.registry.directory.page(ChangeRequest, {"entity_id": "E1"}, after=("",), limit=9)
+        assert [each.request_id[-2:] for each in left] == ["r1", "r2", "r3"]
 
     place.run(scenario)

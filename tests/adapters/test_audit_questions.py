@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from corpid.ports import AuditEvent, AuditQuery
 from corpid.stores.sql import audit
@@ -86,6 +87,45 @@ def test_a_question_finds_the_last_that_fit(place: Place, monkeypatch: pytest.Mo
     place.run(scenario)
 
 
+@pytest.mark.parametrize(("limit", "examined"), [pytest.param(3, 7, marks=pytest.mark.full), (50, 30), (1000, 1000)])
+def test_the_parts_of_an_answer_are_the_whole(place: Place, limit: int, examined: int) -> None:
+    """D59: each looks at some entries only, and the next one goes on."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await fill(stores, 200)
+        every = await stores.registry.audit.entries(limit=1000)
+        for query in ASKED:
+            found: list[AuditEntry] = []
+            parts, before = 0, 0
+            while before or not parts:
+                asked = replace(query, before=before)
+                part = await stores.registry.audit.part(asked, limit=limit, examined=examined)
+                assert len(part.entries) <= limit
+                assert not part.before or not before or part.before < before
+                found, before, parts = found + part.entries, part.before, parts + 1
+            assert found == [entry for entry in reversed(every) if fits(entry, query)], query
+
+    place.run(scenario)
+
+
+def test_a_part_looks_no_further_than_it_may(place: Place) -> None:
+    """D59: of a rare action of a busy entity."""
+
+    async def scenario(stores: SqlStores) -> None:
+        for number in range(30):
+            action = "user.add" if number in {0, 25} else "client.add"
+            await stores.registry.audit.write(AuditEvent(actor="system", action=action, entity_id="E1"), now=NOW)
+        query = AuditQuery(entity_id="E1", actions=("user.add",))
+        first = await stores.registry.audit.part(query, limit=5, examined=10)
+        assert ([entry.number for entry in first.entries], first.before) == ([26], 21)
+        second = await stores.registry.audit.part(replace(query, before=21), limit=5, examined=10)
+        assert (second.entries, second.before) == ([], 11)
+        third = await stores.registry.audit.part(replace(query, before=11), limit=5, examined=10)
+        assert ([entry.number for entry in third.entries], third.before) in (([1], 0), ([1], 1))
+
+    place.run(scenario)
+
+
 def test_an_entry_of_a_wrong_clock_hides_no_other(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         for at in (NOW - 10, NOW - 90_000, NOW + 90_000, NOW - 5):
@@ -105,5 +145,9 @@ def test_every_way_to_entries_is_a_stretch_of_its_index(filled: Filled) -> None:
             for way in ways(query):
                 steps = filled.plan(stores.database.prepare(way.page()).text)
                 assert any(f"ix_audit_{column}" in step for column in columns for step in steps), (query, steps)
+                if way.rest and way.in_order:
+                    steps = filled.plan(stores.database.prepare(way.stretch()).text)
+                    assert any(f"ix_audit_{column}" in step for column in columns for step in steps), (query, steps)
+                    assert not any("TEMP B-TREE" in step for step in steps), steps
 
     filled.place.run(look)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400
 ACTOR = CommandLine(by="ops@node1")
+LATER = NOW + 2000 * DAY
 PRUNED = AuditEvent(actor="command:ops@node1", action="audit.prune")
 
 
@@ -50,7 +51,7 @@ async def sealed(stores: SqlStores, now: float = NOW) -> int:
 
 
 async def verified(stores: SqlStores, expect: str = "") -> Verified:
-    return await verify(stores.registry, ACTOR, expect=expect)
+    return await verify(stores.registry, ACTOR, now=LATER, expect=expect)
 
 
 async def three_seals(stores: SqlStores) -> None:
@@ -295,7 +296,7 @@ def test_an_end_that_is_cut_off_and_sealed_again_is_told_by_a_process_that_had_s
 def test_only_who_may_read_the_audit_verifies_and_exports_it(place: Place) -> None:
     async def scenario(stores: SqlStores) -> None:
         for work in (
-            verify(stores.registry, Person("u1")),
+            verify(stores.registry, Person("u1"), now=NOW),
             anext(audit_seals.export(stores.registry, Person("u1"), now=NOW)),
         ):
             with pytest.raises(Forbidden):
@@ -365,6 +366,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.full
 def test_of_several_processes_that_seal_at_once_one_chain_comes(place: Place) -> None:
     """Each writes and seals; no lock is held between statements, and no seal is made twice."""
     made = [int(each) for each in race(place.address, RACE, processes=3)]
@@ -486,6 +488,34 @@ def test_a_removal_that_no_prune_explains_is_found_in_a_range_that_was_pruned(pl
     unguarded(place)
     place.sql("DELETE FROM audit WHERE number = 5")
     assert shown(place) == [("entry", 5, "removed")]
+
+
+def test_a_prune_explains_neither_later_numbers_nor_anything_if_it_is_of_the_future(place: Place) -> None:
+    """D58: whoever writes behind the audit's back may insert what is not sealed yet."""
+
+    async def scenario(stores: SqlStores) -> None:
+        days = {"audit_days": "1", "sign_in_days": "1"}
+        early = msgspec.structs.replace(PRUNED, detail=days)
+        await stores.registry.audit.write(early, now=NOW)
+        await written(stores, 3, action="key.rotate", now=NOW - 30 * DAY)
+        await written(stores, 1, action="key.rotate", now=NOW)
+        await sealed(stores)
+        await stores.registry.audit.write(early, now=NOW + 100 * DAY)
+
+    place.run(scenario)
+    unguarded(place)
+    place.sql("DELETE FROM audit WHERE number IN (2, 5)")
+
+    async def look(stores: SqlStores) -> None:
+        result = await verify(stores.registry, ACTOR, now=NOW)
+        found = [(each.object, each.number, each.problem) for each in result.findings]
+        assert found == [("entry", 6, "future"), ("entry", 2, "removed"), ("entry", 5, "removed")]
+        later = await verify(stores.registry, ACTOR, now=NOW + 101 * DAY)
+        assert later.findings == []
+        parts = [await verify(stores.registry, ACTOR, now=NOW, most=1)]
+        assert [each.problem for each in parts[0].findings] == ["future", "removed", "removed"]
+
+    place.run(look)
 
 
 def test_what_is_pruned_before_it_was_sealed_is_a_gap(place: Place) -> None:

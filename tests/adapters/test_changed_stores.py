@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     Look = Callable[[Engines], Awaitable[Any]]
 
+pytestmark = pytest.mark.full
+
 PROOF = b"j" * 32
 PROCESSES = 4
 
@@ -203,7 +205,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("engine", [redis, pytest.param(redis_cluster, marks=pytest.mark.full)])
+@pytest.mark.parametrize("engine", [redis, redis_cluster])
 def test_of_many_that_start_first_at_once_nobody_refuses_anything(
     engine: Callable[[], AbstractContextManager[str]], postgresql: Place, tmp_path: Path
 ) -> None:

@@ -145,3 +145,52 @@ def test_entities_are_listed_by_the_beginning_of_their_folded_name(place: Place)
             await listed("acme", "E7")
 
     place.run(scenario)
+
+
+def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Place) -> None:
+    """DESIGN "Speed": a page costs the same however many people there are; of another entity nobody is seen."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *EVERYTHING)
+        found: list[tuple[Membership, User]] = []
+        after = ""
+        while page := await stores.registry.directory.belonging("A1", after=after, limit=3):
+            found += page
+            after = page[-1][0].membership_id
+        assert {user.user_id for _, user in found} == {each.user_id for each in MEMBERSHIPS if each.entity_id == "A1"}
+        assert all((held.user_id, held.entity_id) == (user.user_id, "A1") for held, user in found)
+        identifiers = [held.membership_id for held, _ in found]
+        assert identifiers == sorted(set(identifiers)) and all(identifiers)
+
+    place.run(scenario)
+
+
+def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> None:
+    """Issue 13 (8): letters of ASCII are alike, and no wildcard is one."""
+    names = ("Tan Mei", "TAN MEI", "tan ming", "Tan_Ming", "Zoë Tan", "ZOË", "Tanner")
+    people = [User(user_id=f"n{number}", user_name=f"n{number}", name=name) for number, name in enumerate(names)]
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *people)
+
+        async def named(beginning: str) -> list[str]:
+            found: list[str] = []
+            after = ""
+            while after or not found:
+                page = await lists.people_by_name(
+                    stores.registry, CommandLine(by="ops@node1"), name=beginning, after=after, limit=2
+                )
+                found += [each.user_id for each in page.found]
+                after = page.after
+                if not after:
+                    break
+            return found
+
+        assert await named("tan m") == ["n0", "n1", "n2"]
+        assert await named("TAN") == ["n0", "n1", "n2", "n3", "n6"]
+        assert await named("tan_") == ["n3"]
+        assert await named("zoë") == ["n4"]
+        assert await named("ZoË") == ["n5"]
+        assert await named("%") == []
+
+    place.run(scenario)

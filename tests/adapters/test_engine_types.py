@@ -99,7 +99,7 @@ def test_a_line_in_the_table_is_all_that_the_doctor_needs(shelf: type[Shelf], tm
     assert found["Shelf"].verdict == "warning"
     assert found["Shelf"].seen == "The shelf is dusty."
     assert found["Shelf"].change == "Change: dust it."
-    assert found["engines"].seen.startswith("Shelf beside SQLite")
+    assert found["engines"].seen.startswith("Shelf together with SQLite")
 
 
 def test_a_line_in_the_table_is_all_that_traces_need(shelf: type[Shelf], tmp_path: Path) -> None:

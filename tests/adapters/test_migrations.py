@@ -108,6 +108,7 @@ def part_of(path: Path, sort: str) -> dict[str, list[str]]:
     return {name: sorted(text.replace(",", " ").replace(")", " ) ").replace("(", " ( ").split()) for name, text in rows}
 
 
+@pytest.mark.full
 def test_processes_that_start_at_once_make_one_schema(tmp_path: Path) -> None:
     """The embedded default migrates under one lock."""
     assert race(tmp_path / "corpid.db", STARTER, processes=6) == ["False"] * 6

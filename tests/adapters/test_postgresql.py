@@ -117,6 +117,7 @@ def test_of_8_processes_one_wins_each_add_and_no_count_is_lost(postgresql: Place
     assert postgresql.sql("SELECT count FROM transient WHERE kind = 'requests'") == [("1600",)]
 
 
+@pytest.mark.full
 def test_sweeps_of_several_processes_wait_for_nobody(postgresql: Place) -> None:
     """No deadlock with each other or with units that write over what expired."""
     postgresql.sql(
@@ -129,6 +130,7 @@ def test_sweeps_of_several_processes_wait_for_nobody(postgresql: Place) -> None:
     assert live == str(4 * 60 * 3)
 
 
+@pytest.mark.full
 def test_who_gets_no_connection_is_refused(postgresql: Place) -> None:
     async def scenario() -> None:
         stores = await open_postgresql(str(postgresql.address), SecretCipher(KEY), lambda: NOW, pool_size=1)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     import sqlalchemy as sa
 
+pytestmark = pytest.mark.full
+
 STARTER = """
 go()
 async def main():

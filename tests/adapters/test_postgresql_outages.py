@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from corpid.stores.sql.open import SqlStores
 
+pytestmark = pytest.mark.full
+
 REPORTER = """
 async def main():
     stores = await opened()

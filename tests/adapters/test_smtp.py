@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from corpid.engines import in_language
-from corpid.outbound.mail import MailServer, mail_server
+from corpid.outbound.mail import MailServer, NoMail, mail_server
 from corpid.outbound.smtp import SmtpMail
-from corpid.ports import Letter
+from corpid.ports import Letter, LetterDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.directory import values
 from corpid.rules.directory.nodes import Scalar
 from corpid.texts import phrase
@@ -40,6 +40,8 @@ class PostOffice:
 
     port: int = 0
     replies: list[str] = field(default_factory=list)
+    recipients: list[str] = field(default_factory=list)
+    """its answers to the next recipients"""
     tried: int = 0
     taken: list[tuple[list[str], EmailMessage]] = field(default_factory=list)
     logged_in: list[tuple[bytes, bytes]] = field(default_factory=list)
@@ -52,9 +54,16 @@ class PostOffice:
         self.taken.append((envelope.rcpt_tos, message))
         return "250 taken"
 
+    async def handle_RCPT(self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any) -> str:  # noqa: N802
+        if self.recipients:
+            return self.recipients.pop(0)
+        envelope.rcpt_tos.append(address)
+        return "250 known"
+
     def authenticate(self, _server: Any, _session: Any, _envelope: Any, _mechanism: str, given: Any) -> AuthResult:
         self.logged_in.append((given.login, given.password))
-        return AuthResult(success=given.password == b"se/cret")
+        is_right = given.password == b"se/cret"
+        return AuthResult(success=is_right, handled=is_right)
 
 
 @asynccontextmanager
@@ -221,6 +230,79 @@ def test_a_server_that_refuses_for_good_is_not_asked_again_and_the_log_names_nob
     assert (entry["event"], entry["detail"]) == ("mail_failed", "SMTPDataError 550")
 
 
+@pytest.mark.parametrize(
+    ("recipient", "data", "outcome"),
+    [
+        ("", "", None),
+        (f"550 5.1.1 <{PERSON}> unknown", "", MailRefused),
+        ("550 no such user", "", MailRefused),
+        ("553 5.1.3 bad address", "", MailRefused),
+        ("550 5.7.1 relaying denied", "", LetterDelayed),
+        ("554 5.7.1 recipient rejected", "", LetterDelayed),
+        ("556 5.1.10 null MX", "", MailRefused),
+        ("556 no mail here", "", MailRefused),
+        ("550 5.4.1 no such host", "", MailRefused),
+        ("554 5.1.1 unknown", "", MailRefused),
+        ("554 no", "", LetterDelayed),
+        ("550 5.2.1 closed", "", MailRefused),
+        ("552 5.2.2 full", "", MailRefused),
+        ("450 4.2.1 mailbox busy", "", LetterDelayed),
+        ("", "554 5.6.0 unwanted", MailRefused),
+        ("", "451 later", LetterDelayed),
+        ("", "554 sender is not verified", LetterDelayed),
+        ("", "550 5.7.26 not authenticated", LetterDelayed),
+    ],
+)
+def test_a_letter_that_is_waited_for_is_tried_once_and_what_may_be_our_fault_only_delays_it(
+    recipient: str, data: str, outcome: type[Exception] | None
+) -> None:
+    """D60, RFC 3463 §3.2: a server that does not let us relay must not end every invitation; D48: it names nobody."""
+
+    async def test() -> None:
+        async with post_office() as office:
+            office.recipients, office.replies = [recipient] if recipient else [], [data] if data else []
+            async with mail(here(office)) as opened:
+                if outcome is None:
+                    await opened.deliver(letter())
+                else:
+                    with pytest.raises(outcome) as raised:
+                        await opened.deliver(letter())
+                    assert raised.type is outcome
+                    assert PERSON not in str(raised.value)
+            assert len(office.taken) == (outcome is None)
+            assert office.tried == (not recipient)
+
+    assert run(test) == []
+
+
+@pytest.mark.parametrize("address", ["", "nina", "a@example.org, eve@example.org"])
+def test_a_letter_that_is_waited_for_goes_to_one_address_or_is_refused(address: str) -> None:
+    """Header injection"""
+
+    async def test() -> None:
+        async with post_office() as office, mail(here(office)) as opened:
+            with pytest.raises(MailRefused):
+                await opened.deliver(letter(address))
+            assert office.tried == 0
+
+    run(test)
+
+
+def test_a_letter_that_is_waited_for_is_delayed_by_a_dead_server_and_by_none() -> None:
+    """D60: it is tried again later."""
+
+    async def test() -> None:
+        async with post_office() as office:
+            server = here(office)
+        async with mail(server) as opened:
+            with pytest.raises(MailDelayed):
+                await opened.deliver(letter())
+        with pytest.raises(MailDelayed, match="mail_url"):
+            await NoMail().deliver(letter())
+
+    run(test)
+
+
 def test_a_dead_server_holds_nobody_up() -> None:
     """The letter is lost after the last attempt, and the log says so."""
 
@@ -249,6 +331,7 @@ def test_what_waits_when_corpid_stops_is_dropped_after_a_moment() -> None:
     assert run(test)[-1]["detail"] == "6 letters were waiting when CorpID stopped"
 
 
+@pytest.mark.full
 def test_stopping_takes_a_moment_whatever_the_senders_are_at() -> None:
     """Also while a connection is made or refused: a cancellation that is lost there is made again."""
 
@@ -321,6 +404,22 @@ def test_starttls_comes_before_the_password(tmp_path: Path) -> None:
             assert office.logged_in == [(b"corpid", b"se/cret")]
 
     assert run(test) == []
+
+
+def test_a_password_that_the_server_refuses_is_a_matter_of_the_deployment(tmp_path: Path) -> None:
+    """D60: no letter is to blame, and none is given up."""
+    serving, trusting = _tls(tmp_path)
+
+    async def test() -> None:
+        refusing = PostOffice()
+        async with post_office(tls_context=serving, authenticator=refusing.authenticate) as office:
+            server = here(office, host="localhost", security="starttls", user_name="corpid", password="changed")
+            async with mail(server, tls=trusting) as opened:
+                with pytest.raises(SenderRefused, match="535"):
+                    await opened.deliver(letter())
+            assert (office.tried, set(refusing.logged_in)) == (0, {(b"corpid", b"changed")})
+
+    run(test)
 
 
 @pytest.mark.parametrize("offers_tls", [True, False])

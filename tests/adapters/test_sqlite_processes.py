@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from corpid.stores.sql.open import SqlStores
 
+pytestmark = pytest.mark.full
+
 TAKER = """
 async def main():
     stores = await opened()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import third_parties
 from corpid.flows.directory.administrators import acting_administrator
-from corpid.flows.directory.third_parties import Wanted
+from corpid.flows.directory.third_parties import WantedGrant
 from corpid.flows.directory.write import write as write_as
 from corpid.ports import AuditQuery, ChangedMeanwhile
 from corpid.rules.directory.access import Forbidden
@@ -40,7 +40,7 @@ GIVEN = ThirdPartyAssignment(
 SIDES = LIM_OWNS, replace(RINA_OWNS, entity_id="E2")
 """Lim owns the client entity, Rina the third party, of which Lim is a member"""
 EVERYBODY: tuple[Record, ...] = (*PEOPLE, FIRM, BOOKS, SHARED, *SIDES)
-GRANT = Wanted(client_entity="E1", third_party="E2", service="s")
+GRANT = WantedGrant(client_entity="E1", third_party="E2", service="s")
 
 
 async def both(stores: SqlStores) -> tuple[Administering, Administering]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from corpid.ports import BatchedVerb
 from tests.adapters.opened import NOW
 from tests.adapters.transient_stores import KEY, OTHER, add, count, put, take
 
@@ -123,8 +124,21 @@ def test_several_looks_takes_and_counts_together_are_each_as_if_it_were_alone(ru
             await unit.put("code", KEY, b"one", 60)
             assert await unit.count_each([("misses", KEY, 60.0), ("misses", OTHER, 60.0)]) == [1, 1]
             await unit.put("code", OTHER, b"two", 60)
-            assert await unit.take_each([("code", OTHER), ("nothing", KEY), ("code", KEY)]) == [b"two", None, b"one"]
-        assert await store.get_each([("code", KEY), ("misses", OTHER), ("misses", KEY)], now=NOW) == [None, b"1", b"1"]
+            taken = [
+                BatchedVerb("take", "code", OTHER),
+                BatchedVerb("take", "nothing", KEY),
+                BatchedVerb("take", "code", KEY),
+            ]
+            assert await unit.together(taken) == [b"two", None, b"one"]
+            others = [
+                BatchedVerb("get", "misses", KEY),
+                BatchedVerb("add", "misses", OTHER, 60),
+                BatchedVerb("add", "code", KEY, 60, b"3"),
+            ]
+            assert await unit.together(others) == [b"1", False, True]
+            await unit.count_unseen("misses", KEY, 60, 2)
+            await unit.count_unseen("misses", OTHER, 60, 5)
+        assert await store.get_each([("code", KEY), ("misses", OTHER), ("misses", KEY)], now=NOW) == [b"3", b"6", b"3"]
 
     run(scenario)
 
@@ -137,9 +151,9 @@ def test_of_64_that_take_or_count_several_together_none_gets_what_another_got(ru
         async with store.unit(NOW) as unit:
             return await unit.count_each(places)
 
-    async def taken(store: TransientStore) -> list[bytes | None]:
+    async def taken(store: TransientStore) -> list[bytes | bool | None]:
         async with store.unit(NOW) as unit:
-            return await unit.take_each([("misses", KEY), ("misses", OTHER)])
+            return await unit.together([BatchedVerb("take", "misses", KEY), BatchedVerb("take", "misses", OTHER)])
 
     async def scenario(store: TransientStore) -> None:
         numbers = await asyncio.gather(*(counted(store) for _ in range(RACERS)))

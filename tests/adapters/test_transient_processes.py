@@ -88,6 +88,7 @@ async def write_codes(engine: str, address: Path | str) -> None:
             await unit.put("code", turn.to_bytes(32, "big"), b"grant", 60)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", ["sqlite", "redis", *LONG])
 def test_of_8_processes_one_wins_each_take_and_add_and_no_count_is_lost(engine: str, tmp_path: Path) -> None:
     """D7, D8, D18, D47: one-time across processes too."""

@@ -95,6 +95,7 @@ def test_a_client_that_is_changed_keeps_its_counters(place: Place) -> None:
     run(place, scenario)
 
 
+@pytest.mark.full
 def test_counters_of_several_processes_add_up(place: Place) -> None:
     async def nothing(_stores: SqlStores) -> None:
         pass
@@ -111,6 +112,7 @@ def test_counters_of_several_processes_add_up(place: Place) -> None:
     run(place, scenario)
 
 
+@pytest.mark.full
 def test_counts_are_written_all_or_not_at_all(tmp_path: Path) -> None:
     async def scenario(stores: SqlStores) -> None:
         holder = program(tmp_path / "corpid.db", HOLDER)

@@ -93,6 +93,7 @@ def test_tls_with_an_authority_of_ones_own(tmp_path: Path, program: str) -> None
         assert "CERTIFICATE_VERIFY_FAILED" in refusal(f"{program}s://localhost:{port}/0")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("announced", ["ip", "hostname"])
 def test_tls_to_every_node_of_a_cluster(tmp_path: Path, announced: str, program: str) -> None:
     """D52. The certificate has to name what the nodes announce."""

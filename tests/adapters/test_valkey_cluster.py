@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from corpid.stores.valkey.transient import ValkeyTransientStore
 
+pytestmark = pytest.mark.full
+
 PARTS = 64
 
 
@@ -55,7 +57,6 @@ def part_of(cluster: RedisCluster, node: ClusterNode) -> int:
     return next(part for part in range(PARTS) if cluster.owner(part) is node)
 
 
-@pytest.mark.full
 def test_a_part_that_moves_under_load_gives_one_winner_and_no_replay(cluster: RedisCluster) -> None:
     """D7, D8: two processes, each proof presented again and again at both, while its slot goes to and fro."""
     wins: Counter[bytes] = Counter()
@@ -170,7 +171,6 @@ def test_while_a_part_is_on_its_way_its_users_are_told_to_retry(cluster: RedisCl
     asyncio.run(scenario())
 
 
-@pytest.mark.full
 def test_a_replica_that_missed_what_was_spent_makes_nothing_spendable_again(program: str) -> None:
     """D7, D18: a failover loses the last writes; what they were about is not found, or too old."""
 
@@ -224,7 +224,6 @@ def test_while_a_node_is_away_only_what_lives_there_is(cluster: RedisCluster, ho
     asyncio.run(scenario())
 
 
-@pytest.mark.full
 def test_where_the_cluster_has_to_be_whole_everything_waits_for_a_node(program: str) -> None:
     """As Redis ships it."""
 
@@ -246,7 +245,6 @@ def test_where_the_cluster_has_to_be_whole_everything_waits_for_a_node(program: 
         asyncio.run(scenario(cluster))
 
 
-@pytest.mark.full
 def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back(program: str) -> None:
     """D18: as with a node alone."""
 

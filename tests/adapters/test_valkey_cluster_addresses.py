@@ -43,18 +43,21 @@ def place(node: ClusterNode) -> str:
     return f"127.0.0.1:{node.port}"
 
 
+@pytest.mark.full
 def test_any_node_leads_to_the_others(cluster: RedisCluster) -> None:
     """Also a replica, which the named node may have become."""
     for node in cluster.nodes:
         works(node.url)
 
 
+@pytest.mark.full
 def test_of_several_addresses_one_has_to_answer(cluster: RedisCluster) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     works(f"redis://{nobody},{place(cluster.primaries[1])}/0")
     assert f"Redis at {nobody} cannot be reached" in refusal(f"redis://{nobody},127.0.0.1:1/0")
 
 
+@pytest.mark.full
 def test_one_user_with_few_permissions_on_every_node(cluster: RedisCluster) -> None:
     login, (first, *_) = f"corpid:{PASSWORD}@", cluster.primaries
     for node in cluster.nodes:
@@ -68,6 +71,7 @@ def test_one_user_with_few_permissions_on_every_node(cluster: RedisCluster) -> N
     assert f"{place(last)} refuses the user or password" in refusal(f"redis://{login}{place(first)}/0")
 
 
+@pytest.mark.full
 def test_one_node_that_may_evict_what_was_spent_is_enough_to_refuse(cluster: RedisCluster) -> None:
     """D7, D18: an evicted record of what was spent would let it be spent again."""
     last = cluster.primaries[-1]

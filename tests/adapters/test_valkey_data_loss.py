@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from corpid.stores.valkey.transient import ValkeyTransientStore
 
+pytestmark = pytest.mark.full
+
 AS_DEBIAN_SHIPS_IT = ("--save", "3600 1 300 100 60 10000", "--appendonly", "no")
 
 ANOTHER_PROCESS = """

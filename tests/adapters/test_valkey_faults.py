@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from corpid.stores.valkey.transient import ValkeyTransientStore
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def server(program: str) -> Iterator[RedisServer]:

@@ -143,7 +143,10 @@ class Wire:
         return context
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.fixture(
+    params=[pytest.param(asyncio.new_event_loop, marks=pytest.mark.full), uvloop.new_event_loop],
+    ids=["asyncio", "uvloop"],
+)
 def loop(request: pytest.FixtureRequest) -> Loop:
     made: Loop = request.param
     return made

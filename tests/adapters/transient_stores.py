@@ -54,7 +54,7 @@ STORES: Final[dict[str, Callable[[Path], AbstractAsyncContextManager[TransientSt
 }
 WITHOUT_CLOCK: Final = ("memory", "sqlite")
 WITH_CLOCK: Final = ("postgresql", "redis", "cluster", "valkey", "valkey cluster")
-LONG: Final = ("valkey cluster",)
+LONG: Final = ("cluster", "valkey", "valkey cluster")
 WITH_TRANSACTIONS: Final = ("memory", "sqlite", "postgresql")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import pytest
@@ -42,8 +42,15 @@ CHECKS: list[Any] = [
 """not among them: what the schema allows is refused where the directory's rules say so"""
 LIMITS: Any = {"api_per_client": 0, "api_per_address": 0, "token_per_client": 0}
 
+REFUSED: Final = (400, 401, 403, 404, 405, 406, 409, 412, 415, 422, 428, 429)
+"""what an answer to invalid data may be; 412: If-Match is looked at first, and names another version (RFC 9110 §13.2.2)"""
+CONFIGURATION: Final = {
+    "phases": {"coverage": {"enabled": True}},
+    "checks": {"negative_data_rejection": {"expected-statuses": list(REFUSED)}},
+}
+
 schema = schemathesis.openapi.from_dict(
-    json.loads(document(ISSUER)), config=SchemathesisConfig.from_dict({"phases": {"coverage": {"enabled": True}}})
+    json.loads(document(ISSUER)), config=SchemathesisConfig.from_dict(CONFIGURATION)
 )
 
 

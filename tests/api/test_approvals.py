@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.answers import once
-from corpid.ports import StoredAnswer
+from corpid.flows.operations.idempotency import once
+from corpid.ports import StoredResponse
 from corpid.rules.directory.actors import CommandLine
 from tests.adapters.conftest import place
 from tests.adapters.stored_records import write
@@ -148,9 +148,9 @@ def test_a_bound_client_sees_its_entitys_requests_only(world: World, api: Api, o
 @pytest.mark.parametrize(
     ("since", "reason"),
     [
-        ({"enabled": False}, "may do nothing here any more"),
-        ({"entity_id": ""}, "may do nothing here any more"),
-        ({"scopes": ("directory.read",)}, "may not do it any more: the token lacks the scope directory.write"),
+        ({"enabled": False}, "has no rights here any more"),
+        ({"entity_id": ""}, "has no rights here any more"),
+        ({"scopes": ("directory.read",)}, "may not do this any more: the token lacks the scope directory.write"),
     ],
 )
 def test_a_client_that_lost_its_right_meanwhile_makes_its_request_stale(
@@ -183,12 +183,12 @@ def test_of_two_posts_with_one_key_one_makes_a_request_and_both_get_it(place: Pl
     """D55, D59."""
 
     async def call(stores: SqlStores, _: None) -> Any:
-        async def ask() -> StoredAnswer:
+        async def ask() -> StoredResponse:
             made = await approvals.submit(
                 stores.registry, CLIENT, [GIVEN], reason="A colleague", now=NOW, unique=str(id(stores))
             )
             assert made is not None
-            return StoredAnswer(request="mac", status=202, headers={}, body=made.request_id)
+            return StoredResponse(request="mac", status=202, headers={}, body=made.request_id)
 
         return await once(stores.registry, "c", "key", "mac", ask, now=NOW)
 

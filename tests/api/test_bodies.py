@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json as jsons
 import tracemalloc
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +16,13 @@ from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.json_nodes import json_value, merged, nodes, pointer
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import RESOURCES, Unfit, key_of, object_id, read_new
+from corpid.rules.directory.records import Entity
 from tests.api.calling import ENTITY, Api, pointers
+from tests.protocol.api_callers import registered
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from corpid.rules.directory.json_nodes import Json
 
 MALFORMED = [
@@ -94,6 +99,29 @@ def test_a_document_of_the_directory_is_planned_or_applied_whole_or_not_at_all(a
     assert api.post("/directory", document).json() == {"changes": [], "kept": [], "written": False, "warnings": []}
     applied = api.get("/audit?action=directory.apply&limit=1").json()["items"][0]
     assert applied["actor"] == "client:api-1"
+
+
+@pytest.mark.parametrize("ended", ["nothing", "the client", "its right"])
+def test_a_document_that_comes_slowly_is_refused_if_the_right_ended_meanwhile(api: Api, ended: str) -> None:
+    """D50: whoever is put away writes nothing five seconds later, however long the body took."""
+    world = api.world
+    endings: dict[str, dict[str, Any]] = {
+        "the client": {"enabled": False},
+        "its right": {"scopes": ("directory.read",)},
+    }
+    members = endings.get(ended, {})
+    whole = jsons.dumps({"entities": {"E1001": {"type": "UEN", "country": "SG", "name": "Bakery"}}}).encode()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield whole[:9]
+        await world.running.write(registered("api-1", **members))
+        world.clock.now += 6
+        yield whole[9:]
+
+    answer = api.call("POST", "/directory", body=slowly())  # type: ignore[arg-type]
+    assert answer.status_code == (200 if ended == "nothing" else 401), answer.text
+    found = world.run(world.provider.registry.directory.read(Entity, [("E1001",)]))
+    assert bool(found) is (ended == "nothing")
 
 
 def test_a_document_changes_what_programs_wrote_and_the_rest_if_it_takes_it_over(api: Api) -> None:

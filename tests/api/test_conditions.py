@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sqlite3
+from contextlib import closing
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
+from corpid.flows import namespaces
 from corpid.flows.directory import objects
 from corpid.flows.directory.objects import Administration, Differs, Exists, Found
-from corpid.flows.operations.answers import KEPT_SECONDS, KeyReused, once
-from corpid.ports import StoredAnswer
+from corpid.flows.operations.idempotency import KEPT_SECONDS, KeyReused, once
+from corpid.ports import StoredResponse
 from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.web.api.calls import KEYS_PER_DAY
 from tests.adapters.conftest import place
-from tests.api.calling import ENTITY, Api
+from tests.api.calling import ENTITY, Api, calling
 from tests.world.provider import hashing
 
 if TYPE_CHECKING:
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.open import SqlStores
     from corpid.web.routes import Router
     from tests.adapters.databases import Place
+    from tests.protocol.provider import World
 
 __all__ = ["place"]
 
@@ -121,9 +127,9 @@ def test_of_two_requests_with_one_key_one_is_carried_out_and_both_get_its_answer
     """D59."""
 
     async def call(stores: SqlStores, _: None) -> Any:
-        async def add() -> StoredAnswer:
+        async def add() -> StoredResponse:
             found = await added(administration(stores))
-            return StoredAnswer(request="mac", status=201, headers={"ETag": found.tag}, body=found.id)
+            return StoredResponse(request="mac", status=201, headers={"ETag": found.tag}, body=found.id)
 
         return await once(stores.registry, "api-1", "key", "mac", add, now=NOW)
 
@@ -138,16 +144,16 @@ def test_a_request_that_fails_on_any_line_leaves_neither_change_nor_key(place: P
     async def scenario(stores: SqlStores) -> None:
         by = administration(stores)
 
-        async def dies_before() -> StoredAnswer:
+        async def dies_before() -> StoredResponse:
             raise RuntimeError
 
-        async def dies_after() -> StoredAnswer:
+        async def dies_after() -> StoredResponse:
             await objects.added(by, ENTITIES, {**ENTITY})
             raise RuntimeError
 
-        async def add() -> StoredAnswer:
+        async def add() -> StoredResponse:
             found = await added(by)
-            return StoredAnswer(request="mac", status=201, headers={}, body=found.id)
+            return StoredResponse(request="mac", status=201, headers={}, body=found.id)
 
         for work in (dies_before, dies_after):
             with pytest.raises(RuntimeError):
@@ -179,6 +185,54 @@ def test_an_answer_is_repeated_with_its_headers_and_says_so(api: Api) -> None:
     assert api.post("/entities", ENTITY, idempotency_key="x" * 256).status_code == 400
     refused = api.post("/entities", ENTITY, idempotency_key="another")
     assert refused.status_code == api.post("/entities", ENTITY, idempotency_key="another").status_code == 409
+
+
+def test_nothing_that_a_record_says_is_stored_with_a_key(world: World) -> None:
+    """D57, D59: what was said of a person goes with them; until then the answer shows them as they are now."""
+    only = calling(world, "writer", scopes=["directory.write"])
+    person = {"user_name": "zoe", "name": "Zoe Zimmer", "email": "zoe@example.org"}
+    first = only.post("/users", person, idempotency_key="k")
+    with closing(sqlite3.connect(world.directory / "corpid.sqlite")) as database:
+        stored = str(database.execute("SELECT * FROM api_answers").fetchall())
+    assert "writer" in stored
+    assert not any(word in stored for word in ("zoe", "Zimmer"))
+    named = first.headers["location"].rpartition("/")[2]
+    changed = only.patch(f"/users/{named}", {"name": "Zoe Other"}, if_match=first.headers["etag"])
+    again = only.post("/users", person, idempotency_key="k")
+    assert (again.status_code, again.json(), again.headers["etag"]) == (201, changed.json(), changed.headers["etag"])
+    assert only.delete(f"/users/{named}", if_match="*").status_code == 204
+    gone = only.post("/users", person, idempotency_key="k")
+    assert (gone.status_code, gone.headers["idempotent-replayed"]) == (409, "true")
+    assert gone.json()["detail"] == "What this request made has been removed since"
+
+
+def test_an_answer_that_the_version_before_has_stored_is_repeated_as_it_is(world: World, api: Api) -> None:
+    """D49: versions run side by side."""
+    api.post("/entities", ENTITY, idempotency_key="k")
+    with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as database:
+        [(stored,)] = database.execute("SELECT answer FROM api_answers").fetchall()
+        older = {**json.loads(stored), "body": '{"id":"E1001"}', "headers": {"ETag": '"old"'}}
+        older.pop("shown")
+        database.execute("UPDATE api_answers SET answer = ?", (json.dumps(older),))
+    again = api.post("/entities", ENTITY, idempotency_key="k")
+    assert (again.status_code, again.json(), again.headers["etag"]) == (201, {"id": "E1001"}, '"old"')
+
+
+def test_a_client_may_send_so_many_keys_in_a_day(world: World, api: Api) -> None:
+    """D59: each is a row for a day."""
+    counter = namespaces.API_KEYS.entry(world.provider.policy.deployment_url, "api-1")
+
+    async def count(by: int) -> None:
+        async with world.provider.transient.unit(world.clock.now) as unit:
+            await counter.count(unit, by)
+
+    world.run(count(KEYS_PER_DAY))
+    refused = api.post("/entities", ENTITY, idempotency_key="k")
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "3600")
+    assert api.get("/entities/E1001").status_code == 404
+    assert api.post("/entities", ENTITY).status_code == 201
+    world.run(count(-2))
+    assert api.post("/entities", {**ENTITY, "entity_id": "E2"}, idempotency_key="k").status_code == 201
 
 
 def test_a_key_whose_request_is_being_carried_out_is_refused(api: Api) -> None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.flows.directory.apply import apply
+from corpid.flows.operations.signing_keys import ROTATED_EVERY_SECONDS
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import Administrator
 from corpid.web.api.schemas import EXAMPLES
 from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, pointers
-from tests.protocol.directory import ALICE
+from tests.protocol.directory import ALICE, BOB
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import Applied
@@ -233,6 +234,7 @@ def test_a_service_that_is_removed_leaves_no_right_behind(api: Api) -> None:
 
 def test_keys_are_listed_and_rotated_and_show_no_secret(api: Api) -> None:
     """D42."""
+    api.world.clock.now += ROTATED_EVERY_SECONDS
     made = api.post("/keys", {})
     assert made.status_code == 201
     assert made.json()["state"] == "published, not yet in use"
@@ -246,6 +248,30 @@ def test_keys_are_listed_and_rotated_and_show_no_secret(api: Api) -> None:
     }
 
 
+def test_people_are_found_by_name(world: World, api: Api) -> None:
+    """Issue 13 (8): a search of the whole directory, which a client of an entity has not."""
+    for number in range(5):
+        api.added("/users", {"user_name": f"zz{number}", "name": f"Zz Person {4 - number}"})
+    assert [each["user_name"] for each in api.every("/users?name=zz%20p")] == ["zz4", "zz3", "zz2", "zz1", "zz0"]
+    for client, query in ((api, "name=zz&search=z"), (api, f"name=zz&entity={HARBOUR}"), (bound(world), "name=zz")):
+        assert list(pointers(client.get(f"/users?{query}"))) == ["name"]
+
+
+def test_a_program_makes_a_key_at_most_once_in_an_hour(api: Api) -> None:
+    """D42, D59: each is published and kept, and with `at_once` every cached key set is out of date."""
+    api.world.clock.now += ROTATED_EVERY_SECONDS
+    assert api.post("/keys", {"at_once": True}, idempotency_key="k").status_code == 201
+    number = len(api.get("/keys").json()["items"])
+    for body in ({"at_once": True}, {}):
+        refused = api.post("/keys", body, idempotency_key="another")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, str(ROTATED_EVERY_SECONDS))
+    assert api.post("/keys", {"at_once": True}, idempotency_key="k").headers["idempotent-replayed"] == "true"
+    assert len(api.get("/keys").json()["items"]) == number
+    api.world.clock.now += ROTATED_EVERY_SECONDS
+    api.token = ""
+    assert api.post("/keys", {}, idempotency_key="another").status_code == 201
+
+
 def test_maintenance_is_switched_off_while_it_is_on(api: Api) -> None:
     """Spec 7, D59."""
     assert api.call("PUT", "/maintenance", {"maintenance": True}).json() == {"maintenance": True}
@@ -255,6 +281,18 @@ def test_maintenance_is_switched_off_while_it_is_on(api: Api) -> None:
     assert api.call("PUT", "/maintenance", {"maintenance": False}).status_code == 200
     assert api.get("/entities").status_code == 200
     assert list(pointers(api.call("PUT", "/maintenance", {}))) == ["/maintenance"]
+
+
+def test_the_membership_of_an_owner_is_out_of_a_programs_reach(world: World, api: Api) -> None:
+    """D59: with it the ownership would go, also if another owner remains, and come back with it."""
+    world.writes(*(Administrator(user_id=each.user_id, entity_id=HARBOUR, level="owner") for each in (ALICE, BOB)))
+    held = next(each for each in api.every(f"/memberships?entity={HARBOUR}") if each["user"] == "alice")
+    for client in (api, bound(world)):
+        path = f"/memberships/{held['id']}"
+        refused = [client.delete(path, if_match="*"), client.patch(path, {"enabled": False}, if_match="*")]
+        assert [each.json()["detail"] for each in refused] == ["Owners are appointed by people"] * 2
+    levels = api.every(f"/administrators?entity={HARBOUR}")
+    assert {each["user"]: each["level"] for each in levels} == {"alice": "owner", "bob": "owner"}
 
 
 def test_the_last_owner_is_not_taken_by_a_program(world: World, api: Api) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from corpid.rules.directory.records import ThirdPartyGrant
 from tests.api.calling import HARBOUR, ORCHARD, Api, bound, calling
 from tests.protocol import directory
 
@@ -106,3 +107,20 @@ def test_a_side_that_wants_approval_requests_its_acceptance_and_ends_at_once(
     assert (waits.status_code, waits.json()["entity"]) == (202, ORCHARD)
     assert offers.get(path).json()["state"] == "offered"
     assert accepts.delete(path, if_match="*").status_code == 204
+
+
+def test_the_grant_of_a_role_is_found_among_many_of_the_same_parties(world: World, api: Api) -> None:
+    """D56, DESIGN "Speed": grants are read by their parties, all of them and no others."""
+    world.writes(
+        *(
+            ThirdPartyGrant(
+                client_entity_id=ORCHARD, entity_id=HARBOUR, service_id="PERMITS", role=role, ref=f"{number:04}"
+            )
+            for number, role in enumerate(["Checker"] * 250 + ["Maker"])
+        )
+    )
+    role = {
+        "user": "alice", "third_party": HARBOUR, "client_entity": ORCHARD, "service": "PERMITS", "role": "Maker",
+    }  # fmt: skip
+    assert api.post("/third-party-assignments", role).status_code == 201
+    assert api.post("/third-party-assignments", {**role, "client_entity": "nothing"}).status_code == 422

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import asyncpg
 import pytest
 
+from benchmarks import engines
 from benchmarks.statements import Asked, Count
 
 NO_CONNECTION: Any = None
+CONSTANT = "SELECT $1::text || 'constant'"
 
 
 def count(seconds: float, idle_seconds: float) -> Count:
@@ -34,3 +38,25 @@ def test_what_only_the_clock_asks_for_is_no_part_of_a_flow() -> None:
 def test_one_statement_more_in_each_flow_is_seen() -> None:
     assert count(25, 15).each(Asked(calls=80 + 25, idle_calls=15)) == 4
     assert count(3, 0).each(Asked(calls=20)) == 1
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("servers")
+def test_a_statement_is_one_whichever_connection_prepared_it() -> None:
+    """A provider that is busy beside a flow opens another connection, on which the flow's statements are prepared."""
+
+    async def flows(dsn: str) -> list[dict[str, Any]]:
+        counting, first, second = [await asyncpg.connect(dsn) for _ in range(3)]
+        await first.fetchval(CONSTANT, "")
+        made = Count(counting, "postgres")
+        for connection in (first, second, first):
+            await made.begin()
+            await connection.fetchval(CONSTANT, "")
+            await made.note(1)
+        for each in (counting, first, second):
+            await each.close()
+        return [one for one in made.document()["statements"] if "text ||" in one["query"]]
+
+    with engines.postgresql() as server:
+        (found,) = asyncio.run(flows(server.dsn()))
+    assert (found["query"], found["calls"], found["each"]) == (CONSTANT, 3, 1)

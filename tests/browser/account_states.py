@@ -51,7 +51,7 @@ REMOVE: Final = views.Remove(
     frame=FRAME,
     action="/account/remove-app",
     heading=phrase("Remove the authenticator app?"),
-    told=phrase("Its codes no longer work then, and you are signed out everywhere else."),
+    consequence=phrase("Its codes no longer work then, and you are signed out everywhere else."),
     used=NOW,
     button=phrase("Remove the app"),
 )

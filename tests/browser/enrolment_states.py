@@ -96,7 +96,7 @@ STATES: Final[Mapping[str, View]] = {
         frame=Frame(form_token="t0ken"),
         action="/begin",
         heading=phrase("Set up your sign-in"),
-        told=phrase("{user}, here you set up how you sign in with {name}.", user="Tan Wei Ling", name="CorpID"),
+        introduction=phrase("{user}, here you set up how you sign in with {name}.", user="Tan Wei Ling", name="CorpID"),
         user_name="wei.ling",
         steps=3,
         fewer=True,

@@ -18,7 +18,7 @@ from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
 from corpid.web.pages.views import Asked
-from tests.browser import account_states, enrolment_states
+from tests.browser import account_states, enrolment_states, invitation_states
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
@@ -204,4 +204,5 @@ STATES: Final[Mapping[str, View]] = {
     "home": views.Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
     **enrolment_states.STATES,
     **account_states.STATES,
+    **invitation_states.STATES,
 }

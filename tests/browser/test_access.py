@@ -153,6 +153,7 @@ def test_nothing_hangs_out_or_is_cut_off_at_400_percent(opened: Page) -> None:
     assert not found, listed(found)
 
 
+@pytest.mark.full
 def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(opened: Page, state: str) -> None:
     """WCAG 2.1.1, 2.1.2, 2.4.3, 2.4.7, 2.4.11, also where a system puts its own colours; nothing moves (2.3.3)."""
     page = shown_as(opened, FORCED)
@@ -178,7 +179,10 @@ def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(ope
 @pytest.mark.parametrize(
     "appearance", [pytest.param(ZOOMED, marks=pytest.mark.full), WORDY], ids=lambda each: each.name
 )
-@pytest.mark.parametrize("state", ["sign-in-warned", "sign-in-over", "choose-warned"])
+@pytest.mark.parametrize(
+    "state",
+    ["sign-in-warned", *(pytest.param(name, marks=pytest.mark.full) for name in ("sign-in-over", "choose-warned"))],
+)
 def test_the_note_about_time_never_covers_what_has_the_focus(
     beholder: Beholder, state: str, appearance: Appearance
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.stage import shows
@@ -44,6 +45,7 @@ def test_a_passkey_is_made_in_the_account_used_at_once_renamed_and_removed(visit
     expect(page.get_by_text("You have no passkey yet.")).to_be_visible()
 
 
+@pytest.mark.full
 def test_the_prompt_for_a_passkey_goes_when_the_page_does(visitor: Visitor, stage: Stage) -> None:
     """D46: nobody answers it for nothing."""
     page = visitor.tab()
@@ -76,6 +78,7 @@ def test_a_page_of_the_account_is_given_more_time_without_losing_what_is_on_it(v
     expect(page.get_by_text("10 codes left")).to_be_visible()
 
 
+@pytest.mark.full
 def test_entities_are_found_while_a_person_types(visitor: Visitor, stage: Stage) -> None:
     """D17: the number found is said to who cannot see it; the chosen one stays chosen; the field keeps the focus."""
     page = visitor.tab()

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.browser.stage import Stage
 
+pytestmark = pytest.mark.full
+
 SAVED: Final = "Your change is saved."
 UP: Final = "Your account"
 
@@ -98,7 +100,6 @@ def test_the_only_way_in_is_not_removed(visitor: Visitor, stage: Stage, person: 
     expect(page.get_by_role("alert")).to_be_visible()
 
 
-@pytest.mark.full
 @with_and_without_script
 def test_a_person_sees_where_they_are_signed_in_ends_it_and_chooses_a_language(
     visitor: Visitor, stage: Stage, person: str, chromium: Browser

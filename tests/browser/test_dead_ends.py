@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.browser.stage import Stage, Visitor
 
+pytestmark = pytest.mark.full
+
 NO_COOKIES = {"profile": {"default_content_setting_values": {"cookies": 2}}}
 ELSEWHERE = "This sign-in belongs to another browser"
 

@@ -135,6 +135,7 @@ def take(page: Page, path: Path, first: str, last: str, *, margin: int = 32) -> 
     assert 10_000 < path.stat().st_size < LARGEST_PICTURE
 
 
+@pytest.mark.full
 def test_the_command_prints_the_link_and_the_persons(demo: str) -> None:
     """The printed codes and passwords are those of the start page."""
     assert link(demo)
@@ -142,6 +143,7 @@ def test_the_command_prints_the_link_and_the_persons(demo: str) -> None:
         assert re.search(rf"{re.escape(name)}.*\d{{6}}", demo), demo
 
 
+@pytest.mark.full
 def test_a_newcomer_logs_in_and_sees_what_a_relying_party_gets(demo: str, page: Page, pictures: Path) -> None:
     """From the link to the tables, with what stands on the pages alone."""
     page.goto(link(demo))
@@ -172,6 +174,7 @@ def test_a_newcomer_logs_in_and_sees_what_a_relying_party_gets(demo: str, page: 
     shows(page, "A service for organisations")
 
 
+@pytest.mark.full
 def test_who_cancels_sees_what_the_relying_party_is_told(demo: str, page: Page) -> None:
     """D17: and can try again."""
     page.goto(link(demo))
@@ -183,6 +186,7 @@ def test_who_cancels_sees_what_the_relying_party_is_told(demo: str, page: Page) 
     shows(page, "A service for organisations")
 
 
+@pytest.mark.full
 def test_the_demo_does_not_scroll_sideways_on_a_small_screen(demo: str, page: Page) -> None:
     """WCAG 1.4.10: and what one has to type there is broken between words alone."""
     page.set_viewport_size({"width": 320, "height": 640})

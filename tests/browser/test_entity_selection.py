@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
-COMMON: Final = ((1366, 625), pytest.param(390, 664, marks=pytest.mark.full), (360, 640))
+pytestmark = pytest.mark.full
+
+COMMON: Final = ((1366, 625), (390, 664), (360, 640))
 """what laptops and phones show of a page, in CSS pixels"""
-SMALL: Final = (pytest.param(640, 512, marks=pytest.mark.full), (320, 256))
+SMALL: Final = ((640, 512), (320, 256))
 """what is left of 1280 by 1024 pixels at 200 % and 400 %"""
 ABOVE: Final = """last => {
     const found = [], box = of => document.querySelector(of).getBoundingClientRect();

@@ -50,7 +50,7 @@ def test_a_person_signs_in_and_comes_back_to_the_relying_party(visitor: Visitor,
     assert stage.redeem(rp, page.url) == "200000001A"
 
 
-@pytest.mark.parametrize("answered", range(4))
+@pytest.mark.parametrize("answered", [0, *(pytest.param(number, marks=pytest.mark.full) for number in (1, 2)), 3])
 def test_cancel_leads_back_from_every_page(visitor: Visitor, stage: Stage, answered: int) -> None:
     """D17, D37."""
     url, rp = stage.begin()
@@ -128,6 +128,7 @@ def test_no_page_scrolls_sideways_at_320_pixels(visitor: Visitor, stage: Stage) 
     fits()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("visitor", [SMALL], indirect=True, ids=["320 px"])
 def test_the_choice_that_has_the_focus_is_never_covered(visitor: Visitor, stage: Stage) -> None:
     """WCAG 2.4.11: the buttons stay at the lower edge of a long list, and nothing hides behind them."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tests.browser.stage import Stage, Visitor
 
+pytestmark = pytest.mark.full
+
 LONG_STATE: Final = "s" * 2048
 
 

@@ -13,15 +13,14 @@ from tests.browser.stage import with_and_without_script
 if TYPE_CHECKING:
     from tests.browser.stage import Stage, Visitor
 
+pytestmark = pytest.mark.full
+
 SMALL = {"viewport": {"width": 320, "height": 640}}
 LEFT_OF = "([one, other]) => document.querySelector(one).getBoundingClientRect().x < document.querySelector(other).getBoundingClientRect().x"
 OUTSIDE = "() => [...document.querySelectorAll('main *, footer *')].filter((each) => { const box = each.getBoundingClientRect(); return box.width > 1 && (box.left < -1 || box.right > innerWidth + 1); }).map((each) => each.outerHTML.slice(0, 80))"
 TAGS = [language.tag for language in (*LANGUAGES, PSEUDO)]
-WIDEST = {LANGUAGES[-1].tag, PSEUDO.tag}
-"""the longest words, and the other direction: the others are in `make test-full`"""
 
 
-@pytest.mark.full
 @with_and_without_script
 def test_a_person_picks_a_language_at_the_foot_of_the_page_and_goes_on_in_it(visitor: Visitor, stage: Stage) -> None:
     page = visitor.tab()
@@ -58,9 +57,7 @@ def test_a_browser_in_tamil_gets_tamil_pages(visitor: Visitor, stage: Stage) -> 
     page.locator("html[lang=ta]").wait_for()
 
 
-@pytest.mark.parametrize(
-    "tag", [each if each in WIDEST else pytest.param(each, marks=pytest.mark.full) for each in TAGS]
-)
+@pytest.mark.parametrize("tag", TAGS)
 @pytest.mark.parametrize("visitor", [SMALL], indirect=True, ids=["320 px"])
 def test_no_page_scrolls_sideways_in_any_language(visitor: Visitor, stage: Stage, tag: str) -> None:
     """WCAG 1.4.10: also from right to left, where what is too wide hangs out on the other side."""

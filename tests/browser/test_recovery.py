@@ -16,6 +16,8 @@ from tests.sign_in.world import PASSWORD
 if TYPE_CHECKING:
     from tests.browser.stage import Stage, Visitor
 
+pytestmark = pytest.mark.full
+
 CONSENT: Final = "Do you agree to share this?"
 
 
@@ -50,7 +52,6 @@ def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visito
     shows(page, CONSENT)
 
 
-@pytest.mark.full
 @with_and_without_script
 def test_a_lost_second_factor_is_replaced_by_a_link_and_the_password(visitor: Visitor, stage: Stage) -> None:
     """D45: the person who manages CorpID gives the link."""

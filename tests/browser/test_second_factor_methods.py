@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from tests.browser.stage import heading, with_and_without_script
@@ -53,6 +54,7 @@ def test_a_recovery_code_is_typed_in_its_own_field(visitor: Visitor, stage: Stag
     page.get_by_role("heading", level=1, name="Choose who you act for").wait_for()
 
 
+@pytest.mark.full
 def test_enter_in_the_field_sends_the_code_and_not_a_mail(visitor: Visitor, stage: Stage) -> None:
     """WCAG 3.2.2: the buttons of the other ways are a form of their own."""
     page = past_password(visitor, stage)

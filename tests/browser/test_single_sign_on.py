@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.browser.stage import Stage, Visitor
 
+pytestmark = pytest.mark.full
+
 HOUR: Final = 3600
 AHEAD_OF_TIME: Final = {"Sec-Purpose": "prefetch"}
 CHOICE: Final = "Choose who you act for"
@@ -87,7 +89,7 @@ def test_what_a_browser_fetched_ahead_of_time_is_confirmed_by_a_person(
         shows(page, "Sign in")
 
 
-@pytest.mark.parametrize("stays_at", [pytest.param(CHOICE, marks=pytest.mark.full), CONSENT])
+@pytest.mark.parametrize("stays_at", [CHOICE, CONSENT])
 def test_another_account_can_be_used_from_the_choice_and_from_consent(
     visitor: Visitor, stage: Stage, stays_at: str
 ) -> None:

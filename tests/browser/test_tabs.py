@@ -13,6 +13,8 @@ from tests.browser.stage import WITHOUT_SCRIPT, heading, shows, with_and_without
 if TYPE_CHECKING:
     from tests.browser.stage import Stage, Visitor
 
+pytestmark = pytest.mark.full
+
 """without script they are those of tests/sign_in, whose browser has none"""
 
 
@@ -85,7 +87,6 @@ def test_back_from_the_relying_party_does_not_strand_the_person(visitor: Visitor
     assert visitor.back(page)["code"] == first["code"]
 
 
-@pytest.mark.full
 @with_and_without_script
 def test_two_tabs_with_two_relying_parties_go_on_in_turn(visitor: Visitor, stage: Stage) -> None:
     """D15, D34."""

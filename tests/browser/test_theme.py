@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.full
+
 ACCENT = "() => getComputedStyle(document.querySelector('.button:not(.button-quiet)')).backgroundColor"
 LOADED = "() => { const logo = document.querySelector('.logo'); return [logo.naturalWidth > 0, logo.currentSrc]; }"
 LARGEST_PICTURE = 200_000

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Terminal
 
+pytestmark = pytest.mark.full
+
 ISSUER = "http://127.0.0.1:8000"
 LATER = 120
 """seconds after a restore in which proofs and authenticators are believed again"""

@@ -214,6 +214,7 @@ def test_a_link_to_a_file_is_applied(terminal: Terminal) -> None:
     assert "+ user rina" in terminal.done("apply", "here.yaml")
 
 
+@pytest.mark.full
 def test_a_file_beyond_the_limit_is_one_sentence(terminal: Terminal) -> None:
     """256 MiB, also where the content comes from standard input; nothing after that is read."""
     file = terminal.folder / "large.yaml"
@@ -288,8 +289,10 @@ async def signed_in(stores: Stores) -> str:
     "change",
     [
         WITH_FACTORS.replace("dawn", "dusk"),
-        WITH_FACTORS.replace("L4JH", "L4JK"),
-        WITH_FACTORS.replace("    name: Rina\n", "    name: Rina\n    enabled: false\n"),
+        pytest.param(WITH_FACTORS.replace("L4JH", "L4JK"), marks=pytest.mark.full),
+        pytest.param(
+            WITH_FACTORS.replace("    name: Rina\n", "    name: Rina\n    enabled: false\n"), marks=pytest.mark.full
+        ),
     ],
 )
 def test_who_gets_other_factors_or_is_disabled_by_a_file_is_signed_out(terminal: Terminal, change: str) -> None:

@@ -296,9 +296,11 @@ def test_a_hostile_question_finds_nothing_and_does_nothing(terminal: Terminal, o
 
 def test_every_action_says_in_a_few_words_what_was_done() -> None:
     """One line of 80 columns has room for them."""
-    said = [action.said for action in AuditAction]
-    assert all(10 < len(text) <= SHORT and text[0].isupper() and not text.endswith(".") for text in said), said
-    assert len(set(said)) == len(said)
+    summaries = [action.summary for action in AuditAction]
+    assert all(10 < len(text) <= SHORT and text[0].isupper() and not text.endswith(".") for text in summaries), (
+        summaries
+    )
+    assert len(set(summaries)) == len(summaries)
 
 
 def test_every_actor_is_of_a_kind_that_is_declared(terminal: Terminal) -> None:

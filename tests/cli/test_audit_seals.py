@@ -11,6 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from corpid.ports import AuditEvent
 from corpid.rules.audit_seals import entry_digest
 
@@ -111,6 +113,7 @@ def test_an_export_is_a_file_of_its_owner_alone_and_replaces_none(terminal: Term
     ]
 
 
+@pytest.mark.full
 def test_an_export_is_verified_with_nothing_but_itself_and_the_audit_keys(terminal: Terminal) -> None:
     """By the example, in a process that has none of our modules."""
     assert len(SCRIPT.read_text(encoding="utf-8").splitlines()) <= LINES
@@ -127,6 +130,7 @@ def test_an_export_is_verified_with_nothing_but_itself_and_the_audit_keys(termin
     assert done.stdout == "2 seals, up to entry 7; 0 entries are not sealed yet.\nNothing is wrong.\n"
 
 
+@pytest.mark.full
 def test_whatever_is_changed_in_an_export_is_found_offline(terminal: Terminal) -> None:
     terminal.look(five_entries)
     digest = terminal.done("audit", "seal").split()[-1]
@@ -172,6 +176,7 @@ def test_the_example_writes_every_text_as_the_provider_does() -> None:
     assert example().digest(text) == entry_digest(row).digest
 
 
+@pytest.mark.full
 def test_after_a_restore_the_chain_goes_on_from_where_the_backup_ends(terminal: Terminal) -> None:
     terminal.look(five_entries)
     terminal.done("audit", "seal")
@@ -186,6 +191,7 @@ def test_after_a_restore_the_chain_goes_on_from_where_the_backup_ends(terminal: 
     assert "or a backup was restored" in terminal.run("audit", "verify", "--expect", later).stdout
 
 
+@pytest.mark.full
 def test_a_new_audit_key_is_listed_and_the_old_one_goes_on_verifying(terminal: Terminal) -> None:
     terminal.look(five_entries)
     terminal.done("audit", "seal")

@@ -56,7 +56,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "role list": lambda s: lists.roles(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
     "role add": lambda s: appointments.add_role(s.registry, s.passwords, "rina", "A1", "X", {}, actor=SOMEBODY),
     "role remove": lambda s: appointments.remove_role(
-        s.registry, appointments.Wanted(user="rina", entity="A1", service="X"), actor=SOMEBODY
+        s.registry, appointments.WantedRole(user="rina", entity="A1", service="X"), actor=SOMEBODY
     ),
     "membership add": lambda s: memberships.add_membership(s.registry, s.passwords, "rina", "A1", actor=SOMEBODY),
     "membership remove": lambda s: memberships.remove_membership(s.registry, "rina", "A1", actor=SOMEBODY),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -122,6 +123,13 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     """The list is made without loading them."""
     listed = {name: each.help for name, each in cli.COMMANDS.items()}
     assert listed == {name: cli.loaded(name).help.partition("\n\n")[0] for name in listed}
+
+
+def test_the_line_of_a_subject_names_each_of_its_commands() -> None:
+    """The line is written by hand, since no subject is loaded for the list."""
+    for name, subject in program().commands.items():
+        listed = set(re.findall(r"[\w-]+", cli.COMMANDS[name].help)) if name in cli.COMMANDS else set()
+        assert set(getattr(subject, "commands", ())) <= listed, name
 
 
 def test_a_person_is_helped_back_in_and_switched_off(terminal: Terminal) -> None:

@@ -8,11 +8,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from corpid import settings
 from corpid.cli.doctor import local_checks, proxy_configuration
-from corpid.ports import AuditEvent
+from corpid.ports import AuditEvent, Upsert
+from corpid.rules.directory.records import Membership
 from tests import engines
 from tests.clusters import RedisCluster
 from tests.machine import free_port, key_file
@@ -131,6 +133,34 @@ def test_entries_that_nobody_seals_are_a_warning(terminal: Terminal) -> None:
     assert seals()["verdict"] == "ok"
 
 
+def test_letters_of_invitations_that_nobody_sends_are_a_warning(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D60: without a mail server, and while the server refuses them for days."""
+    terminal.done("entity", "add", "C3", "--type", "UEN", "--name", "Gamma")
+
+    def letters() -> tuple[str, str]:
+        url = f"http://127.0.0.1:{free_port()}"
+        found = findings(terminal.run("doctor", url, "--node", "--json").stdout)["invitations"]
+        return found["verdict"], found["seen"] + found["change"]
+
+    async def aged(stores: Stores) -> None:
+        [invited] = [each async for each in stores.registry.directory.scan(Membership) if each.invited]
+        becomes = msgspec.structs.replace(invited, changed_at=int(time.time()) - 3 * 86_400)
+        await stores.registry.directory.write([Upsert(becomes)], AuditEvent(actor="system", action="test.change"))
+
+    assert letters()[0] == "ok"
+    terminal.done("membership", "invite", "--entity", "C3", "--name", "Tan", "--email", "tan@gamma.example")
+    verdict, told = letters()
+    assert (verdict, "mail_url" in told) == ("warning", True)
+    monkeypatch.setenv("CORPID_MAIL_URL", "smtp://127.0.0.1:25")
+    monkeypatch.setenv("CORPID_MAIL_FROM", "corpid@gamma.example")
+    assert letters()[0] == "ok"
+    terminal.look(aged)
+    verdict, told = letters()
+    assert (verdict, "for 3 days" in told, "invitations_stopped" in told) == ("warning", True, True)
+
+
 def test_clients_that_may_leave_pkce_out_are_named(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """RFC 9700 §2.1.1; decisions "LEGACY without PKCE": only who may do so today, where LEGACY is served."""
     legacy, until = "generations: [legacy], legacy_until: ", "9999-12-31"
@@ -186,6 +216,7 @@ def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPat
     assert after[server.name]["seen"].startswith(f"{server.name} ")
 
 
+@pytest.mark.full
 def test_every_primary_of_a_cluster_is_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that may forget what was spent is found wherever it is."""
     with RedisCluster() as cluster:

@@ -42,6 +42,11 @@ CHANGES: dict[tuple[str, ...], tuple[str, str]] = {
     ("administrator", "add", "rina", "B2", "owner"): ("+", "administrator: rina at B2"),
     ("administrator", "remove", "arjun", "209900042K"): ("-", "administrator: arjun at 209900042K"),
     ("membership", "add", "mei", "C3"): ("+", "membership: mei acts for C3"),
+    ("membership", "invite", "--entity", "C3", "--name", "Tan", "--email", "tan@gamma.example"): (
+        "+",
+        "membership: tan@gamma.example acts for C3",
+    ),
+    ("provisioning-token", "add", "--entity", "C3", "--name", "HR"): ("+", "provisioning token HR of C3"),
     ("membership", "remove", "rina", "B2"): ("-", "assignment: rina for B2 at TAXES as Viewer"),
     ("membership", "disable", "rina", "B2"): ("~", "membership: rina acts for B2"),
     ("membership", "enable", "off", "C3"): ("~", "membership: off acts for C3"),
@@ -49,9 +54,9 @@ CHANGES: dict[tuple[str, ...], tuple[str, str]] = {
 """command → the first change that it makes"""
 WITHOUT = {
     ("user", "invite"), ("user", "link"), ("user", "factors"), ("user", "reset-password"), ("user", "reset-factors"),
-    ("user", "unlock"), ("user", "import"), ("client", "drop-keys"), ("client", "migration"),
+    ("user", "unlock"), ("user", "import"), ("provisioning-token", "remove"), ("membership", "resend"), ("client", "drop-keys"), ("client", "migration"),
 }  # fmt: skip
-"""they show or make a secret, change no record, or many: tests/cli/test_user_import.py"""
+"""they show or make a secret, change no record, or many: tests/cli/test_user_import.py, test_provisioning_tokens.py"""
 READS = {"list", "show"}
 
 

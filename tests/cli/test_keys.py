@@ -60,8 +60,8 @@ def test_rewrapping_moves_every_secret_to_the_present_key(terminal: Terminal, mo
     assert "was sealed with the key-encryption key" in terminal.refused("key", "list")
     monkeypatch.setenv("CORPID_OLD_KEY_ENCRYPTION_KEY_FILES", str(embedded))
     assert terminal.look(signing_keys) == before
-    assert "Sealed anew: 4 secrets" in terminal.done("key", "rewrap")
-    assert "Sealed anew: 0 secrets" in terminal.done("key", "rewrap")
+    assert "Encrypted again: 4 secrets" in terminal.done("key", "rewrap")
+    assert "Encrypted again: 0 secrets" in terminal.done("key", "rewrap")
     monkeypatch.delenv("CORPID_OLD_KEY_ENCRYPTION_KEY_FILES")
     assert terminal.look(signing_keys) == before
     assert [event.action for event in terminal.look(events)][-2:] == ["key.rewrap"] * 2

@@ -39,7 +39,8 @@ def stored(terminal: Terminal, told: str) -> Link | None:
     assert link_codes.hashed(value(told, "Link")) == link_hash
 
     async def look(stores: Stores) -> Link | None:
-        return await links.holding(stores.registry, link_hash, now=stores.clock())
+        found = await links.holding(stores.registry, link_hash, now=stores.clock())
+        return found.link if found else None
 
     return terminal.look(look)
 

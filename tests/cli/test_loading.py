@@ -52,10 +52,9 @@ def test_the_list_of_commands_and_the_version_need_no_command(arguments: tuple[s
     "arguments",
     [
         ("client", "list"),
-        ("user", "disable", "--help"),
         *(
             pytest.param(each, marks=pytest.mark.full)
-            for each in (("maintenance", "status"), ("key", "list"), ("export",))
+            for each in (("user", "disable", "--help"), ("maintenance", "status"), ("key", "list"), ("export",))
         ),
     ],
 )

@@ -9,6 +9,8 @@ from corpid.engines import at_command_line
 from tests.cli.directories import fill, last_event
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.cli.conftest import Terminal
 
 BY = f"{at_command_line().by} on the command line"
@@ -69,3 +71,88 @@ def test_whoever_does_not_act_for_the_entity_is_said(terminal: Terminal) -> None
     assert "there is no entity '20990042K'; did you mean '209900042K'?" in terminal.refused(
         "membership", "add", "mei", "20990042K"
     )
+
+
+INVITE = ("membership", "invite", "--entity", "C3", "--name", "Tan", "--email")
+
+
+def members(terminal: Terminal, *options: str) -> list[dict[str, str]]:
+    shown = json.loads(terminal.done("membership", "list", "--entity", "C3", "--json", *options))
+    return list(shown["members"])
+
+
+def test_somebody_is_invited_and_listed_as_such(terminal: Terminal) -> None:
+    """D60: whether or not the address is an account's; lists say that nobody has accepted."""
+    fill(terminal)
+    told = terminal.done(*INVITE, "tan@gamma.example", "--external-id", "7")
+    assert "+ membership: tan@gamma.example acts for C3\n" in told
+    assert "invited: true" in told
+    assert terminal.look(last_event)[:2] == ("membership.invite", "C3")
+    [tan] = members(terminal)
+    assert (tan["user_name"], tan["name"], tan["external_id"], tan["state"]) == (
+        "tan@gamma.example", "Tan", "7", "invited",
+    )  # fmt: skip
+    assert " invited " in terminal.done("membership", "list", "--entity", "C3")
+    assert "invited, not accepted" in terminal.done("user", "list", "--entity", "C3")
+    shown = terminal.done("user", "show", tan["user"])
+    assert "invited, not accepted" in shown
+    assert "the invitation is not accepted" in shown
+    assert "external_id: another member of this entity has it" in terminal.refused(
+        *INVITE, "other@gamma.example", "--external-id", "7"
+    )
+    assert "user_name: another member" in terminal.refused(
+        *INVITE, "TAN@gamma.example", "--user-name", "Tan@gamma.example"
+    )
+    assert "email: 'nowhere' is no address" in terminal.refused(*INVITE, "nowhere")
+
+
+def test_who_invites_is_told_that_no_mail_server_is_set(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D60: letters do not wait silently."""
+    fill(terminal)
+    told = "no mail server is set (mail_url)"
+    assert told in terminal.run(*INVITE, "tan@gamma.example").stderr
+    assert told not in terminal.run(*INVITE, "lim@gamma.example", "--no-invite").stderr
+    [lim] = [each for each in members(terminal) if each["email"] == "lim@gamma.example"]
+    assert told in terminal.run("membership", "resend", lim["membership_id"]).stderr
+    monkeypatch.setenv("CORPID_MAIL_URL", "smtp://127.0.0.1:25")
+    monkeypatch.setenv("CORPID_MAIL_FROM", "corpid@gamma.example")
+    assert told not in terminal.run(*INVITE, "mei@gamma.example").stderr
+
+
+def test_an_invitation_is_sent_again(terminal: Terminal) -> None:
+    """D53, D60: to the address that it has, as soon as some server sends."""
+    fill(terminal)
+    terminal.done("membership", "add", "mei", "C3")
+    terminal.done(*INVITE, "tan@gamma.example", "--no-invite")
+    mei, tan = members(terminal)
+    told = terminal.done("membership", "resend", tan["membership_id"])
+    assert told == "The invitation to act for C3 goes to tan@gamma.example again.\n"
+    assert terminal.look(last_event)[:2] == ("membership.resend", "C3")
+    assert "was accepted: there is nothing to send" in terminal.refused("membership", "resend", mei["membership_id"])
+    for unknown in ("nobody", "no\ud800body"):
+        assert "there is no membership" in terminal.refused("membership", "resend", unknown)
+
+
+def test_nobody_gives_factors_to_who_has_not_accepted(terminal: Terminal) -> None:
+    """D60: not an operator either; the membership ends, and the placeholder with it."""
+    fill(terminal)
+    terminal.done(*INVITE, "tan@gamma.example", "--no-invite")
+    [tan] = members(terminal)
+    for command in (("invite",), ("invite", "--anew"), ("link", "--for", "password"), ("enable",)):
+        verb, *options = command
+        assert "has not accepted an invitation yet" in terminal.refused("user", verb, tan["user"], *options)
+    terminal.done("membership", "remove", tan["user"], "C3")
+    assert members(terminal) == []
+    assert "there is no user" in terminal.refused("user", "show", tan["user"])
+
+
+def test_the_members_of_an_entity_are_listed_in_parts(terminal: Terminal) -> None:
+    """RFC 7644 names them alike: what the entity wrote, else what is the person's."""
+    fill(terminal)
+    terminal.done("membership", "add", "mei", "C3")
+    terminal.done(*INVITE, "tan@gamma.example")
+    assert [each["user_name"] for each in members(terminal)] == ["mei", "tan@gamma.example"]
+    assert [each["user_name"] for each in members(terminal, "--limit", "1", "--after", "1")] == ["tan@gamma.example"]
+    assert "corpid membership list" in terminal.done("membership", "list", "--entity", "C3", "--limit", "1")
+    assert "--after is no place" in terminal.refused("membership", "list", "--entity", "C3", "--after", "x")
+    assert "there is no entity" in terminal.refused("membership", "list", "--entity", "C4")

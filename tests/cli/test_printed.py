@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 CLIENT: Final = filled(Client, client_id=hostile("id"), jwks=key_set(), generations=("legacy", "current"),
     legacy_until="2027-03-31", endpoint_audience_until="2027-03-31")  # fmt: skip
-USER: Final = filled(User, user_id="5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10", user_name="rina")
+USER: Final = filled(User, user_id="5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10", user_name="rina", placeholder=False)
 ENTITY: Final = filled(Entity)
 RECORDS: Final = (
     CLIENT,
@@ -55,7 +55,7 @@ RECORDS: Final = (
     USER,
     ENTITY,
     filled(Service),
-    filled(Membership, user_id=USER.user_id, entity_id=ENTITY.entity_id),
+    filled(Membership, user_id=USER.user_id, entity_id=ENTITY.entity_id, invited=False),
     filled(Administrator, user_id=USER.user_id, entity_id=ENTITY.entity_id, level="sub_administrator"),
     filled(Assignment, user_id=USER.user_id, entity_id=ENTITY.entity_id, service_id=filled(Service).service_id),
 )
@@ -89,6 +89,20 @@ KNOWN: Final = {
     ("membership", "remove"): ("rina", ENTITY.entity_id, "--dry-run"),
     ("membership", "disable"): ("rina", ENTITY.entity_id, "--dry-run"),
     ("membership", "enable"): ("rina", ENTITY.entity_id, "--dry-run"),
+    ("membership", "list"): ("--entity", ENTITY.entity_id),
+    ("membership", "resend"): ("nobody",),
+    ("membership", "invite"): (
+        "--entity",
+        ENTITY.entity_id,
+        "--name",
+        "Tan",
+        "--email",
+        "tan@harbour.example",
+        "--dry-run",
+    ),
+    ("provisioning-token", "add"): ("--entity", ENTITY.entity_id, "--name", "HR"),
+    ("provisioning-token", "list"): ("--entity", ENTITY.entity_id),
+    ("provisioning-token", "remove"): ("t1", "--entity", ENTITY.entity_id),
     ("administrator", "add"): ("rina", ENTITY.entity_id, "owner", "--dry-run"),
     ("administrator", "remove"): ("rina", ENTITY.entity_id, "--dry-run"),
     ("third-party", "offer"): (*BETWEEN, hostile("role")),

@@ -97,3 +97,36 @@ def test_each_person_has_their_own_event(terminal: Terminal) -> None:
     terminal.done("user", "import", terminal.file(ROWS, "people.csv"), "--entity", "C3")
     assert terminal.look(added) - before == 250
     assert import_people.PEOPLE_AT_ONCE * 2 <= 200, "one transaction of the store"
+
+
+def test_members_of_a_table_are_invited_once_each(terminal: Terminal) -> None:
+    """D60: no account is made; the same table again goes on where an import was interrupted."""
+    fill(terminal)
+    file = terminal.file(ROWS, "people.csv")
+    command = ("user", "import", file, "--entity", "C3", "--no-invite")
+    assert terminal.done(*command, "--dry-run") == "Would be: 250 invited, of 250 people in the table.\n"
+    assert people(terminal) == []
+    assert terminal.done(*command) == "Done: 250 invited, of 250 people in the table.\n"
+    assert terminal.done(*command) == "Nothing to change: all of the 250 people are there and act for C3.\n"
+    told = json.loads(terminal.done("membership", "list", "--entity", "C3", "--limit", "1000", "--json"))
+    assert {each["state"] for each in told["members"]} == {"invited"}
+    assert [each["user_name"] for each in told["members"]] == [f"p{number:04}" for number in range(250)]
+
+
+def test_a_table_of_members_with_anything_wrong_changes_nothing(terminal: Terminal) -> None:
+    """Every problem with its line, before the first change."""
+    fill(terminal)
+    rows = "user_name,name,email,external_id\na,A,nowhere,1\nb,B,,2\nB,B2,,3\nc,C,,2\n,D,,\n"
+    said = terminal.refused("user", "import", terminal.file(rows, "people.csv"), "--entity", "C3", "--invite")
+    for line in (
+        "people.csv:2: email: 'nowhere'",
+        "people.csv:4: user_name: the same as in line 3",
+        "people.csv:5: external_id: the same as in line 3",
+        "people.csv:6: user_name: a name for this member is needed",
+    ):
+        assert line in said
+    assert people(terminal) == []
+    said = terminal.refused(
+        "user", "import", terminal.file("user_name,name,language\n", "p.csv"), "--entity", "C3", "--invite"
+    )
+    assert "p.csv:1: 'language' is no column" in said

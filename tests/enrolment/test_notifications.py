@@ -47,7 +47,7 @@ def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> N
         notifications.notify(await context(made.provider), user, notice)
         [letter] = postbox.letters
         assert (letter.to, letter.language, letter.subject) == (MAILBOX, "ms", notice.subject)
-        for part in ("Nina Novak", notice.told, "Your user name is nina.", "tell the person who manages CorpID"):
+        for part in ("Nina Novak", notice.text, "Your user name is nina.", "tell the person who manages CorpID"):
             assert part in letter.text
 
     run(test, postbox=postbox)

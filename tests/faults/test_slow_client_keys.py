@@ -132,6 +132,7 @@ def test_a_name_server_that_hangs_stops_neither_other_names_nor_passwords_nor_th
     asyncio.run(story())
 
 
+@pytest.mark.full
 def test_when_all_turns_are_taken_by_the_dead_a_healthy_client_still_gets_its_own() -> None:
     """D27: 16 fetches in all; the dead ones give their turns back when their seconds are over."""
 

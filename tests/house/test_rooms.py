@@ -43,6 +43,7 @@ def public_functions(module: Module) -> list[Function]:
         node
         for node in module.tree.body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+        if "overload" not in map(ast.unparse, node.decorator_list)  # the docstring is that of the implementation
     ]
 
 

@@ -209,6 +209,7 @@ def test_the_data_directory_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert demonstration.default_directory() == tmp_path / "home" / ".local" / "share" / "corpid" / "demo"
 
 
+@pytest.mark.full
 def test_a_provider_that_says_anything_but_the_directory_fails_the_check(interface: Interface, tmp_path: Path) -> None:
     """The check compares with another directory than the applied one: each scenario says what differs."""
 
@@ -232,6 +233,7 @@ def test_a_provider_that_says_anything_but_the_directory_fails_the_check(interfa
     assert all(problem.startswith("directory: the person's attributes: expected") for problem in failed.values())
 
 
+@pytest.mark.full
 def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(tmp_path: Path) -> None:
     """The check expects what another generation promises: the document differs, and so does all the rest."""
 
@@ -305,6 +307,7 @@ def test_the_demo_names_each_issuer_and_where_to_open_it(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
+@pytest.mark.full
 def test_a_demo_in_another_generation_takes_over_the_data_of_the_last(tmp_path: Path) -> None:
     """The client is registered anew: what was said of LEGACY alone is taken away."""
 

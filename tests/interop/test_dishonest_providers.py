@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.interop.running import Provider
 
-pytestmark = pytest.mark.usefixtures("honest")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("honest")]
 
 
 def in_words_of(node: str, python: str) -> pytest.MarkDecorator:

@@ -24,10 +24,10 @@ NESTED: dict[str, Any] = {"userinfo_signing_alg": "ES256", "userinfo_encryption_
     [
         {},
         {"subject": "entity"},
-        {"id_token_encryption_enc": "A256GCM"},
-        {"userinfo_encryption_enc": "A256GCM"},
+        pytest.param({"id_token_encryption_enc": "A256GCM"}, marks=pytest.mark.full),
+        pytest.param({"userinfo_encryption_enc": "A256GCM"}, marks=pytest.mark.full),
         {"userinfo_encryption_enc": "A256CBC-HS512"},
-        {"sector": "government"},
+        pytest.param({"sector": "government"}, marks=pytest.mark.full),
     ],
     ids=["default", "entity", "gcm", "nested-gcm", "nested-cbc", "government"],
 )
@@ -50,13 +50,13 @@ def test_a_sign_in_checks_out_however_the_client_is_registered(tmp_path: Path, m
     ("interface", "members"),
     [
         (LEGACY, {}),
-        (LEGACY, {"id_token_encryption_enc": "A256GCM", "stringified_blocks": True}),
-        (LEGACY, {"subject": "entity", "sector": "government"}),
+        pytest.param(LEGACY, {"id_token_encryption_enc": "A256GCM", "stringified_blocks": True}, marks=pytest.mark.full),
+        pytest.param(LEGACY, {"subject": "entity", "sector": "government"}, marks=pytest.mark.full),
         (INTERMEDIATE, {}),
-        (INTERMEDIATE, {"subject": "entity", "stringified_blocks": True}),
+        pytest.param(INTERMEDIATE, {"subject": "entity", "stringified_blocks": True}, marks=pytest.mark.full),
         (FAPI2, {}),
-        (FAPI2, {"subject": "entity", "stringified_blocks": True}),
-        (FAPI2, ENCRYPTED),
+        pytest.param(FAPI2, {"subject": "entity", "stringified_blocks": True}, marks=pytest.mark.full),
+        pytest.param(FAPI2, ENCRYPTED, marks=pytest.mark.full),
         (FAPI2, {**ENCRYPTED, **NESTED, "id_token_encryption_enc": "A256GCM"}),
     ],
 )  # fmt: skip

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from corpid.rules.audit_seals import Seal
 
+pytestmark = pytest.mark.full
+
 ROWS = 1200
 SESSIONS = 40
 PATIENCE = 20.0
@@ -135,7 +137,9 @@ def test_the_audit_is_sealed_and_each_digest_is_in_the_log(
     with World(**kept) as world, capture_logs() as lines:
         filled(world)
         seal = world.run(sealed(world))
-        result = world.run(verify(world.provider.registry, CommandLine(by="ops@node1"), expect=seal.digest))
+        result = world.run(
+            verify(world.provider.registry, CommandLine(by="ops@node1"), now=world.clock.now, expect=seal.digest)
+        )
         assert (result.expected, result.seals, result.unsealed, result.findings) == (True, 1, 0, [])
     [told] = [line["detail"] for line in lines if line["event"] == "audit_sealed"]
     assert told == f"seal 1: {result.entries} entries up to {seal.last}, digest {seal.digest}"

@@ -33,7 +33,7 @@ ON_VALKEY = pytest.param(partial(on_redis, "valkey"), id="on_valkey", marks=pyte
 
 
 @pytest.mark.parametrize("apart", [-45, 45])
-@pytest.mark.parametrize("engine", [on_redis, ON_VALKEY, on_postgresql_alone])
+@pytest.mark.parametrize("engine", [on_redis, ON_VALKEY, pytest.param(on_postgresql_alone, marks=pytest.mark.full)])
 def test_more_than_ten_seconds_apart_readyz_says_clock_and_within_them_it_does_not(engine: Any, apart: int) -> None:
     """D49: issue, a node 45 s off its store's clock."""
     with engine() as kept, World(**kept) as world:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from corpid.sandbox.relying_party import RelyingParty
     from tests.many.nodes import Nodes, Person
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
@@ -78,7 +80,6 @@ def test_one_code_redeemed_at_every_process_at_once_yields_one_token(nodes: Node
     told(nodes, story)
 
 
-@pytest.mark.full
 def test_a_rotated_key_is_published_everywhere_within_five_seconds(nodes: Nodes) -> None:
     """D42, D50: without restart."""
 
@@ -96,7 +97,6 @@ def test_a_rotated_key_is_published_everywhere_within_five_seconds(nodes: Nodes)
     told(nodes, story)
 
 
-@pytest.mark.full
 def test_a_disabled_client_is_refused_everywhere_within_five_seconds(nodes: Nodes) -> None:
     """D50."""
 

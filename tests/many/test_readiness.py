@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 import redis
 
 from corpid import app, settings
@@ -81,6 +82,7 @@ def test_a_full_redis_makes_a_node_say_short_lived_state_until_there_is_room(tmp
         probed(tmp_path, story, transient_url=server.url)
 
 
+@pytest.mark.full
 def test_a_postgresql_that_is_read_only_makes_a_node_say_database(tmp_path: Path) -> None:
     """D34: such as a copy, or a server whose disk is full."""
     with PostgresServer() as server:
@@ -100,6 +102,7 @@ def test_a_postgresql_that_is_read_only_makes_a_node_say_database(tmp_path: Path
         probed(tmp_path, story, database_url=server.dsn(), key_encryption_key=KEY, migrate_on_start=True)
 
 
+@pytest.mark.full
 def test_an_sqlite_that_cannot_be_written_makes_a_node_say_database(tmp_path: Path) -> None:
     """D34: another program holds the lock; reading goes on."""
 

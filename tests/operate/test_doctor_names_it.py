@@ -54,7 +54,7 @@ MISTAKES = {
     "set Host": Mistake("haproxy", FROM_CALLERS, "    http-request set-header Host corpid\n", "reachable", "Host"),
     "del DPoP": Mistake("haproxy", FROM_CALLERS, "    http-request del-header DPoP\n", "DPoP", "do not arrive"),
     "small buffers": Mistake("haproxy", "bufsize 65536", "bufsize 16384", "header sizes", "9 KiB", "warning"),
-    "few fields": Mistake("haproxy", "bufsize 65536\n    tune.http.maxhdr 256", "bufsize 16384", "DPoP", "cannot", "warning"),
+    "few fields": Mistake("haproxy", "bufsize 65536\n    tune.http.maxhdr 256", "bufsize 16384", "DPoP", "unknown", "warning"),
     "queries": Mistake("nginx", "method $logged_path", "method $request_uri", "access log", "Query strings"),
     "usual log": Mistake("nginx", "access.log corpid;\n    # the", "access.log;\n    # the", "access log", "Query strings"),
     "whole paths": Mistake("nginx", "method $logged_path", "method $uri", "access log", "Paths", "warning"),

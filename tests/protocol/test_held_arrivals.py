@@ -86,6 +86,7 @@ def person(name: str = "alice") -> Person:
 # Nothing is stored for a browser that has shown no cookie
 
 
+@pytest.mark.full
 def test_a_thousand_anonymous_arrivals_leave_nothing_in_the_store(world: World) -> None:
     """D34: GET, HEAD and prefetch, at the client's request, the account and a forgotten password."""
     url, before = begin(world), world.stored()

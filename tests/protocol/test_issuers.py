@@ -138,7 +138,9 @@ def test_the_log_line_names_the_issuer_where_there_are_several(worlds: Worlds) -
     for base in (ISSUER, BESIDE):
         made.get(f"{base}/.well-known/keys")
     made.world.run(made.world.http.get(f"{ISSUER}/healthz"))
-    assert [json.loads(line).get("issuer") for line in LOG.getvalue()[start:].splitlines()] == ["first", FURTHER, None]
+    lines = [json.loads(line) for line in LOG.getvalue()[start:].splitlines()]
+    answered = [line.get("issuer") for line in lines if "path" in line]
+    assert answered == ["first", FURTHER, None]
     start = LOG.tell()
     alone = worlds.fresh()
     alone.run(alone.http.get(f"{ISSUER}/.well-known/keys"))

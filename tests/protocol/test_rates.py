@@ -118,9 +118,9 @@ def test_one_address_too_many_arrivals_without_a_client_is_a_page_that_says_to_w
 LIMITS = [
     name
     for name in Settings.model_fields
-    if name.endswith(("_per_client", "_per_address")) and not name.startswith("api_")
+    if name.endswith(("_per_client", "_per_address")) and not name.startswith(("api_", "scim_"))
 ]
-"""those of the admin API are in tests/api/test_access.py"""
+"""those of the admin API and of SCIM are in tests/api/test_access.py and tests/scim/test_access.py"""
 
 
 def test_every_limit_is_a_setting_that_counts_something_and_is_documented() -> None:

@@ -185,6 +185,7 @@ def test_a_sign_in_that_was_cancelled_says_so_in_the_log_each_time_its_redirect_
     assert (line["error"], line["reason"], line["client_id"]) == ("access_denied", "cancelled", "rp-1")
 
 
+@pytest.mark.full
 def test_a_busy_store_is_logged_with_the_client_that_had_authenticated(world: World) -> None:
     """D57: also where no refusal of ours was raised."""
     code = world.code()

@@ -23,7 +23,7 @@ from corpid.rules.directory.entity_choice import accepted
 from corpid.stores.sql.mappers import RecordType, columns
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
-from corpid.stores.sql.statements import Prepared, _binder, parameters, upsert
+from corpid.stores.sql.statements import Prepared, parameters, upsert
 from corpid.stores.valkey.link import Link
 from tests import engines
 from tests.account.scene import account, at_account
@@ -50,11 +50,11 @@ _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
 _ON_REDIS: Final = Link.ask.__code__
 _ONCE: Final = {
     *(each.func.__code__ for each in vars(RecordType).values() if isinstance(each, cached_property)),
-    *(each.__code__ for each in (_binder, RecordType._records, RecordType._this, RecordType._page)),
+    *(each.__code__ for each in (RecordType._records, RecordType._this, RecordType._page)),
     *(each.__code__ for each in (columns, upsert, parameters)),
 }
 _PREPARED: Final = f"{Prepared.__name__}."
-"""with what is above, what makes a statement: that happens once in the life of a process"""
+"""with all that it calls, and with what is above, what makes a statement: once in the life of a process"""
 _IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")
 
 
@@ -96,15 +96,20 @@ class Meter:
 def _counting(cost: Cost) -> Iterator[None]:
     """Only what the request itself does: neither other threads nor what runs beside it count."""
 
+    being_prepared: list[FrameType] = []
+
     def called(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
+        if being_prepared:
+            if event == "return" and frame is being_prepared[0]:
+                being_prepared.clear()
+            return
         if event != "call" or not code.co_filename.startswith(_HOME) or _COUNTED.get() is not cost:
             return
-        if (
-            code.co_code[frame.f_lasti + 1] & _ARGUMENT != _STARTED
-            or code in _ONCE
-            or code.co_qualname.startswith(_PREPARED)
-        ):
+        if code.co_qualname.startswith(_PREPARED):
+            being_prepared.append(frame)
+            return
+        if code.co_code[frame.f_lasti + 1] & _ARGUMENT != _STARTED or code in _ONCE:
             return
         cost.calls += 1
         if code is _ON_SQLITE:

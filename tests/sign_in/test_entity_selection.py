@@ -69,6 +69,7 @@ def test_five_thousand_entities_make_a_small_page_with_few_statements() -> None:
 ONE: Final = ("harbour holdings 4990", "HARBOUR 4990", "4990 harbour", "T04990K", "  t04990k  ")
 
 
+@pytest.mark.full
 def test_one_of_very_many_is_found_by_name_or_number() -> None:
     """Spec 3: words in any order and case; and what was found can be chosen."""
     expected = "T04990K"
@@ -89,6 +90,7 @@ def test_one_of_very_many_is_found_by_name_or_number() -> None:
     run(story)
 
 
+@pytest.mark.full
 def test_a_person_reaches_an_entity_far_down_the_list_without_javascript() -> None:
     """Spec 3: the scripted person searches, as people do."""
 
@@ -104,6 +106,7 @@ def test_a_person_reaches_an_entity_far_down_the_list_without_javascript() -> No
 NOTHING: Final = ("no such name", "<b>bold</b>", "x" * 20_000, "%", "_", "'", "\\", "\x00", "\ud7ff")
 
 
+@pytest.mark.full
 def test_a_search_that_finds_nothing_says_so_and_leads_back_to_all() -> None:
     """Spec 3: whatever was typed."""
 
@@ -123,6 +126,7 @@ def test_a_search_that_finds_nothing_says_so_and_leads_back_to_all() -> None:
     run(story)
 
 
+@pytest.mark.full
 def test_a_choice_that_was_missed_leaves_what_was_searched_for() -> None:
     """DESIGN "Pages": what was typed is kept beside an error."""
 

@@ -28,12 +28,8 @@ STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite",
 
 
 def runs(story: Callable[[World], Awaitable[None]], memory: Callable[[], AbstractContextManager[str]] | None) -> None:
-    async def later(made: World) -> None:
-        made.clock.pass_(60)
-        await story(made)
-
     with nullcontext() if memory is None else memory() as url:
-        run(later, session_seconds=HOUR, **({"transient_url": url} if url else {}))
+        run(story, session_seconds=HOUR, **({"transient_url": url} if url else {}))
 
 
 async def at_code(made: World, browser: Browser, who: str) -> Visit:

@@ -119,8 +119,8 @@ def test_a_store_that_fails_right_after_the_last_factor_loses_no_sign_in() -> No
         put, read = registry.sessions.put_if_unchanged, registry.directory._database.row
         written: list[Session] = []
 
-        async def put_and_go_away(session: Session, seen: Credentials, *, passkey: str) -> bool:
-            await put(session, seen, passkey=passkey)
+        async def put_and_go_away(session: Session, seen: Credentials, **held: Any) -> bool:
+            await put(session, seen, **held)
             written.append(session)
             return True
 
@@ -154,8 +154,8 @@ def test_a_store_that_fails_while_the_last_factor_is_written_leaves_the_sign_in_
         registry, before = made.provider.registry, cookies_of(browser)
         put = registry.sessions.put_if_unchanged
 
-        async def put_and_fail(session: Session, seen: Credentials, *, passkey: str) -> bool:
-            await put(session, seen, passkey=passkey)
+        async def put_and_fail(session: Session, seen: Credentials, **held: Any) -> bool:
+            await put(session, seen, **held)
             raise StoreUnavailable("the database is away")
 
         registry.sessions.put_if_unchanged = put_and_fail

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Within = Callable[[], AbstractContextManager[None]]
 
+pytestmark = pytest.mark.full
+
 PEOPLE = 2500
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.web.processes import serving
 from tests.web.served import PATIENCE, Caller
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.full
 def test_the_setting_reaches_the_server_and_health_is_answered_beyond_it(tmp_path: Path) -> None:
     """Behind another request on the same connection the next one begins while that one is just being answered."""
     with serving(tmp_path, concurrent_requests="1") as running:

@@ -220,6 +220,7 @@ def test_an_idle_connection_is_closed_without_a_word(impatient: Served) -> None:
         assert caller.hung_up()
 
 
+@pytest.mark.full
 def test_a_caller_that_does_not_read_its_answers_is_dropped(impatient: Served) -> None:
     caller = impatient.call()
     caller.say(b"GET /a HTTP/1.1\r\nHost: h\r\nX-Answer-Bytes: 20000000\r\n\r\n")

@@ -8,6 +8,8 @@ from contextlib import closing
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.machine import free_port
 from tests.web.served import PATIENCE, PROCESS_SECONDS
 from tests.web.test_metrics import Scraped
@@ -15,6 +17,8 @@ from tests.web.test_workers import events, until, workers_of, working
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.full
 
 KEYS = "/.well-known/keys"
 

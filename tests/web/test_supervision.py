@@ -10,15 +10,16 @@ import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from corpid.cli.serve import METRICS_VARIABLE, metrics_folder
 from tests import quick_start
 from tests.web.served import PATIENCE, PROCESS_SECONDS
 from tests.web.test_workers import events, until, workers_of, working
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.full
 
 PROGRAM = """
 import os, signal, sys, time

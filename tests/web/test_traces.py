@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from starlette.types import Receive, Scope, Send
 
+pytestmark = pytest.mark.full
+
 THEIRS = "4bf92f3577b34da6a3ce929d0e0e4736"
 KEPT, LEFT_OUT = f"00-{THEIRS}-00f067aa0ba902b7-01", f"00-{THEIRS}-00f067aa0ba902b7-00"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"

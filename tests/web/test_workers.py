@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 
 from tests import quick_start
 from tests.machine import free_port
@@ -22,6 +23,8 @@ from tests.web.served import PROCESS_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.full
 
 
 @contextmanager

@@ -23,11 +23,14 @@ import httpx
 from argon2.profiles import CHEAPEST
 
 from corpid import app, engines, settings
+from corpid.flows.operations.signing_keys import ensure_first_keys
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import AuditEvent, Delete, Upsert
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.relying_party import RelyingParty
+from corpid.stores.data_loss import no_store_yet
+from corpid.stores.sql.open import open_sqlite
 from corpid.web.http.server import Server
 from tests.engines import sqlite
 from tests.world import clients
@@ -151,13 +154,22 @@ async def served(application: ASGIApp, sockets: Sequence[socket.socket], **optio
 
 @cache
 def template() -> Path:
-    """A data directory as the first start makes it: with schema and keys, and nobody in it. To be copied."""
+    """A data directory as the first start makes it: with schema and keys, and nobody in it. To be copied.
+
+    No store has been used with it yet. After another one, a Redis would refuse what was issued before it by its own
+    clock, which goes on while that of a test stands still.
+    """
     path = temporary_directory()
-    sqlite(path / "corpid.sqlite")
+    chosen = settings.load(data_dir=path)
+    file = sqlite(path / "corpid.sqlite")
 
     async def start() -> None:
-        async with engines.opened(settings.load(data_dir=path), Clock()):
-            pass
+        stores = await open_sqlite(file, engines.secret_cipher(chosen), Clock())
+        try:
+            await no_store_yet(stores.database)
+            await ensure_first_keys(stores.registry, now=Clock()())
+        finally:
+            await stores.close()
 
     # in a thread, since whoever asks may be in a loop
     thread = threading.Thread(target=lambda: asyncio.run(start()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests import engines
 from tests.sign_in.world import run, walk_to
 
 if TYPE_CHECKING:
@@ -32,3 +33,13 @@ def test_nothing_of_a_test_is_left_for_the_next_one() -> None:
     first, second = seen
     assert first.directory == second.directory
     assert first.provider is not second.provider
+
+
+def test_a_world_on_its_first_store_refuses_nothing_for_its_age() -> None:
+    """D49: however far the clock of the test is from the engine's, and however often the engine was looked at since."""
+
+    async def story(made: World) -> None:
+        assert made.provider.transient.reject_issued_before == 0.0
+
+    with engines.redis() as url:
+        run(story, transient_url=url)

@@ -53,7 +53,12 @@ COMMANDS: Final = {
         "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock.",
     ),
     "entity": Listed("entity", "app", "Entities: list, show, add, update, disable, enable."),
-    "membership": Listed("membership", "app", "Memberships of people in entities: add, remove, disable, enable."),
+    "membership": Listed(
+        "membership", "app", "Memberships of people in entities: list, invite, resend, add, remove, disable, enable."
+    ),
+    "provisioning-token": Listed(
+        "provisioning_token", "app", "Tokens by which SCIM clients provision an entity: add, list, remove."
+    ),
     "service": Listed("service", "app", "Services at which people have roles: list, show."),
     "role": Listed("role", "app", "Roles of people: list, add, remove."),
     "administrator": Listed("administrator", "app", "Administrators of entities: list, add, remove."),

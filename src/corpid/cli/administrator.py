@@ -59,19 +59,20 @@ def add(
     If the person has a level there already, it changes.
     """
     members: dict[str, object] = {"level": level, "services": ALL if service == [ALL] else service or None}
-    listing.tell(run(_add(user, entity, members, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_add(user, entity, members, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 @app.command()
 def remove(user: User, entity: Entity, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Take a person's level; the membership and the roles stay."""
-    listing.tell(run(_remove(user, entity, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_remove(user, entity, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 def hindrances(held: Appointment) -> list[str]:
     """Return why an administrator cannot act at present."""
     links = {
-        "the person is disabled": held.user.enabled,
+        "the invitation is not accepted": not held.membership.invited,
+        "the person is disabled": held.user.enabled or held.user.placeholder,
         "the membership is disabled": held.membership.enabled,
         "the entity is disabled": held.entity.enabled,
     }

@@ -27,7 +27,7 @@ def add(client_id: str, members: Mapping[str, object], entity: str, *, dry_run: 
     """Register a client of the API and print its configuration."""
     client, applied, chosen = run(_add(client_id, members, entity, dry_run=dry_run))
     if dry_run:
-        listing.tell(applied, dry_run=True, json=json)
+        listing.report(applied, dry_run=True, json=json)
         return
     for warning in applied.warnings:
         output.warn(warning.reason)

@@ -72,16 +72,16 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
 @app.command()
 def approve(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     """Approve a request and carry it out. Needs `corpid --reason TEXT`."""
-    _tell(run(_approve(request_id)), "The request is approved and carried out.", json=json)
+    _report(run(_approve(request_id)), "The request is approved and carried out.", json=json)
 
 
 @app.command()
 def decline(request_id: RequestId, *, json: listing.AsJson = False) -> None:
     """Decline a request. Needs `corpid --reason TEXT`."""
-    _tell(run(_decline(request_id)), "The request is declined.", json=json)
+    _report(run(_decline(request_id)), "The request is declined.", json=json)
 
 
-def _tell(after: ChangeRequest, sentence: str, *, json: bool) -> None:
+def _report(after: ChangeRequest, sentence: str, *, json: bool) -> None:
     if json:
         output.as_json(after)
     else:

@@ -1,4 +1,4 @@
-"""`corpid audit`: what was done, by whom, and its seals (D57, D58)."""
+"""`corpid audit`: entries, seals, export, erasure (D57, D58)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corpid.engines import open_registry
 from corpid.flows.operations import audit, audit_seals
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory import audit_questions
+from corpid.rules.directory import audit_filters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,10 +36,10 @@ _AT_MOST: Final = 10_000
 _FILTERS: Final = ("last", "since", "user", "entity", "client", "action", "object")
 _ACTIONS: Final = {action.value: action for action in AuditAction}
 _UPDATE: Final = ".update"
-"""how actions end that do not say what was changed"""
+"""the end of actions that do not say what was changed"""
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _IDENTIFIER: Final = 8
-"""characters of an identifier that stand for somebody whose name is gone"""
+"""characters of an identifier that are shown for a person whose name is gone"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class _Shown:
     names: dict[str, str]
     zone: ZoneInfo
     unknown: tuple[str, ...] = ()
-    """sentences about what was asked for and is not in the directory"""
+    """sentences about filters that name nothing in the directory"""
 
 
 @app.command("list")
@@ -199,7 +199,7 @@ async def _latest(asked: Mapping[str, str | int | None]) -> _Shown:
     async with open_registry(chosen) as stores:
         try:
             query = await _query(stores, {name: str(value) for name, value in asked.items() if value}, chosen.timezone)
-        except audit_questions.NotUnderstood as error:
+        except audit_filters.MalformedFilter as error:
             output.fail(str(error))
         last = asked["last"]
         entries = await stores.registry.audit.latest(query, limit=last if isinstance(last, int) else _LAST)
@@ -209,8 +209,8 @@ async def _latest(asked: Mapping[str, str | int | None]) -> _Shown:
 
 async def _query(stores: Stores, asked: Mapping[str, str], zone: ZoneInfo) -> AuditQuery:
     since, action, user, key = (asked.get(name, "") for name in ("since", "action", "user", "object"))
-    actions = audit_questions.actions(action) if action else ()
-    moment = audit_questions.moment(since, now=stores.clock(), zone=zone) if since else 0
+    actions = audit_filters.actions(action) if action else ()
+    moment = audit_filters.moment(since, now=stores.clock(), zone=zone) if since else 0
     return AuditQuery(
         user_id=await audit.person(stores.registry, user) if user else "",
         entity_id=asked.get("entity", ""),
@@ -243,7 +243,9 @@ async def _erase(user: str) -> tuple[str, int]:
 async def _verify(expect: str) -> tuple[Verified, ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as stores:
-        return await audit_seals.verify(stores.registry, stores.actor, expect=expect), chosen.timezone
+        return await audit_seals.verify(
+            stores.registry, stores.actor, now=stores.clock(), expect=expect
+        ), chosen.timezone
 
 
 async def _export(write: Callable[[list[dict[str, Any]]], None]) -> None:
@@ -300,13 +302,13 @@ def _for_programs(shown: _Shown) -> Iterator[dict[str, object]]:
 
 def _line(entry: AuditEntry, shown: _Shown) -> tuple[str, str, str]:
     action = _ACTIONS.get(entry.action)
-    what = action.said if action is not None else entry.action
+    what = action.summary if action is not None else entry.action
     refused = " (refused)" if entry.outcome == "refused" else ""
     about = _about(entry, action, shown.names)
     time = datetime.fromtimestamp(entry.at, shown.zone)
     members = ", ".join(entry.detail.get("members", "").split()) if entry.action.endswith(_UPDATE) else ""
-    told = f"{what}{refused}{': ' if about else ''}{about}{f' ({members})' if members else ''}"
-    return f"{time:%Y-%m-%d %H:%M}", _who(entry.actor, shown.names), told
+    text = f"{what}{refused}{': ' if about else ''}{about}{f' ({members})' if members else ''}"
+    return f"{time:%Y-%m-%d %H:%M}", _who(entry.actor, shown.names), text
 
 
 def _who(actor: str, names: Mapping[str, str]) -> str:
@@ -325,8 +327,8 @@ def _about(entry: AuditEntry, action: AuditAction | None, names: Mapping[str, st
         return _file_name(entry.object)
     of_sign_in = action is not None and action.object_kind == "sign_in"
     parts = (entry.client_id, entry.entity_id) if of_sign_in or not entry.object else entry.object.split("/")
-    told = " ".join(_name(part, names) for part in parts if part)
-    return "" if entry.actor == f"user:{entry.object}" else told
+    named = " ".join(_name(part, names) for part in parts if part)
+    return "" if entry.actor == f"user:{entry.object}" else named
 
 
 def _file_name(path: str) -> str:

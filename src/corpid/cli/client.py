@@ -67,7 +67,7 @@ def add(
         output.fail("--entity is for a client of the admin API: write --api, too")
     client, applied, chosen = run(_add(client_id, members, dry_run=dry_run))
     if dry_run:
-        listing.tell(applied, dry_run=True, json=json)
+        listing.report(applied, dry_run=True, json=json)
         return
     remarks = (warning.reason for warning in applied.warnings)
     _show(client, (*remarks, *_unserved(client, chosen)), chosen, json=json)
@@ -84,7 +84,7 @@ def update(
 
     What is not named keeps its value. A list is replaced as a whole.
     """
-    listing.tell(run(_update(client_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_update(client_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 def _show(client: Client, remarks: tuple[str, ...], chosen: Settings, *, json: bool) -> None:
@@ -424,13 +424,13 @@ def enable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJs
 
 def _switch(client_id: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
     applied = run(_switched(client_id, enabled=enabled, dry_run=dry_run))
-    listing.tell(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
+    listing.report(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
 
 
 @app.command()
 def remove(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
     """Remove a client for good; `disable` switches it off."""
-    listing.tell(run(_remove(client_id, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_remove(client_id, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 @app.command()

@@ -89,7 +89,7 @@ def _show(plan: Plan, *, contract: bool, json: bool) -> None:
     if plan.later:
         _steps("corpid migrate --contract: when no server of the version before runs any more", plan.later)
     if any(step.rows for step in (*plan.now, *plan.later)):
-        output.say("Durations are estimates from rates measured elsewhere; a fill tells its own as it goes on.")
+        output.say("Durations are estimates from rates measured elsewhere; a fill prints its own while it runs.")
     output.say("Nothing was changed.")
 
 

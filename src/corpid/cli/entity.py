@@ -114,7 +114,7 @@ def add(
         "registration_number": registration_number,
         "status": status or ("Registered" if entity_type == "UEN" else None),
     }
-    listing.tell(run(_add(entity_id, members, dry_run=dry_run)), dry_run=dry_run, json=json, done="added")
+    listing.report(run(_add(entity_id, members, dry_run=dry_run)), dry_run=dry_run, json=json, done="added")
 
 
 @app.command()
@@ -143,7 +143,7 @@ def update(
         "status": "" if status == NOTHING else status,
         "approvals": approvals,
     }
-    listing.tell(run(_update(entity_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_update(entity_id, members, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 @app.command()
@@ -160,7 +160,7 @@ def enable(entity_id: EntityId, *, dry_run: listing.DryRun = False, json: listin
 
 def _switch(entity_id: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
     applied = run(_switched(entity_id, enabled=enabled, dry_run=dry_run))
-    listing.tell(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
+    listing.report(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
 
 
 def _of_person(user: str, after: str, limit: int, *, json: bool) -> None:

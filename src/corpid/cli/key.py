@@ -131,7 +131,9 @@ def rewrap() -> None:
     First let every server run with the new key, and with the earlier one among old_key_encryption_key_files.
     """
     count = run(_rewrap())
-    output.say(f"Sealed anew: {count} secrets. Nothing in this database needs old_key_encryption_key_files any more.")
+    output.say(
+        f"Encrypted again: {count} secrets. Nothing in this database needs old_key_encryption_key_files any more."
+    )
 
 
 def _time(at: int | None) -> str:

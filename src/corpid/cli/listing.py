@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import Applied
     from corpid.flows.directory.lists import Page, T
     from corpid.rules.directory.effect import Row
-    from corpid.rules.directory.records import Entity, ThirdPartyGrant
+    from corpid.rules.directory.records import Entity, ThirdPartyGrant, User
     from corpid.settings import Settings
 
 DEFAULT: Final = 50
@@ -69,6 +69,11 @@ def state(*, enabled: bool) -> str:
     return "enabled" if enabled else "disabled"
 
 
+def state_of(user: User) -> str:
+    """Return the state of a person in a few words (D60)."""
+    return "invited, not accepted" if user.placeholder else state(enabled=user.enabled)
+
+
 def entity(shown: Entity) -> tuple[str, str]:
     """Return the cell of an entity: identifier and name."""
     return shown.entity_id, shown.name
@@ -86,10 +91,10 @@ def first_day(day: str) -> str:
     return "" if day == NO_BEGINNING else day
 
 
-def tell(applied: Applied, *, dry_run: bool, json: bool, done: str = "") -> None:
+def report(applied: Applied, *, dry_run: bool, json: bool, done: str = "") -> None:
     """Print the changes of a command as `corpid apply` prints them.
 
-    If `done` is given, a change that was made is told by the sentence "The record is …".
+    If `done` is given, a change that was made is reported as "The … is `done`.".
     """
     for warning in applied.warnings:
         output.warn(warning.reason)

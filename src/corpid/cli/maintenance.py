@@ -70,7 +70,7 @@ def prune(
 ) -> None:
     """Remove audit entries, and details of them, past their retention.
 
-    To be run daily. Servers may be running.
+    Decided requests for approval go with entries of their age. To be run daily. Servers may be running.
     """
     pruned = run(_prune(audit_days, sign_in_days, audit_detail_days))
     if pruned is None:
@@ -79,7 +79,10 @@ def prune(
             "Nothing was removed."
         )
         return
-    output.say(f"Removed {pruned.removed:,} audit entries, and the details of {pruned.erased:,} entries.")
+    output.say(
+        f"Removed {pruned.removed:,} audit entries, the details of {pruned.erased:,} entries, and {pruned.requests:,} "
+        "decided requests for approval."
+    )
 
 
 async def _prune(audit_days: int | None, sign_in_days: int | None, audit_detail_days: int | None) -> Pruned | None:

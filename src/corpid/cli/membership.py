@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from corpid import settings
-from corpid.cli import listing
+from corpid.cli import listing, output
 from corpid.cli.running import run
-from corpid.engines import open_registry
-from corpid.flows.directory import memberships
+from corpid.engines import new_user_id, open_registry
+from corpid.flows.directory import invitations, memberships, provisioning
+from corpid.flows.directory.apply import Applied
+from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.lists import Page
+from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails, Taken, UnknownMember, WantedMembers
+from corpid.flows.directory.write import Refused
+from corpid.rules.directory.differences import difference
 
 if TYPE_CHECKING:
-    from corpid.flows.directory.apply import Applied
+    from corpid.flows.directory.provisioning import Member
+    from corpid.rules.directory.records import Membership
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -21,28 +29,93 @@ User = Annotated[str, typer.Argument(metavar="USER", help="The name that the per
 Entity = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity's identifier.")]
 
 
+_STATES: Final = {
+    "invited": "invited",
+    "suspended": "membership disabled",
+    "locked": "disabled",
+    "active": "enabled",
+}
+
+
+_NO_MAIL: Final = "no mail server is set (mail_url): the letter waits until there is one"
+
+
+@app.command("list")
+def show_all(
+    *,
+    entity: Annotated[str, typer.Option(metavar="ID", help="The entity.")],
+    limit: listing.Limit = listing.DEFAULT,
+    after: listing.After = "",
+    json: listing.AsJson = False,
+) -> None:
+    """List the members of an entity, with what it says of them.
+
+    Also those who have not accepted their invitation yet.
+    """
+    page = run(_all(entity, after, limit))
+    if json:
+        output.as_json({"members": [_as_data(each) for each in page.found], "after": page.after})
+        return
+    headings = ("User name", "Name", "E-mail", "State", "Identifier")
+    listing.show(f"Members of {entity}", headings, page, _row, "membership list", limit=limit, entity=entity)
+
+
+@app.command()
+def invite(
+    *,
+    entity: Annotated[str, typer.Option(metavar="ID", help="The entity that invites.")],
+    name: Annotated[str, typer.Option(help="The person's name, as the entity writes it.")],
+    email: Annotated[str, typer.Option(help="The address that the invitation goes to.")],
+    user_name: Annotated[str, typer.Option(help="What the entity calls the member; default the address.")] = "",
+    external_id: Annotated[str, typer.Option(help="The member's identifier in another system.")] = "",
+    no_invite: Annotated[bool, typer.Option("--no-invite", help="Send no e-mail.")] = False,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
+) -> None:
+    """Invite somebody to act for an entity.
+
+    The membership has effect once they accept, with the account that they have or a new one. Servers send the e-mail.
+    """
+    details = MemberDetails(user_name=user_name, external_id=external_id, name=name, email=email)
+    applied, waits = run(_invite(entity, details, send=not no_invite, dry_run=dry_run))
+    listing.report(applied, dry_run=dry_run, json=json)
+    if waits:
+        output.warn(_NO_MAIL)
+
+
+@app.command()
+def resend(
+    membership_id: Annotated[str, typer.Argument(metavar="ID", help="The identifier that `membership list` shows.")],
+) -> None:
+    """Send an invitation again, with a new link."""
+    sent, waits = run(_resend(membership_id))
+    if waits:
+        output.warn(_NO_MAIL)
+    output.say(f"The invitation to act for {sent.entity_id} goes to {sent.email} again.")
+
+
 @app.command()
 def add(user: User, entity: Entity, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Let a person act for an entity."""
-    listing.tell(run(_add(user, entity, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_add(user, entity, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 @app.command()
 def remove(user: User, entity: Entity, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """End a membership, with its level and roles."""
-    listing.tell(run(_remove(user, entity, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_remove(user, entity, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 @app.command()
 def disable(user: User, entity: Entity, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Suspend a membership: its level and roles stay, without effect."""
-    listing.tell(run(_switch(user, entity, enabled=False, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_switch(user, entity, enabled=False, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 @app.command()
 def enable(user: User, entity: Entity, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
     """Restore a membership, with its level and roles."""
-    listing.tell(run(_switch(user, entity, enabled=True, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_switch(user, entity, enabled=True, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 async def _add(user: str, entity: str, *, dry_run: bool) -> Applied:
@@ -62,3 +135,77 @@ async def _switch(user: str, entity: str, *, enabled: bool, dry_run: bool) -> Ap
         return await memberships.switch_membership(
             opened.registry, opened.passwords, user, entity, enabled=enabled, actor=opened.actor, dry_run=dry_run
         )
+
+
+async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: bool) -> tuple[Applied, bool]:
+    """The change, and whether its letter waits for a mail server."""
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        try:
+            change = provisioning.invitation(
+                details, entity, now=opened.clock(), new_id=new_user_id, enabled=True, send=send
+            )
+            _, membership = await provisioning.considered_invitation(opened.registry, change, actor=opened.actor)
+            if not dry_run:
+                limit = InvitationLimit(transient=opened.transient, issuer=chosen.base_url)
+                await provisioning.invite(
+                    opened.registry, limit, details, actor=opened.actor, entity_id=entity, now=opened.clock(),
+                    new_id=new_user_id, send=send,
+                )  # fmt: skip
+        except (MalformedDetails, Taken) as error:
+            raise Refused(str(error)) from None
+    made = difference(change, {membership.user_id: membership.user_name})
+    waits = send and bool(membership.email) and not chosen.mail_url
+    return Applied(differences=(made,), warnings=(), written=not dry_run), waits
+
+
+async def _resend(membership_id: str) -> tuple[Membership, bool]:
+    """The invitation, and whether its letter waits for a mail server."""
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        try:
+            found = await provisioning.member(opened.registry, membership_id, actor=opened.actor)
+        except UnknownMember:
+            raise Refused(
+                f"there is no membership {membership_id!r}: `corpid membership list --entity E` shows identifiers"
+            ) from None
+        limit = InvitationLimit(transient=opened.transient, issuer=chosen.base_url)
+        sent = await invitations.send_again(
+            opened.registry, limit, found.membership, actor=opened.actor, now=opened.clock()
+        )
+    return sent, not chosen.mail_url
+
+
+async def _all(entity: str, after: str, limit: int) -> Page[Member]:
+    if after and not (after.isascii() and after.isdigit() and len(after) < 10):
+        raise Refused("--after is no place in this list: copy it from the last line of a list")
+    start = int(after or 0)
+    async with open_registry(settings.load()) as opened:
+        await entity_named(opened.registry, entity, actor=opened.actor)
+        wanted = WantedMembers(start=start, count=limit, sort="user_name")
+        page = await provisioning.members(opened.registry, wanted, actor=opened.actor, entity_id=entity)
+    reached = start + len(page.members)
+    return Page(found=page.members, after=str(reached) if page.members and reached < page.total else "")
+
+
+def _shown(member: Member) -> tuple[str, str, str]:
+    """User name, name and address: the entity's, else the person's."""
+    own, user = member.membership, member.user
+    return own.user_name or user.user_name, own.name or user.name, own.email or user.email
+
+
+def _row(member: Member) -> tuple[str, ...]:
+    return *_shown(member), _STATES[member.state], member.membership.membership_id
+
+
+def _as_data(member: Member) -> dict[str, object]:
+    user_name, name, email = _shown(member)
+    return {
+        "membership_id": member.membership.membership_id,
+        "user": member.user.user_name,
+        "user_name": user_name,
+        "external_id": member.membership.external_id or None,
+        "name": name,
+        "email": email,
+        "state": member.state,
+    }

@@ -76,7 +76,7 @@ def add(
         "end_date": end,
         "parameters": parameters(parameter or []),
     }
-    listing.tell(run(_add(user, entity, service, members, dry_run=dry_run)), dry_run=dry_run, json=json)
+    listing.report(run(_add(user, entity, service, members, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 @app.command()
@@ -95,8 +95,10 @@ def remove(
 
     If several are meant, nothing is changed, and they are listed.
     """
-    wanted = appointments.Wanted(user=user, entity=entity, service=service, role=role, sub_entity=sub_entity, ref=ref)
-    listing.tell(run(_remove(wanted, dry_run=dry_run)), dry_run=dry_run, json=json)
+    wanted = appointments.WantedRole(
+        user=user, entity=entity, service=service, role=role, sub_entity=sub_entity, ref=ref
+    )
+    listing.report(run(_remove(wanted, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 
 def as_data(role: Role, today: str) -> dict[str, object]:
@@ -160,6 +162,6 @@ async def _add(user: str, entity: str, service: str, members: dict[str, object],
         )
 
 
-async def _remove(wanted: appointments.Wanted, *, dry_run: bool) -> Applied:
+async def _remove(wanted: appointments.WantedRole, *, dry_run: bool) -> Applied:
     async with open_registry(settings.load()) as opened:
         return await appointments.remove_role(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)

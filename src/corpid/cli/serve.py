@@ -57,7 +57,7 @@ def serve(
     """Run the provider until SIGTERM or Ctrl-C.
 
     Settings come from CORPID_* and corpid.toml: see docs/settings.md. If the setting issuers names further issuers,
-    this process serves all of them, told apart by host and path: see docs/operate.md.
+    this process serves all of them, distinguished by host and path: see docs/operate.md.
     """
     try:
         chosen = settings.load(**({} if workers is None else {"workers": workers}))
@@ -147,6 +147,7 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
             application.asgi,
             limits=_limits(chosen),
             bodiless=application.bodiless,
+            streamed=application.streamed,
             addresses=ClientAddresses(chosen.trusted_proxies, chosen.forwarded_header),
             tls=own_tls,
             drain_seconds=chosen.drain_seconds,
@@ -157,12 +158,12 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
             measured.open_connections = running.open_connections
         _spare_the_collector()
 
-        def tell() -> None:
+        def started() -> None:
             worker = f", process {os.getpid()}" if chosen.workers > 1 else ""
             access_log.log().info("listening", address=f"{chosen.host}:{chosen.port}", detail=_urls(chosen) + worker)
             served()
 
-        await server.serve(running, listening.public, on_started=tell)
+        await server.serve(running, listening.public, on_started=started)
         access_log.log().info("stopped")
 
 
@@ -270,7 +271,7 @@ class _Supervisor:
         self._stopping = True
         for process in tuple(self._workers):
             # a closing terminal signals every process; workers get the signal from here alone, and once
-            _tell(process, signal.SIGTERM if number == signal.SIGHUP else number)
+            _send_signal(process, signal.SIGTERM if number == signal.SIGHUP else number)
 
     def _start(self) -> None:
         # A signal between fork and the child's own handlers would be lost, or stop the wrong process.
@@ -333,7 +334,7 @@ def _wait() -> tuple[int, int]:
     return process, os.waitstatus_to_exitcode(status)
 
 
-def _tell(process: int, number: int) -> None:
+def _send_signal(process: int, number: int) -> None:
     try:
         os.kill(process, number)
     except ProcessLookupError:

@@ -86,7 +86,7 @@ def offer(
     It is effective once `corpid third-party accept` has accepted it, or at once with --accepted. If the grant exists,
     narrower terms take effect at once; wider ones suspend it until they are accepted.
     """
-    wanted = third_parties.Wanted(
+    wanted = third_parties.WantedGrant(
         client_entity=client_entity, third_party=third_party, service=service, role=role, sub_entity=sub_entity, ref=ref
     )
     terms: dict[str, object] = {"start_date": start, "end_date": end, "parameters": parameters(parameter or [])}
@@ -96,7 +96,7 @@ def offer(
             opened.registry, opened.passwords, wanted, terms, actor=opened.actor, accepted=accepted, dry_run=dry_run
         )
 
-    listing.tell(run(_with_stores(offered)), dry_run=dry_run, json=json)
+    listing.report(run(_with_stores(offered)), dry_run=dry_run, json=json)
 
 
 def _command(name: str, flow: Callable[..., Awaitable[Applied]], text: str) -> None:
@@ -113,7 +113,7 @@ def _command(name: str, flow: Callable[..., Awaitable[Applied]], text: str) -> N
         dry_run: listing.DryRun = False,
         json: listing.AsJson = False,
     ) -> None:
-        wanted = third_parties.Wanted(
+        wanted = third_parties.WantedGrant(
             client_entity=client_entity,
             third_party=third_party,
             service=service,
@@ -125,7 +125,7 @@ def _command(name: str, flow: Callable[..., Awaitable[Applied]], text: str) -> N
         def decided(opened: Stores) -> Awaitable[Applied]:
             return flow(opened.registry, wanted, actor=opened.actor, dry_run=dry_run)
 
-        listing.tell(run(_with_stores(decided)), dry_run=dry_run, json=json)
+        listing.report(run(_with_stores(decided)), dry_run=dry_run, json=json)
 
     decide.__doc__ = text
     app.command(name)(decide)

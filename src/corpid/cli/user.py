@@ -103,7 +103,7 @@ async def _sent(chosen: Settings, opened: Stores, given: Given, *, only_print: b
 async def add_with_link(user_name: str, members: Mapping[str, object], *, only_print: bool) -> tuple[Given, bool]:
     """Add a person without factors and invite them.
 
-    The link, and whether a letter was posted.
+    The link, and whether an e-mail was sent.
     """
     async with _office() as (chosen, opened, office):
         given = await people.add_invited(office, opened.passwords, user_name, members, new_user_id=new_user_id)
@@ -120,14 +120,14 @@ async def print_invitation(user_name: str, *, anew: bool, only_print: bool) -> t
 async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[Given, bool]:
     """Make a link for a person.
 
-    The link, and whether a letter was posted.
+    The link, and whether an e-mail was sent.
     """
     async with _office() as (chosen, opened, office):
         given = await people.give_link(office, user_name, _PURPOSES[purpose])
         return given, await _sent(chosen, opened, given, only_print=only_print)
 
 
-def tell(done: str, given: Given, *, sent: bool) -> None:
+def show_link(done: str, given: Given, *, sent: bool) -> None:
     """Show a link with its code, lifetime and recipient."""
     seconds = PURPOSES[given.purpose].seconds
     lasts = f"{seconds // _HOUR} hours" if seconds >= _HOUR else f"{seconds // _MINUTE} minutes"
@@ -177,7 +177,7 @@ def add(
         "account_type": "foreign" if foreign else None,
     }
     if dry_run:
-        listing.tell(run(_considered(user_name, members)), dry_run=True, json=json)
+        listing.report(run(_considered(user_name, members)), dry_run=True, json=json)
         return
     if not with_factors:
         given, sent = run(add_with_link(user_name, members, only_print=only_print))
@@ -185,7 +185,7 @@ def add(
             link = {"url": given.link.url, "code": given.link.code, "seconds": PURPOSES[given.purpose].seconds}
             output.as_json({"user": given.user, "link": link, "sent": sent})
             return
-        tell(f"{given.user.name} is added.", given, sent=sent)
+        show_link(f"{given.user.name} is added.", given, sent=sent)
         return
     password, secret = _new_password(), _new_secret()
     user, issuer = run(_add(user_name, members, password, secret))
@@ -212,7 +212,7 @@ def invite(
     The link works for 72 hours. It is shown here, and sent if CorpID sends mail.
     """
     given, sent = run(print_invitation(user_name, anew=anew, only_print=only_print))
-    tell(f"{given.user.name} is invited.", given, sent=sent)
+    show_link(f"{given.user.name} is invited.", given, sent=sent)
 
 
 @app.command()
@@ -229,7 +229,7 @@ def link(
     The link works for 30 minutes for a password, 24 hours for a second factor.
     """
     given, sent = run(give(user_name, purpose, only_print=only_print))
-    tell(f"{given.user.name} can go on.", given, sent=sent)
+    show_link(f"{given.user.name} can go on.", given, sent=sent)
 
 
 @app.command()
@@ -273,7 +273,7 @@ def enable(user_name: UserName, *, dry_run: listing.DryRun = False, json: listin
 
 def _switch(user_name: str, *, enabled: bool, dry_run: bool, json: bool) -> None:
     applied = run(_switched(user_name, enabled=enabled, dry_run=dry_run))
-    listing.tell(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
+    listing.report(applied, dry_run=dry_run, json=json, done=listing.state(enabled=enabled))
 
 
 @app.command()

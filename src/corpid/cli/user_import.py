@@ -12,7 +12,7 @@ from corpid.cli import listing, output
 from corpid.cli.directory import read_file
 from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
-from corpid.flows.directory import import_people
+from corpid.flows.directory import import_members, import_people
 from corpid.rules.directory.nodes import SHOWN, located
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ def import_all(
     ],
     *,
     entity: Annotated[str, typer.Option(metavar="ID", help="The entity that they act for.")],
+    invite: Annotated[
+        bool | None,
+        typer.Option(
+            "--invite/--no-invite", help="Make members who accept an invitation, with or without an e-mail to each."
+        ),
+    ] = None,
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
@@ -35,9 +41,12 @@ def import_all(
 
     The columns are user_name, name, email, language, identity_number, identity_country and account_type; the first two
     are needed. The same table again adds what is missing, and nothing else.
+
+    With --invite or --no-invite no accounts are made: each person becomes a member of the entity by accepting an
+    invitation. The columns are then user_name, external_id, name, given_name, family_name and email.
     """
     content, name = read_file(file)
-    imported = run(_import(content, name, entity, dry_run=dry_run))
+    imported = run(_import(content, name, entity, invite=invite, dry_run=dry_run))
     if json:
         output.as_json(imported)
         return
@@ -48,6 +57,11 @@ def import_all(
     if not imported.added and not imported.memberships:
         output.say(f"Nothing to change: all of the {imported.people:,} people are there and act for {entity}.")
         return
+    if invite is not None:
+        output.say(
+            f"{'Would be' if dry_run else 'Done'}: {imported.memberships:,} invited, of {imported.people:,} people in the table."
+        )
+        return
     counts = f"{imported.added:,} people and {imported.memberships:,} memberships added, of {imported.people:,} people"
     output.say(f"{'Would be' if dry_run else 'Done'}: {counts} in the table.")
 
@@ -57,8 +71,21 @@ def _report(what: str, done: int, total: int) -> None:
         output.line(f"{what.capitalize()}: {done:,} of {total:,} people", error=True)
 
 
-async def _import(content: bytes, name: str, entity: str, *, dry_run: bool) -> Imported:
+async def _import(content: bytes, name: str, entity: str, *, invite: bool | None, dry_run: bool) -> Imported:
     async with open_registry(settings.load()) as opened:
+        if invite is not None:
+            return await import_members.import_members(
+                opened.registry,
+                content,
+                file=name,
+                entity_id=entity,
+                send=invite,
+                actor=opened.actor,
+                now=opened.clock(),
+                new_id=new_user_id,
+                report=_report,
+                dry_run=dry_run,
+            )
         return await import_people.import_people(
             opened.registry,
             opened.passwords,

@@ -17,7 +17,7 @@ from corpid.flows.directory import lists
 from corpid.flows.directory.person import person
 from corpid.rules.directory.effect import named, sentence
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
-from corpid.rules.directory.sources import door, said
+from corpid.rules.directory.sources import channel, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,11 +34,16 @@ def show_all(
     *,
     entity: Annotated[str, typer.Option(metavar="ID", help="Only the people of this entity.")] = "",
     search: Annotated[str, typer.Option(help="Only those whose user name begins so.")] = "",
+    name: Annotated[
+        str, typer.Option(help="Only those whose name begins so, by name; without --entity and --search.")
+    ] = "",
     limit: listing.Limit = listing.DEFAULT,
     after: listing.After = "",
     json: listing.AsJson = False,
 ) -> None:
     """List people, by user name."""
+    if name and (entity or search):
+        output.fail("--name cannot be combined with --entity or --search: leave them out")
     if entity:
         members = run(_members(entity, search, after, limit))
         if json:
@@ -49,12 +54,19 @@ def show_all(
             f"People of {entity}", headings, members, _member, "user list", limit=limit, entity=entity, search=search
         )
         return
-    people = run(_people(search, after, limit))
+    people = run(_people(search, name, after, limit))
     if json:
         output.as_json({"users": people.found, "after": people.after})
         return
     listing.show(
-        "People", ("User", "Name", "E-mail", "State"), people, _person, "user list", limit=limit, search=search
+        "People",
+        ("User", "Name", "E-mail", "State"),
+        people,
+        _person,
+        "user list",
+        limit=limit,
+        search=search,
+        name=name,
     )
 
 
@@ -79,8 +91,8 @@ def show(
         "Identity": " ".join(filter(None, (user.identity_number, user.identity_country))),
         "Account": user.account_type,
         "Identifier": user.user_id,
-        "State": listing.state(enabled=user.enabled),
-        "Signs in with": _signs_in(user.user_name, shown.factors, invited),
+        "State": listing.state_of(user),
+        "Signs in with": "" if user.placeholder else _signs_in(user.user_name, shown.factors, invited),
         "Operator": shown.operator and f"{shown.operator}{_given(_by(shown, Operator, user.key))}",
         "Added by": _by(shown, User, user.key),
     }
@@ -116,7 +128,7 @@ def _sentences(shown: Person, today: str) -> Iterator[str]:
 
 def _by(shown: Person, kind: type, key: tuple[str, ...]) -> str:
     """The last writer of a record in words; empty if unknown."""
-    return said(shown.written_by.get((kind, key), ""), shown.user_names)
+    return in_words(shown.written_by.get((kind, key), ""), shown.user_names)
 
 
 def _given(by: str) -> str:
@@ -136,12 +148,16 @@ def _given_both(shown: Person, held: Belonging) -> str:
 def _source(shown: Person, kind: type, key: tuple[str, ...]) -> dict[str, str] | None:
     """The last writer of a record for JSON; None if unknown."""
     actor = shown.written_by.get((kind, key), "")
-    return {"source": door(actor), "actor": actor, "by": said(actor, shown.user_names)} if actor else None
+    return {"source": channel(actor), "actor": actor, "by": in_words(actor, shown.user_names)} if actor else None
 
 
 def _off(user: User, held: Belonging) -> str:
     reasons = (
-        "" if user.enabled else "the person is disabled",
+        "the invitation is not accepted"
+        if held.membership.invited
+        else ""
+        if user.enabled
+        else "the person is disabled",
         "" if held.membership.enabled else "the membership is disabled",
         "" if held.entity.enabled else "the entity is disabled",
     )
@@ -198,13 +214,13 @@ def _role(shown: Person, role: Role, today: str) -> dict[str, object]:
 
 
 def _person(user: User) -> tuple[str, ...]:
-    return user.user_name, user.name, user.email, listing.state(enabled=user.enabled)
+    return user.user_name, user.name, user.email, listing.state_of(user)
 
 
 def _member(member: Member) -> tuple[str, ...]:
     user = member.user
     disabled = "membership disabled" if user.enabled and not member.membership.enabled else ""
-    return user.user_name, user.name, _LEVELS.get(member.level, ""), disabled or listing.state(enabled=user.enabled)
+    return user.user_name, user.name, _LEVELS.get(member.level, ""), disabled or listing.state_of(user)
 
 
 def _member_data(member: Member) -> dict[str, object]:
@@ -215,8 +231,10 @@ def _member_data(member: Member) -> dict[str, object]:
     }
 
 
-async def _people(search: str, after: str, limit: int) -> Page[User]:
+async def _people(search: str, name: str, after: str, limit: int) -> Page[User]:
     async with open_registry(settings.load()) as opened:
+        if name:
+            return await lists.people_by_name(opened.registry, opened.actor, name=name, after=after, limit=limit)
         return await lists.people(opened.registry, opened.actor, search=search, after=after, limit=limit)
 
 

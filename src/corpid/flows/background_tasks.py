@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 WAITING: Final = 200
-"""errands that wait or are done at most; if there are more, one is dropped"""
+"""tasks that wait or run at most; if there are more, one is dropped"""
 _SHORTEST_MILLISECONDS: Final = 1000
 _LONGEST_MILLISECONDS: Final = 5000
-"""of the pause, which every errand draws for itself"""
+"""of the pause, which is random for each task"""
 _DRAIN_SECONDS: Final = 5.0
 
 
 class BackgroundTasks:
     """Tasks of a running event loop, to be settled at the end.
 
-    `tell` writes an event and its detail to the log.
+    `log` writes an event and its detail to the log.
     """
 
-    def __init__(self, tell: Callable[[str, str], None]) -> None:
-        self._tell: Final = tell
+    def __init__(self, log: Callable[[str, str], None]) -> None:
+        self._log: Final = log
         self._under_way: Final[set[asyncio.Task[None]]] = set()
         self._waiting: Final[dict[asyncio.Task[None], str]] = {}
         """the waiting ones, each with its source"""
@@ -41,11 +41,11 @@ class BackgroundTasks:
 
         `place` is its source. Never waits, never raises.
 
-        When full, it drops the newest task of the busiest source, and logs that, so no source keeps the
-        others out. Source: D47
+        When full, it drops the newest task of the busiest source, and logs that, so no source keeps the others out.
+        Source: D47
         """
         if len(self._under_way) >= WAITING:
-            self._tell("errand_dropped", f"{WAITING} errands are waiting already")
+            self._log("errand_dropped", f"{WAITING} tasks are waiting already")
             if not self._make_room(place):
                 return
         # The context of the request would put what is done here into its log lines and its trace.
@@ -75,9 +75,7 @@ class BackgroundTasks:
     async def settle(self) -> None:
         """Run all waiting tasks now.
 
-        What is not done within a few seconds is dropped, which the log says.
-
-        Source: D47
+        Tasks that are not done within a few seconds are dropped, which is logged. Source: D47
         """
         hurried, self._hurry = self._hurry, asyncio.Event()
         hurried.set()
@@ -87,7 +85,7 @@ class BackgroundTasks:
         for task in late:
             task.cancel()
         if late:
-            self._tell("errand_dropped", f"{len(late)} errands were not done within {_DRAIN_SECONDS:g} seconds")
+            self._log("errand_dropped", f"{len(late)} tasks were not done within {_DRAIN_SECONDS:g} seconds")
 
     async def _run(self, work: Callable[[], Awaitable[None]], hurry: asyncio.Event) -> None:
         pause = _SHORTEST_MILLISECONDS + secrets.randbelow(_LONGEST_MILLISECONDS - _SHORTEST_MILLISECONDS)
@@ -98,4 +96,4 @@ class BackgroundTasks:
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - it has no caller, and what it says may name somebody (D48)
-            self._tell("errand_failed", type(error).__name__)
+            self._log("errand_failed", type(error).__name__)

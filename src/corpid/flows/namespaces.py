@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import msgspec
 
+from corpid.ports import BatchedVerb
 from corpid.rules import limits
 from corpid.rules.oauth.records import Grant, PushedRequest
 
@@ -35,10 +37,8 @@ _CODECS: Final[Mapping[type, tuple[Callable[[Any], bytes], Callable[[bytes], Any
 class Namespace(Generic[T]):
     """A namespace of the transient store.
 
-    `seconds` is how long its entries live (0: the entry decides).
-
-    `record` is the type of its values: bytes are stored as they are, text as UTF-8, counters in decimal, records as
-    MessagePack.
+    `seconds` is how long its entries live (0: the entry decides). `record` is the type of its values: bytes are stored
+    as they are, text as UTF-8, counters in decimal, records as MessagePack.
     """
 
     name: str
@@ -72,6 +72,14 @@ class Namespace(Generic[T]):
         return Namespace(self.name, self.seconds, record)
 
 
+@dataclass(frozen=True, slots=True)
+class EntryVerb(Generic[T]):
+    """A verb for one entry in a batch, with its result's decoder."""
+
+    verb: BatchedVerb
+    decode: Callable[[Any], Any]
+
+
 class Entry(msgspec.Struct, Generic[T], frozen=True):
     """One entry of a namespace, there or not.
 
@@ -81,21 +89,10 @@ class Entry(msgspec.Struct, Generic[T], frozen=True):
     namespace: Namespace[T]
     key: bytes
 
-    async def look(self, store: TransientStore, *, now: float) -> T | None:
-        """One look outside a unit. Raises StoreUnavailable."""
+    async def read(self, store: TransientStore, *, now: float) -> T | None:
+        """Read the value outside a unit. Raises StoreUnavailable."""
         stored = await store.get(self.namespace.name, self.key, now=now)
         return None if stored is None else self.namespace.decoded(stored)
-
-    async def look_with(self, other: Entry[R], store: TransientStore, *, now: float) -> tuple[T | None, R | None]:
-        """One look at this entry and another, outside a unit.
-
-        Raises StoreUnavailable.
-        """
-        mine, its = await store.get_each([(self.namespace.name, self.key), (other.namespace.name, other.key)], now=now)
-        return (
-            None if mine is None else self.namespace.decoded(mine),
-            None if its is None else other.namespace.decoded(its),
-        )
 
     async def get(self, unit: TransientUnit) -> T | None:
         """The value, if it is there. Raises StoreUnavailable."""
@@ -124,6 +121,24 @@ class Entry(msgspec.Struct, Generic[T], frozen=True):
         lifetime = self.namespace.seconds if seconds is None else seconds
         return await unit.add(self.namespace.name, self.key, lifetime, stored)
 
+    def getting(self) -> EntryVerb[T | None]:
+        """As `get`, for a batch."""
+        return EntryVerb(BatchedVerb("get", self.namespace.name, self.key), self.namespace.decoded)
+
+    def taking(self) -> EntryVerb[T | None]:
+        """As `take`, for a batch."""
+        return EntryVerb(BatchedVerb("take", self.namespace.name, self.key), self.namespace.decoded)
+
+    def adding(self, value: T | None = None, *, seconds: float | None = None) -> EntryVerb[bool]:
+        """As `add`, for a batch."""
+        stored = b"" if value is None else self.namespace.encoded(value)
+        lifetime = self.namespace.seconds if seconds is None else seconds
+        return EntryVerb(BatchedVerb("add", self.namespace.name, self.key, lifetime, stored), bool)
+
+    async def count_unseen(self, unit: TransientUnit, by: int) -> None:
+        """As `count`, if the number is not needed. Raises StoreUnavailable."""
+        await unit.count_unseen(self.namespace.name, self.key, self.namespace.seconds, by)
+
     async def count(self, unit: TransientUnit, by: int = 1) -> int:
         """Raise a counter and return it.
 
@@ -132,20 +147,37 @@ class Entry(msgspec.Struct, Generic[T], frozen=True):
         return await unit.count(self.namespace.name, self.key, self.namespace.seconds, by)
 
 
-async def take_each(unit: TransientUnit, entries: Sequence[Entry[T]]) -> list[T | None]:
-    """Take several entries together, in order. Raises StoreUnavailable.
+_PLACE: Final = attrgetter("namespace.name", "key")
+_VERB: Final = attrgetter("verb")
 
-    Source: DESIGN "One-time means one statement"
+
+async def read_each(store: TransientStore, /, *entries: Entry[Any], now: float) -> list[Any]:
+    """The values of several entries, None for those not there.
+
+    Read in one batch, outside a unit. Raises StoreUnavailable. Source: DESIGN "One-time means one statement"
     """
-    taken: list[T | None] = []
-    stored = await unit.take_each([(each.namespace.name, each.key) for each in entries])
+    found: list[Any] = []
+    stored = await store.get_each([*map(_PLACE, entries)], now=now)
     for each, value in zip(entries, stored, strict=True):
-        taken.append(None if value is None else each.namespace.decoded(value))
-    return taken
+        found.append(None if value is None else each.namespace.decoded(value))
+    return found
+
+
+@overload
+async def together(unit: TransientUnit, first: EntryVerb[T], second: EntryVerb[R], /) -> tuple[T, R]: ...
+@overload
+async def together(unit: TransientUnit, /, *verbs: EntryVerb[T]) -> tuple[T, ...]: ...
+async def together(unit: TransientUnit, /, *verbs: EntryVerb[Any]) -> tuple[Any, ...]:
+    """Run independent verbs in one batch, and return their results in order.
+
+    Raises StoreUnavailable. Source: DESIGN "One-time means one statement"
+    """
+    results = await unit.together([*map(_VERB, verbs)])
+    return tuple(None if result is None else each.decode(result) for each, result in zip(verbs, results, strict=True))
 
 
 async def count_each(unit: TransientUnit, entries: Sequence[Entry[int]]) -> list[int]:
-    """Raise several counters by one together. Raises StoreUnavailable.
+    """Raise several counters by one in a batch. Raises StoreUnavailable.
 
     Source: DESIGN "One-time means one statement"
     """
@@ -162,6 +194,8 @@ UNFINISHED: Final = Namespace("unfinished", UNTOUCHED_SECONDS, str)
 """the sign-ins that a browser has begun without a pushed request"""
 CLAIM: Final = Namespace("claim", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, str)
 COMPLETED: Final = Namespace("completed", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, str)
+API_KEYS: Final = Namespace("api_keys", DAY, int)
+"""idempotency keys that one client of the admin API has used"""
 RATE: Final = Namespace("rate", 120, bytes)
 """longer than the minute that it counts"""
 STEP: Final = Namespace("step", 60, bytes)
@@ -188,6 +222,8 @@ MISSES_OF_OWNER: Final = Namespace("misses_of_owner", DAY, int)
 """wrong codes after the right password, reported to the person once in that time"""
 CHALLENGE: Final = Namespace("challenge", limits.COMPLETION_KEPT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 """outlives whatever a challenge can be for"""
+INVITATIONS: Final = Namespace("invitations", DAY, int)
+"""of an entity, in all and to one address"""
 MAILED_CODES: Final = Namespace("mailed_codes", 3600, int)
 NEWCOMER: Final = Namespace("newcomer", 90 * DAY, bytes)
 """a person who has set up their sign-in and has not used it yet"""
@@ -198,6 +234,11 @@ RECOVERY_LETTERS: Final = Namespace("recovery_letters", limits.PASSWORD_LINK_SEC
 ENROLMENT: Final = Namespace("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 OPENED_LINK: Final = Namespace("opened_link", DAY, str)
 """as long as a browser is known before its first sign-in"""
+ANSWERED_INVITATION: Final = Namespace("answered_invitation", DAY, bytes)
+"""as long as its opened link, so that a form that is sent again leads to the same page"""
+INVITATIONS_TO_ADDRESS: Final = Namespace("invitations_to_address", DAY, int)
+INVITATION_LETTERS: Final = Namespace("invitation_letters", 120, int)
+"""longer than the minute that it counts"""
 LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, str)
 ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)
 CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Mail
     from corpid.rules.authentication.link_codes import NewLink
-    from corpid.rules.directory.records import User
+    from corpid.rules.directory.records import Entity, User
     from corpid.texts import Phrase
 
 _MINUTE: Final = 60
@@ -28,45 +28,53 @@ class Notice:
     """A notification: subject line and sentence."""
 
     subject: Phrase
-    told: Phrase
+    text: Phrase
 
 
 SET_UP: Final = Notice(
     subject=phrase("Your sign-in is set up"),
-    told=phrase("Your sign-in was set up with the invitation that you were given."),
+    text=phrase("Your sign-in was set up with the invitation that you were given."),
 )
 PASSWORD_CHANGED: Final = Notice(
     subject=phrase("Your password was changed"),
-    told=phrase("Your password was changed. Every browser in which you were signed in has to sign in again."),
+    text=phrase("Your password was changed. Every browser in which you were signed in has to sign in again."),
 )
 APP_ADDED: Final = Notice(
     subject=phrase("An authenticator app was added"),
-    told=phrase("An authenticator app was set up for your account."),
+    text=phrase("An authenticator app was set up for your account."),
 )
 APP_REPLACED: Final = Notice(
     subject=phrase("Your authenticator app was changed"),
-    told=phrase("Another authenticator app was set up for your account; the one before no longer works."),
+    text=phrase("Another authenticator app was set up for your account; the one before no longer works."),
 )
 APP_REMOVED: Final = Notice(
     subject=phrase("Your authenticator app was removed"),
-    told=phrase("The authenticator app of your account was removed; its codes no longer work."),
+    text=phrase("The authenticator app of your account was removed; its codes no longer work."),
 )
 PASSKEY_ADDED: Final = Notice(
     subject=phrase("A passkey was added"),
-    told=phrase("A new passkey can be used to sign in to your account."),
+    text=phrase("A new passkey can be used to sign in to your account."),
 )
 PASSKEY_REMOVED: Final = Notice(
     subject=phrase("A passkey was removed"),
-    told=phrase("A passkey of your account was removed and no longer works."),
+    text=phrase("A passkey of your account was removed and no longer works."),
 )
 NEW_RECOVERY_CODES: Final = Notice(
     subject=phrase("You have new recovery codes"),
-    told=phrase("New recovery codes were made for your account; those before no longer work."),
+    text=phrase("New recovery codes were made for your account; those before no longer work."),
 )
 RECOVERY_CODES_REMOVED: Final = Notice(
     subject=phrase("Your recovery codes were removed"),
-    told=phrase("The recovery codes of your account were removed and no longer work."),
+    text=phrase("The recovery codes of your account were removed and no longer work."),
 )
+
+
+def joined(entity: Entity) -> Notice:
+    """An invitation of this entity was accepted with the account (D60)."""
+    return Notice(
+        subject=phrase("You can now act for {entity}", entity=entity.name),
+        text=phrase("The invitation of {entity} was accepted with your account.", entity=entity.name),
+    )
 
 
 def second_factor_set_anew(done: Phrase) -> Notice:
@@ -76,7 +84,7 @@ def second_factor_set_anew(done: Phrase) -> Notice:
     """
     return Notice(
         subject=phrase("Your second factor was changed"),
-        told=phrase(
+        text=phrase(
             "{done} Your recovery codes are new. An authenticator app or recovery codes that you had before no longer "
             "work, and every browser in which you were signed in has to sign in again.",
             done=done,
@@ -86,7 +94,7 @@ def second_factor_set_anew(done: Phrase) -> Notice:
 
 WRONG_CODES: Final = Notice(
     subject=phrase("Wrong codes were typed after your password"),
-    told=phrase(
+    text=phrase(
         "Your password was typed to sign in, and after it a wrong code, {misses} times in a day. Nobody got in by that. "
         "If it was not you, somebody knows your password: choose a new one at once.",
         misses=TOTP_MISSES,
@@ -114,7 +122,7 @@ def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) ->
     )
     return Notice(
         subject=phrase("Change your password: somebody may know it"),
-        told=phrase(
+        text=phrase(
             "Your password was typed to sign in, and after it a wrong code, {misses} times without a sign-in between "
             "them. Nobody got in by that. {where} A passkey or a recovery code still works.\n\n"
             "If it was not you, somebody knows your password. Change it now: sign in to your account, whose address is "
@@ -134,7 +142,7 @@ def new_device(device: str) -> Notice:
     """
     return Notice(
         subject=phrase("You signed in on a new device"),
-        told=phrase("Somebody signed in to your account with {device}, for the first time.", device=device)
+        text=phrase("Somebody signed in to your account with {device}, for the first time.", device=device)
         if device
         else phrase("Somebody signed in to your account in a browser that was not used before."),
     )
@@ -147,7 +155,7 @@ def code_used(left: int) -> Notice:
     """
     return Notice(
         subject=phrase("A recovery code was used"),
-        told=counted(
+        text=counted(
             left,
             "One of your recovery codes was used. {count} code is left.",
             "One of your recovery codes was used. {count} codes are left.",
@@ -161,11 +169,11 @@ def notify(context: RequestContext, user: User, notice: Notice) -> None:
     Source: DESIGN, Security
     """
     text = phrase(
-        "Hello {name},\n\n{told}\n\n"
+        "Hello {name},\n\n{text}\n\n"
         "If that was you, there is nothing to do. If not, tell the person who manages {provider} in your "
         "organisation at once, and look at how and where you sign in:\n\n{account}\n\nYour user name is {user_name}.",
         name=user.name,
-        told=notice.told,
+        text=notice.text,
         account=context.provider.policy.deployment_url + ACCOUNT_PATH,
         provider=context.provider.policy.name,
         user_name=user.user_name,
@@ -192,6 +200,26 @@ def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase
         user_name=user.user_name,
     )
     _post(mail, user, heading, text)
+
+
+def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language: str, provider_name: str) -> Letter:
+    """The letter of an entity's invitation, with the link.
+
+    The entity's name is the only part of it that anybody chose, and it is an operator's choice: whoever invites writes
+    none of it. Source: D60
+    """
+    text = phrase(
+        "Hello,\n\n{entity} invites you to act for it with {provider}. {lead}\n\n{url}\n\n"
+        "If the page asks for a code, type this one. On another device, open {page} and type it there.\n\n{code}\n\n"
+        "If you do not know {entity}, do not open it. Nothing happens if you do not answer.",
+        entity=entity.name,
+        provider=provider_name,
+        lead=lead,
+        url=made.url,
+        page=made.page,
+        code=made.code,
+    )
+    return Letter(to=to, subject=phrase("{entity} invites you", entity=entity.name), text=text, language=language)
 
 
 def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) -> None:

@@ -7,6 +7,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import unquote, urlsplit
 
+from corpid.ports import MailDelayed
+
 if TYPE_CHECKING:
     from corpid.ports import Letter
 
@@ -72,3 +74,7 @@ class NoMail:
         import structlog  # noqa: PLC0415
 
         structlog.get_logger().info("mail_not_sent", detail="no mail server is set: mail_url")
+
+    async def deliver(self, letter: Letter) -> None:  # noqa: ARG002 - the port's signature
+        """Raises MailDelayed: a server may be set later."""
+        raise MailDelayed("no mail server is set: mail_url")

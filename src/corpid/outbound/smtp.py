@@ -6,6 +6,7 @@ The log never says to whom a letter went, nor anything of it (D48).
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.headerregistry import Address
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 import aiosmtplib
 import structlog
+
+from corpid.ports import LetterDelayed, MailDelayed, MailRefused, SenderRefused
 
 if TYPE_CHECKING:
     import ssl
@@ -34,9 +37,17 @@ PAUSES: Final = (1.0, 5.0, 30.0)
 _SENDERS: Final = 4
 _SECONDS: Final = 20.0
 """for one attempt"""
+_DELIVERY_SECONDS: Final = 120.0
+"""for one letter that is waited for, with all commands"""
 _CANCEL_SECONDS: Final = 0.1
 _PERMANENT: Final = 500
 """from this reply code on trying again is no use (RFC 5321 §4.2.1)"""
+_NO_MAILBOX: Final = frozenset({521, 550, 551, 552, 553, 556})
+"""replies to a recipient that say by themselves that nobody gets mail there (RFC 5321 §4.2.3, RFC 7504 §4)"""
+_SUBJECT: Final = re.compile(r"5\.(\d{1,3})\.\d")
+"""the subject of an enhanced code: 1 address, 2 mailbox, 4 route, 6 content, 7 policy (RFC 3463 §3)"""
+_OF_RECIPIENT: Final = frozenset({"1", "2", "4"})
+_OF_LETTER: Final = frozenset({*_OF_RECIPIENT, "3", "6"})
 
 
 class SmtpMail:
@@ -78,6 +89,22 @@ class SmtpMail:
             self._letters.put_nowait(letter)
         except asyncio.QueueFull:
             _log("mail_dropped", f"{WAITING} letters are waiting already")
+
+    async def deliver(self, letter: Letter) -> None:
+        """Send a letter now.
+
+        Raises as ports.Mail says. An answer that blames neither address nor letter delays it: the fault may be our own.
+        Source: RFC 3463 §3
+        """
+        try:
+            message = self._written(letter)
+        except (ValueError, IndexError) as error:
+            raise MailRefused(_reason(error)) from None
+        try:
+            async with asyncio.timeout(_DELIVERY_SECONDS):
+                await self._hand_over(message, letter.to)
+        except (aiosmtplib.SMTPException, OSError) as error:
+            raise _kind(error)(_reason(error)) from None
 
     async def close(self, seconds: float) -> None:
         """Send the waiting letters, for so many seconds at most."""
@@ -159,6 +186,23 @@ def _code(error: Exception) -> int:
     if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
         return error.recipients[0].code
     return error.code if isinstance(error, aiosmtplib.SMTPResponseException) else 0
+
+
+def _kind(error: Exception) -> type[Exception]:
+    """The exception of `deliver` for an error of the library.
+
+    At a recipient or at the content, a server that gives no clear reason may mean the one letter or CorpID; before
+    them it means CorpID. Source: RFC 5321 §4.2.3, RFC 3463 §3
+    """
+    if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
+        first = error.recipients[0]
+        subject = _SUBJECT.match(first.message)
+        is_final = subject[1] in _OF_RECIPIENT if subject else first.code in _NO_MAILBOX
+        return MailRefused if is_final and first.code >= _PERMANENT else LetterDelayed
+    if isinstance(error, aiosmtplib.SMTPDataError):
+        subject = _SUBJECT.match(error.message)
+        return MailRefused if subject and subject[1] in _OF_LETTER else LetterDelayed
+    return SenderRefused if _code(error) >= _PERMANENT else MailDelayed
 
 
 def _reason(error: Exception) -> str:

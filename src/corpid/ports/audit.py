@@ -42,7 +42,7 @@ class AuditEntry(AuditEvent, frozen=True, kw_only=True):
     number: int
     at: int
     before: dict[str, object] = msgspec.field(default_factory=dict)
-    """members of the changed record, as they may be told; empty if it was added"""
+    """members of the changed record, as they may be shown; empty if it was added"""
     after: dict[str, object] = msgspec.field(default_factory=dict)
     erased: bool = False
     """whether the entry had details that were erased: addresses, personal members"""
@@ -63,6 +63,14 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
     """epoch seconds"""
     before: int = 0
     """entries of lower numbers; 0: of any"""
+
+
+class AuditPart(msgspec.Struct, frozen=True, kw_only=True):
+    """Some of the entries that fit, the latest first."""
+
+    entries: list[AuditEntry]
+    before: int
+    """the number before which to go on; 0: there is no more"""
 
 
 class StoredEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +120,9 @@ class Audit(Protocol):
 
     async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
         """The last entries that fit, the latest first."""
+
+    async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
+        """The same, from so many entries of each way."""
 
     async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
         """The last completed sign-ins of a person, the latest first."""

@@ -38,8 +38,20 @@ class DirectoryLists(Protocol):
         The name begins from `first`, before `until`; `after` is folded name and identifier of the one before.
         """
 
+    async def people_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
+        """People by name and identifier, as `entities_by_name`.
+
+        Small and capital letters of ASCII are alike.
+        """
+
     async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
         """An entity's members by user name: from `first`, before `until`."""
+
+    async def belonging(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
+        """An entity's memberships with their people, after an identifier.
+
+        Of the membership; a page costs the same however many there are.
+        """
 
     async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
         """Records by key, after that key; empty texts are before every key.

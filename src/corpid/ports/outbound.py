@@ -61,10 +61,32 @@ class Letter:
     """a tag (BCP 47)"""
 
 
-class Mail(Protocol):
-    """Sending of letters in the background.
+class MailDelayed(Exception):
+    """A letter that cannot be sent now, but perhaps later."""
 
-    A page's timing does not reveal it.
+
+class SenderRefused(MailDelayed):
+    """A letter that waits for an operator.
+
+    The server permanently refuses CorpID itself: its password or its sender address.
+    """
+
+
+class LetterDelayed(MailDelayed):
+    """A letter that the server does not take now, unlike others perhaps.
+
+    It does not say whether the fault is the recipient's or CorpID's.
+    """
+
+
+class MailRefused(Exception):
+    """A letter that the server takes neither now nor later."""
+
+
+class Mail(Protocol):
+    """Sending of letters: in the background, or waited for.
+
+    A page sends in the background, so that its timing does not reveal it.
     """
 
     @property
@@ -75,6 +97,12 @@ class Mail(Protocol):
         """Take a letter along.
 
         A full bag drops it, which the log says. Never waits, never raises.
+        """
+
+    async def deliver(self, letter: Letter) -> None:
+        """Hand a letter to the server, in one attempt.
+
+        For background tasks, which try again. Raises MailDelayed, SenderRefused, LetterDelayed, MailRefused.
         """
 
 

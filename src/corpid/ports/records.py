@@ -15,8 +15,9 @@ from corpid.rules.directory.records import User
 
 SessionPurpose: TypeAlias = Literal["sign_in", "account"]
 """single sign-on for clients (D30), or the person's own account pages"""
-LinkPurpose: TypeAlias = Literal["invitation", "password", "second_factor"]
-"""what a link lets a person do: set up their account, choose a new password, or a new second factor"""
+LinkPurpose: TypeAlias = Literal["invitation", "membership", "password", "second_factor"]
+"""what a link lets a person do: set up their account, answer an entity's invitation, choose a new password, or a new
+second factor"""
 
 
 class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +46,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """at codes, in the browser or group of browsers that was asked for (D45)"""
     signed_in_before: bool
     """whether the audit has a completed sign-in of theirs (D47)"""
+    stored_secret: str | None = None
+    """the app's secret as the store holds it, encrypted: that it is the same shows without decrypting it"""
 
 
 class SessionFactors(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +88,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     expires_at: int
     factors: str
-    """fingerprint of the person's factors when it was made (base64url): a later change makes it void"""
+    """fingerprint of the person's factors when it was made (base64url), of an entity's invitation that of the address
+    that it went to: a later change makes it void"""
 
 
 class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):

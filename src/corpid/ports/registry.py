@@ -12,16 +12,19 @@ import msgspec
 from corpid.ports.audit import AuditEvent
 from corpid.ports.directory_lists import DirectoryLists
 from corpid.rules.authentication.records import Credentials, Passkey
-from corpid.rules.directory.records import Record, ThirdPartyGrant
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.rules.directory.records import Membership, Record, ThirdPartyGrant
 from corpid.rules.directory.sources import Sources
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
-    from corpid.ports.answers import Answers
     from corpid.ports.audit import Audit, AuditSeals
+    from corpid.ports.idempotency import IdempotencyKeys
+    from corpid.ports.invitations import Invitations
+    from corpid.ports.provisioning import Provisioning
     from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, SessionFactors, UseCount
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
         Appointed,
         Assignment,
         Entity,
-        Membership,
         Operator,
         OperatorLevel,
         Service,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.sources import Sourced
 
 
-Written: TypeAlias = Record | Client | RegisteredApiClient
+Written: TypeAlias = Record | Client | RegisteredApiClient | RegisteredProvisioningToken
 
 
 class Upsert(msgspec.Struct, frozen=True):
@@ -107,7 +109,19 @@ class RolesUnder(msgspec.Struct, frozen=True):
     """whether the changes have those that are to end: if there is another one, nothing is written"""
 
 
-Change = Upsert | Delete | SignOut | Seen | Remains | RolesUnder
+class Accept(msgspec.Struct, frozen=True):
+    """Move an invited membership to the account that accepts it.
+
+    Its level and roles go with it, and the placeholder ends. If the invitation is no longer as it was read, or the
+    person belongs to the entity by then, nothing is written. Source: D60
+    """
+
+    invited: Membership
+    becomes: Membership
+    event: AuditEvent
+
+
+Change = Upsert | Delete | SignOut | Seen | Remains | RolesUnder | Accept
 
 
 class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,36 +147,6 @@ class FactorChange(msgspec.Struct, frozen=True, kw_only=True):
     """the hash of the link that led here: if it is gone, nothing is written"""
     end_sessions_but: str | None = None
     """ends every other session of the person; empty: every one"""
-
-
-class Conflict(Exception):
-    """A change that the registry's rules refuse.
-
-    The text says which and why. Its transaction is rolled back.
-    """
-
-
-class NameTaken(Conflict):
-    """Another user has this user name, after PRECIS mapping (D51)."""
-
-
-class NameRefused(Conflict):
-    """The user name is empty or has characters no name has.
-
-    Source: D51
-    """
-
-
-class MissingReference(Conflict):
-    """The record names an entity, user, membership or service that is missing."""
-
-
-class ChangedMeanwhile(Conflict):
-    """A record that the decision was made on has changed since."""
-
-
-class NobodyRemains(Conflict):
-    """The last owner of an entity, or the last operator, would go (D53, D54)."""
 
 
 class SecretUnreadable(Exception):
@@ -226,7 +210,7 @@ class Directory(DirectoryLists, Protocol):
     ) -> tuple[list[tuple[Entity, Membership]], int]:
         """A page of a person's memberships, and the number of matches.
 
-        The entity matches every word (`choice.search_words`). Usable ones (the first `first` of these) come before the
+        The entity matches every word (`entity_choice.search_words`). Usable ones (the first `first` of these) come before the
         others, then by name.
         """
 
@@ -260,11 +244,16 @@ class Directory(DirectoryLists, Protocol):
     def scan_sourced(self, kind: type[W]) -> AsyncIterator[Sourced[W]]:
         """Every record of a kind, by key, and where it comes from (D65)."""
 
-    async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
+    async def write(
+        self,
+        changes: Sequence[Change],
+        event: AuditEvent | None = None,
+        within: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Write changes, each with its audit event in the same transaction.
 
         Many changes are written in several short transactions. `event` is about all of them and is written with the
-        last one. Raises Conflict. Source: D57
+        last one; `within` is awaited there, and what it raises undoes that one. Raises Conflict. Source: D57
         """
 
 
@@ -302,10 +291,13 @@ class Sessions(Protocol):
         """The live sessions of a person, the latest first."""
 
     async def put(self, session: Session) -> None: ...
-    async def put_if_unchanged(self, session: Session, seen: Credentials, *, passkey: str = "") -> bool:
+    async def put_if_unchanged(
+        self, session: Session, seen: Credentials, *, passkey: str = "", stored_secret: str | None = None
+    ) -> bool:
         """Store the session of a new sign-in if `unchanged` holds.
 
-        Returns False if it does not. A later change of that person finds the session and can end it. Source: D50
+        `stored_secret` is that of the account that was loaded: it saves decrypting the secret again. Returns False if
+        it does not. A later change of that person finds the session and can end it. Source: D50
         """
 
     async def unchanged(self, seen: Credentials, *, passkey: str = "") -> bool:
@@ -417,6 +409,9 @@ class CodeGuessCounts(Protocol):
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
         """The count; zero guesses if none is stored."""
 
+    async def of(self, user_id: str) -> list[CodeGuesses]:
+        """Every count of a person."""
+
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
         """Replace a count, in one conditional statement.
 
@@ -466,6 +461,8 @@ class Registry(Protocol):
     @property
     def factors(self) -> Factors: ...
     @property
+    def invitations(self) -> Invitations: ...
+    @property
     def code_guesses(self) -> CodeGuessCounts: ...
     @property
     def usage(self) -> Usage: ...
@@ -476,4 +473,6 @@ class Registry(Protocol):
     @property
     def deployment(self) -> Deployment: ...
     @property
-    def answers(self) -> Answers: ...
+    def idempotency_keys(self) -> IdempotencyKeys: ...
+    @property
+    def provisioning(self) -> Provisioning: ...

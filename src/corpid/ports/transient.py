@@ -19,8 +19,21 @@ class StoreUnavailable(Attributed):
     """
 
 
+@dataclass(frozen=True, slots=True)
+class BatchedVerb:
+    """A verb of a unit that runs in a batch with others."""
+
+    verb: Literal["get", "take", "add"]
+    kind: str
+    key: bytes
+    ttl: float = 0
+    """of `add`, in seconds"""
+    value: bytes = b""
+    """of `add`"""
+
+
 class TransientUnit(Protocol):
-    """The five verbs, inside one unit. Keys are hashes made by `flows.namespaces`."""
+    """The verbs, inside one unit. Keys are hashes made by `flows.namespaces`."""
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None: ...
     async def get(self, kind: str, key: bytes) -> bytes | None: ...
@@ -36,11 +49,20 @@ class TransientUnit(Protocol):
         The first raise starts its lifetime. `by` may be below zero, never zero.
         """
 
-    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
-        """As `take` for each place in order (kind and key), asked together."""
+    async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
+        """As `count`, if the number is not needed.
+
+        Like a `put`, it may travel with the next verb or with the end of the unit.
+        """
+
+    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+        """Carry out independent verbs in one batch.
+
+        The results are those of the verbs alone, in the same order. No two name the same place.
+        """
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
-        """Raise several counters by one, each once, asked together.
+        """Raise several counters by one, each once, in a batch.
 
         A place is kind, key and lifetime in seconds. Keys are hashes, so that two kinds never have the same one.
         """
@@ -61,10 +83,10 @@ class TransientStore(Protocol):
         """
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
-        """One look outside a unit."""
+        """Read a value outside a unit."""
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
-        """Several looks outside a unit, asked together.
+        """Read several values outside a unit, in a batch.
 
         A place is kind and key.
         """
@@ -82,9 +104,9 @@ class TransientStore(Protocol):
         """
 
     async def sweep(self, *, now: float) -> int:
-        """Remove some expired entries.
+        """Remove some expired entries, and return their number.
 
-        How many went. Called again and again, it finds them all. Correctness never depends on it.
+        Repeated calls find them all. Correctness never depends on it.
         """
 
 
@@ -113,8 +135,8 @@ class TransientEngine(Protocol):
     def lineage(self) -> str:
         """The name of the data that is there.
 
-        It is known once the engine is open, has no spaces and stays the same while the data does. Other data, begun
-        while no process looked on, has another name.
+        It is known once the engine is open, has no spaces and stays the same while the data does. Data that was begun
+        while no process ran has another name.
         """
 
     def reject_before(self, moment: float, *, lineage: str) -> None:
@@ -130,7 +152,7 @@ class TransientEngine(Protocol):
         """
 
     async def close(self) -> None:
-        """Let go of the engine, also of one that was never opened.
+        """Close the engine, also one that was never opened.
 
         Nothing may be used afterwards.
         """

@@ -30,7 +30,7 @@ class AuditAction(StrEnum):
     when: str
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The start of `when`, in a few words."""
         return re.split(r"[,;:]", self.when, maxsplit=1)[0]
 
@@ -74,6 +74,7 @@ class AuditAction(StrEnum):
 
     # links, and setting factors with them
     LINK_INVITATION = "link.invitation", "An invitation was made"
+    LINK_MEMBERSHIP = "link.membership", "The invitation of an entity was sent, or is about to be; the link is in the e-mail only"
     LINK_PASSWORD = "link.password", "A link for a new password was made, by an operator or by asking for it"
     LINK_SECOND_FACTOR = "link.second_factor", "A link for a second factor was made"
     ENROLMENT_PASSWORD = "enrolment.password", "A password was typed behind a link, which had asked for it"
@@ -82,6 +83,7 @@ class AuditAction(StrEnum):
     ENROLMENT_MAIL_CODE = "enrolment.mail_code", "An enrolment's code was sent by e-mail"
     ENROLMENT_PAUSE_CODES = "enrolment.pause_codes", "A pause began behind a link, after wrong codes (`browser`: `link`)"
     FACTORS_INVITATION = "factors.invitation", "Factors were set by an invitation; `set` says which"
+    FACTORS_MEMBERSHIP = "factors.membership", "An invited person set factors, accepting as somebody new; `set` says which"
     FACTORS_PASSWORD = "factors.password", "A password was changed, in the account or by a link"
     FACTORS_SECOND_FACTOR = "factors.second_factor", "A second factor was set by a link; `set` says which"
 
@@ -110,6 +112,8 @@ class AuditAction(StrEnum):
     CLIENT_ENABLE = "client.enable", "A client was enabled"
     CLIENT_DISABLE = "client.disable", "A client was disabled"
     CLIENT_DROP_KEYS = "client.drop_keys", "A client's keys were dropped, those fetched from its `jwks_uri`"
+    PROVISIONING_TOKEN_ADD = "provisioning_token.add", "A provisioning token was made, for one entity, until `expires_at`"
+    PROVISIONING_TOKEN_REMOVE = "provisioning_token.remove", "A provisioning token was removed, and has no effect any more"
     API_CLIENT_ADD = "api_client.add", "A client of the admin API was registered"
     API_CLIENT_UPDATE = "api_client.update", "A client of the admin API was changed; `members` names what"
     API_CLIENT_REMOVE = "api_client.remove", "A client of the admin API was removed"
@@ -136,8 +140,12 @@ class AuditAction(StrEnum):
     CREDENTIALS_UPDATE = "credentials.update", "A file changed a password or an app; the person's sessions ended"
     CREDENTIALS_REMOVE = "credentials.remove", "Password and app were removed, of a person"
     MEMBERSHIP_ADD = "membership.add", "A person may act for an entity"
+    MEMBERSHIP_INVITE = "membership.invite", "An entity invited somebody, who is no member before accepting it"
     MEMBERSHIP_UPDATE = "membership.update", "A membership was changed; `members` names what"
     MEMBERSHIP_REMOVE = "membership.remove", "A person may no longer act for an entity"
+    MEMBERSHIP_ACCEPT = "membership.accept", "An invited person accepted; from then the membership is effective"
+    MEMBERSHIP_RESEND = "membership.resend", "An invitation is to be sent again"
+    MEMBERSHIP_DECLINE = "membership.decline", "An invitation was declined, by its link; the membership ended"
     ADMINISTRATOR_ADD = "administrator.add", "A person may administer an entity"
     ADMINISTRATOR_UPDATE = "administrator.update", (
         "An administrator was changed: the level, or the services of a sub-administrator; `members` names what")

@@ -7,7 +7,10 @@ retention.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Mapping
 from hashlib import sha256
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -16,9 +19,10 @@ from corpid.jose import compact
 from corpid.jose.encoding import JoseError, base64url, from_base64url
 from corpid.jose.keys import ALGORITHMS
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -34,11 +38,11 @@ SIGN_IN: Final = "sign_in."
 SETTINGS: Final = {"sign_in": "sign_in_days", "other": "audit_days"}
 """retention → the setting that says for how many days its entries are kept"""
 PRUNE: Final = "prune"
-"""the retention of what tells that others were removed: it stays"""
+"""the retention of entries about removals: they stay"""
 
 Row: TypeAlias = "Mapping[str, str | int]"
 """an entry as the table `audit` has it"""
-Problem: TypeAlias = Literal["changed", "removed", "inserted", "moved", "details"]
+Problem: TypeAlias = Literal["changed", "removed", "inserted", "moved", "details", "future"]
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +103,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _DIGITS: Final = 9
-"""of a number of days: whoever inserts an entry may write anything"""
+"""of a number of days: an inserted entry may have any text"""
 _JSON: Final = msgspec.json.Encoder().encode
 _CLAIMS: Final = msgspec.json.Decoder(Claims)
 _DIGESTS: Final = msgspec.json.Decoder(list[Digest])
@@ -129,15 +133,12 @@ def entry_digest(row: Row) -> Digest:
         or isinstance(at, str)
     ):
         return Digest(int(number), 0, "")  # SQLite keeps any type: nobody here wrote this
-    told = {name: row[name] for name in sorted(row) if row[name] and name != "number"}
-    return Digest(number, at, base64url(sha256(_JSON(told)).digest()))
+    members = {name: row[name] for name in sorted(row) if row[name] and name != "number"}
+    return Digest(number, at, base64url(sha256(_JSON(members)).digest()))
 
 
 def detail_digest(salt: str, detail: str) -> str:
-    """The digest of details that an entry has.
-
-    A sign-in computes the same without this call. Source: docs/decisions/0015
-    """
+    """The digest of details that an entry has. Source: docs/decisions/0015"""
     return sha256(f"audit-detail:{salt}:{detail}".encode()).hexdigest()
 
 
@@ -170,18 +171,55 @@ def _list_digest(text: str) -> str:
     return base64url(sha256(text.encode()).digest())
 
 
-def pruned_before(prunes: Iterable[tuple[int, Mapping[str, str]]]) -> dict[str, int]:
-    """Retention → the moment before which entries were removed by age.
+class RemovalEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of the audit about a removal by age."""
 
-    `prunes` are moment and detail of the entries that tell of it. Source: D58, docs/decisions/0008
+    number: int
+    at: int
+    detail: Mapping[str, str]
+
+
+class Prunes:
+    """Removals by age, from their entries in the audit.
+
+    `now` is in epoch seconds. An entry explains removals of lower numbers, up to its own moment. One of the future
+    explains none. Source: D58, docs/decisions/0008
     """
-    limits = dict.fromkeys(SETTINGS, 0)
-    for at, detail in prunes:
-        for name, setting in SETTINGS.items():
-            days = detail.get(setting, "")
-            if days.isdecimal() and len(days) <= _DIGITS and int(days):
-                limits[name] = max(limits[name], at - int(days) * DAY_SECONDS)
-    return limits
+
+    def __init__(self, entries: Iterable[RemovalEntry], *, now: float) -> None:
+        by_number = sorted({each.number: each for each in entries}.values(), key=_NUMBER, reverse=True)
+        self.entries: Final = tuple(by_number)
+        self._numbers: Final[dict[str, list[int]]] = {name: [] for name in SETTINGS}
+        """negative, so that they ascend"""
+        self._limits: Final[dict[str, list[int]]] = {name: [] for name in SETTINGS}
+        """the greatest limit of these numbers and those before"""
+        self.findings: Final = [_of_future(each) for each in by_number if _is_ahead(each, now)]
+        for each in by_number:
+            for name, setting in SETTINGS.items() if not _is_ahead(each, now) else ():
+                days, limits = each.detail.get(setting, ""), self._limits[name]
+                if days.isdecimal() and len(days) <= _DIGITS and int(days):
+                    self._numbers[name].append(-each.number)
+                    limits.append(max(each.at - int(days) * DAY_SECONDS, limits[-1] if limits else 0))
+
+    def before(self, name: str, number: int) -> int:
+        """The limit of removals by age for an entry of this number.
+
+        Older ones were removed. `name` is its retention; 0: no entry is about a removal. Source: D58
+        """
+        found = bisect_left(self._numbers.get(name, []), -number)
+        return self._limits[name][found - 1] if found else 0
+
+
+_NUMBER: Final = attrgetter("number")
+
+
+def _is_ahead(entry: RemovalEntry, now: float) -> bool:
+    return entry.at > now + CLOCK_AHEAD_SECONDS
+
+
+def _of_future(entry: RemovalEntry) -> Finding:
+    text = f"Entry {entry.number} tells of a removal at a moment that has not come: it explains none."
+    return _of_entry(entry.number, "future", text)
 
 
 class Chain:
@@ -260,6 +298,7 @@ class RangeCheck:
 
     def __init__(self, claims: Claims, seal: Seal) -> None:
         self._number: Final = claims.seal
+        self._first: Final = claims.first
         self._left: Final[dict[int, tuple[str, Digest]]] = {}
         self._numbers: Final[dict[str, int]] = {}
         self._gone: Final[dict[str, Listed]] = {}
@@ -275,8 +314,8 @@ class RangeCheck:
             self._gone[name] = listed
             return
         if listed is None or text is None or _list_digest(text) != listed.digest:
-            said = f"The digests of seal {seal.number} ({name}) were changed: the entries that they are of cannot be verified."
-            self.broken.append(_of_seal(seal.number, "changed", said))
+            text = f"The digests of seal {seal.number} ({name}) were changed: the entries that they are of cannot be verified."
+            self.broken.append(_of_seal(seal.number, "changed", text))
             return
         for digest in _DIGESTS.decode(text):
             self._left[digest.number] = name, digest
@@ -297,13 +336,13 @@ class RangeCheck:
         self._unlisted.append(number)
         return None
 
-    def rest(self, limits: Mapping[str, int]) -> tuple[int, list[Finding]]:
+    def rest(self, prunes: Prunes) -> tuple[int, list[Finding]]:
         """The number of entries that were removed by age, and further findings.
 
         These are what was removed otherwise, and what was inserted. To be asked when every entry of the range was
-        looked at. `limits` are those of `pruned_before`.
+        looked at.
         """
-        old = [name for name, listed in self._gone.items() if listed.latest < limits.get(name, 0)]
+        old = [name for name, listed in self._gone.items() if listed.latest < prunes.before(name, self._first)]
         pruned = sum(self._gone[name].entries for name in old)
         found = [
             _of_seal(
@@ -315,7 +354,7 @@ class RangeCheck:
             if name not in old
         ]
         for number, (name, digest) in self._left.items():
-            if digest.at < limits.get(name, 0):
+            if digest.at < prunes.before(name, number):
                 pruned += 1
             else:
                 found.append(_of_entry(number, "removed", f"Entry {number} was removed."))

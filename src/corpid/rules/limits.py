@@ -47,6 +47,8 @@ FORM_PAIRS: Final = 100  # D47
 HEAD_BYTES: Final = 32768  # D47
 HEAD_SECONDS: Final = 10  # D47
 BODY_SECONDS: Final = 30  # D47
+BULK_BODY_BYTES: Final = 16 * 1024 * 1024  # D59
+BULK_BODY_SECONDS: Final = 120  # D59
 
 TOTP_MISSES: Final = 5  # D45
 REPEAT_MISSES: Final = 3  # D34: other forms with a replaced cookie value
@@ -73,6 +75,14 @@ FACTOR_CHANGES: Final = 10
 
 INVITATION_SECONDS: Final = 72 * 3600
 """how long a link lets a new person set up their account"""
+MEMBERSHIP_LINK_SECONDS: Final = 7 * 86400
+"""how long an entity's invitation can be accepted after it was sent"""
+RESEND_SECONDS: Final = 1800
+"""how long after a letter the next one of the same invitation can be sent"""
+LETTERS_PER_ADDRESS: Final = 5
+"""letters of all entities to one address a day; the others wait"""
+INVITATIONS_PER_MINUTE: Final = 100
+"""letters of entities that a deployment sends, whatever the number of its processes"""
 PASSWORD_LINK_SECONDS: Final = 1800
 SECOND_FACTOR_LINK_SECONDS: Final = 24 * 3600
 ENROLMENT_SECONDS: Final = 3600
@@ -83,3 +93,9 @@ RECOVERIES_PER_ADDRESS: Final = 20
 """requests for a new password from one address, an hour"""
 RECOVERIES_PER_ACCOUNT: Final = 3
 """letters with a new-password link for one account, while the first of them works"""
+INVITATIONS_PER_DAY: Final = 25_000  # D60
+"""of one entity; their letters leave at the deployment's rate"""
+INVITATIONS_PER_ADDRESS: Final = 5
+"""of one entity to one address, a day"""
+PROVISIONING_CONDITIONS: Final = 10
+"""of one filter"""

@@ -11,7 +11,7 @@ IGNORABLE: Final = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
     + "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
 )
-"""letters and marks that draw nothing, which their category does not tell (Default_Ignorable_Code_Point)"""
+"""letters and marks that draw nothing, which their category does not say (Default_Ignorable_Code_Point)"""
 
 
 def _escape(character: str) -> str:

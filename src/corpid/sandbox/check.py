@@ -22,7 +22,7 @@ from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.sandbox import claim_checks, people
 from corpid.sandbox.browser import Browser, DeadEndError
 from corpid.sandbox.demo_rp import CLIENT_ID
-from corpid.sandbox.example_directory import told
+from corpid.sandbox.example_directory import roles_of
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.verification import CheckFailed, Checklist, ProviderError
 
@@ -111,8 +111,8 @@ class Inspector:
             self._compare_identity(outcome, tokens.id_token, person, entity)
         if self.interface.entity_info is not None:
             expected = self.demo.directory.id_token_attributes(person, entity)["entity"]
-            told_of_entity = (await relying_party.entity_info())["entity_info"]
-            outcome.checks.equal("directory: the entity's attributes in entity-info", told_of_entity, expected)
+            entity_attributes = (await relying_party.entity_info())["entity_info"]
+            outcome.checks.equal("directory: the entity's attributes in entity-info", entity_attributes, expected)
         self._compare_roles(outcome, await relying_party.userinfo(), person, entity)
         return relying_party
 
@@ -139,8 +139,8 @@ class Inspector:
         expected = self.demo.directory.id_token_attributes(person, entity)
         outcome.checks.equal("directory: acts for the chosen entity", claims["entity"]["sub"], entity)
         outcome.checks.equal("directory: the person's attributes", claims.get("sub_attributes"), expected["user"])
-        told_of_entity = claims["entity"].get("sub_attributes")
-        outcome.checks.equal("directory: the entity's attributes", told_of_entity, expected["entity"])
+        entity_attributes = claims["entity"].get("sub_attributes")
+        outcome.checks.equal("directory: the entity's attributes", entity_attributes, expected["entity"])
 
     def _compare_packed(self, outcome: Outcome, claims: dict[str, Any], person: Person, entity: str) -> None:
         expected = self.demo.directory.packed_parties(person, entity)
@@ -152,7 +152,7 @@ class Inspector:
     def _compare_roles(self, outcome: Outcome, claims: dict[str, Any], person: Person, entity: str) -> None:
         blocks, directory, today = self.interface.userinfo.blocks, self.demo.directory, self.today()
         own_block, others_block = blocks["authinfo"], blocks["tpauthinfo"]
-        own, others = told(claims, own_block=own_block, others_block=others_block)
+        own, others = roles_of(claims, own_block=own_block, others_block=others_block)
         outcome.checks.equal(f"directory: roles in {own_block}", own, directory.roles(person, entity, today))
         expected = directory.third_party_roles(person, entity, today)
         outcome.checks.equal(f"directory: roles in {others_block}", others, expected)

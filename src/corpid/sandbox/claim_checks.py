@@ -121,8 +121,8 @@ def parties(checks: Checklist, what: str, claims: Mapping[str, Any]) -> None:
     kind = entity["CPEnt_TYPE"]
     _one_of(checks, f"{what}: CPEnt_TYPE", kind, ENTITY_TYPES)
     _one_of(checks, f"{what}: CPEnt_Status", entity["CPEnt_Status"], ("",) if kind == "NON-UEN" else STATUSES)
-    told = [name for name in ENTITY if name.startswith("CPNonUEN_") and entity[name]]
-    checks.that(f"{what}: CPNonUEN_* blank for UEN", kind != "UEN" or not told, f"tells {', '.join(told)}")
+    given = [name for name in ENTITY if name.startswith("CPNonUEN_") and entity[name]]
+    checks.that(f"{what}: CPNonUEN_* blank for UEN", kind != "UEN" or not given, f"tells {', '.join(given)}")
 
 
 def _texts(checks: Checklist, name: str, found: Any, expected: tuple[str, ...]) -> dict[str, str]:
@@ -245,12 +245,12 @@ def userinfo(
     granted = scope.split() if reading.scoped else [*reading.blocks]
     for name, block in reading.blocks.items():
         checks.that(f"{what}: no {block} without {name}", name in granted or block not in claims, "is there unasked")
-    told = dict(claims)
+    given = dict(claims)
     for name, block in reading.blocks.items():
         if block in claims or name in ALWAYS.intersection(granted):
-            told[block] = objects(checks, f"{what}: {block}", claims.get(block), stringified=stringified)
-            SHAPES[name](checks, f"{what}: {block}", told[block])
-    return told
+            given[block] = objects(checks, f"{what}: {block}", claims.get(block), stringified=stringified)
+            SHAPES[name](checks, f"{what}: {block}", given[block])
+    return given
 
 
 def entity_info(checks: Checklist, claims: Mapping[str, Any], what: str, *, identity: Mapping[str, Any]) -> None:
@@ -260,8 +260,8 @@ def entity_info(checks: Checklist, claims: Mapping[str, Any], what: str, *, iden
     """
     checks.equal(f"{what}: sub as in the ID token", claims.get("sub"), identity.get("sub"))
     entity = identity if identity["sub_type"] == "entity" else identity["entity"]
-    told = claims.get("entity_info")
-    checks.equal(f"{what}: entity_info as in the ID token", told, entity.get("sub_attributes", {}))
+    given = claims.get("entity_info")
+    checks.equal(f"{what}: entity_info as in the ID token", given, entity.get("sub_attributes", {}))
 
 
 def _acr(checks: Checklist, what: str, claims: Mapping[str, Any]) -> None:

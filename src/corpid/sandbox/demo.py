@@ -129,7 +129,7 @@ async def running_issuers(
         mail = CaughtMail()
         composed = await stack.enter_async_context(app.create(chosen, mail=mail))
         await _apply(composed.provider, client_rules(chosen), registrations, directory)
-        await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless))
+        await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless, composed.streamed))
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
         beside = Beside(mail=mail, invite=partial(_invite, composed.provider))
         for registration, own_sockets in websites:
@@ -237,9 +237,12 @@ async def _invite(provider: Provider, user_name: str) -> str:
 
 @asynccontextmanager
 async def _served(
-    application: ASGIApp, sockets: list[socket.socket], bodiless: frozenset[str] = frozenset()
+    application: ASGIApp,
+    sockets: list[socket.socket],
+    bodiless: frozenset[str] = frozenset(),
+    streamed: frozenset[str] = frozenset(),
 ) -> AsyncIterator[None]:
-    server = Server(application, bodiless=bodiless, drain_seconds=DRAIN_SECONDS)
+    server = Server(application, bodiless=bodiless, streamed=streamed, drain_seconds=DRAIN_SECONDS)
     await server.start(sockets)
     try:
         yield

@@ -198,6 +198,10 @@ class CaughtMail:
             )
         )
 
+    async def deliver(self, letter: Letter) -> None:
+        """See ports.Mail."""
+        self.post(letter)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
@@ -418,11 +422,11 @@ def _explained(problem: Exception | None) -> dict[str, str] | None:
             return None
         case ProviderError():
             where = f"{problem.where}, status {problem.status}" if problem.status else problem.where
-            told = {"error": problem.error, "said": problem.description, "where": where}
-            return {**told, "advice": presentation.advice(problem.error), "kind": "The provider refused"}
+            shown = {"error": problem.error, "said": problem.description, "where": where}
+            return {**shown, "advice": presentation.advice(problem.error), "kind": "The provider refused"}
         case CheckFailed():
-            told = {"error": problem.check, "said": problem.problem, "where": "our own checks"}
-            return {**told, "advice": "Nothing of this answer was used.", "kind": "The answer was not believed"}
+            shown = {"error": problem.check, "said": problem.problem, "where": "our own checks"}
+            return {**shown, "advice": "Nothing of this answer was used.", "kind": "The answer was not believed"}
         case _:
-            told = {"error": type(problem).__name__, "said": str(problem), "where": "the connection"}
-            return {**told, "advice": "Is the provider running?", "kind": "The provider cannot be reached"}
+            shown = {"error": type(problem).__name__, "said": str(problem), "where": "the connection"}
+            return {**shown, "advice": "Is the provider running?", "kind": "The provider cannot be reached"}

@@ -205,7 +205,7 @@ class ExampleDirectory:
         return list(self.sections.get("third_party", {}).get(part, []))
 
 
-def told(claims: Mapping[str, Any], *, own_block: str, others_block: str) -> tuple[list[Role], list[Role]]:
+def roles_of(claims: Mapping[str, Any], *, own_block: str, others_block: str) -> tuple[list[Role], list[Role]]:
     """The roles in userinfo claims.
 
     In the form of `roles` and `third_party_roles`.
@@ -213,13 +213,13 @@ def told(claims: Mapping[str, Any], *, own_block: str, others_block: str) -> tup
     own = [
         role
         for service in _services(claims, own_block)
-        for role in _told_rows("", service["CPESrvcID"], service["Auth_Result_Set"], "CPEntID_SUB")
+        for role in _rows_of("", service["CPESrvcID"], service["Auth_Result_Set"], "CPEntID_SUB")
     ]
     others = [
         role
         for service in _services(claims, others_block)
         for chain in service["Auth_Set"]["TP_Auth"]
-        for role in _told_rows(chain["CP_Clnt_ID"], service["CPESrvcID"], chain["Auth_Result_Set"], "CP_ClntEnt_SUB")
+        for role in _rows_of(chain["CP_Clnt_ID"], service["CPESrvcID"], chain["Auth_Result_Set"], "CP_ClntEnt_SUB")
     ]
     return sorted(own), sorted(others)
 
@@ -228,7 +228,7 @@ def _services(claims: Mapping[str, Any], block: str) -> list[Mapping[str, Any]]:
     return list(claims[block]["Result_Set"]["ESrvc_Result"]) if block in claims else []
 
 
-def _told_rows(client: str, service: str, result_set: Mapping[str, Any], sub_entity: str) -> list[Role]:
+def _rows_of(client: str, service: str, result_set: Mapping[str, Any], sub_entity: str) -> list[Role]:
     return [
         (client, service, row["CPRole"], row[sub_entity], row["StartDate"], row["EndDate"],
          tuple((one["name"], one["value"]) for one in row["Parameter"]))

@@ -197,7 +197,7 @@ class Settings(IssuerSettings, BaseSettings):
     passkey_rp_id: Annotated[str, AfterValidator(checks.domain)] = Field(
         default="",
         description="Domain that passkeys belong to: the host of an issuer, or a domain above it; issuers outside of it take "
-        "none. Empty: the host of base_url. Whoever changes it makes the passkeys useless that people have.",
+        "none. Empty: the host of base_url. A change makes existing passkeys useless.",
     )
     session_seconds: Annotated[int, AfterValidator(checks.session)] = Field(
         default=0,
@@ -217,7 +217,7 @@ class Settings(IssuerSettings, BaseSettings):
         "smtps://USER:PASSWORD@HOST:465. Empty: CorpID sends no mail.",
     )
     mail_from: Annotated[str, AfterValidator(checks.mail_address)] = Field(
-        default="", description="Address that letters come from, such as sign-in@example.org; needed with mail_url."
+        default="", description="Address that e-mails come from, such as sign-in@example.org; needed with mail_url."
     )
     dpop_nonces: bool = Field(default=False, description="Whether DPoP proofs must carry a nonce of this server.")
     trusted_proxies: List[Annotated[checks.Network, BeforeValidator(checks.network)]] = Field(
@@ -302,6 +302,8 @@ class Settings(IssuerSettings, BaseSettings):
     arrivals_in_all: int = Field(default=12_000, ge=0, description=f"The same from all networks together{_MINUTE}")
     api_per_client: int = Field(default=30_000, ge=0, description=f"Calls of the admin API by one client{_MINUTE}")
     api_per_address: int = Field(default=30_000, ge=0, description=f"Calls of the admin API from one address{_MINUTE}")
+    scim_per_client: int = Field(default=6_000, ge=0, description=f"Requests of SCIM with one token{_MINUTE}")
+    scim_per_address: int = Field(default=30_000, ge=0, description=f"Requests of SCIM from one address{_MINUTE}")
     drain_delay_seconds: float = Field(
         default=0,
         ge=0,

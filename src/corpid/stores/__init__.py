@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.ports import BatchedVerb, TransientUnit
 
 READINESS: Final = "readiness"
 """the kind of what is written to see that something can be written"""
@@ -15,3 +20,18 @@ def milliseconds(seconds: float) -> int:
     Stores compare expiry in this unit. Source: D49
     """
     return round(seconds * 1000)
+
+
+async def in_turn(unit: TransientUnit, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+    """The results of several verbs, carried out one after another.
+
+    For engines without batches. Raises StoreUnavailable. Source: DESIGN "One-time means one
+    statement"
+    """
+    results: list[bytes | bool | None] = []
+    for each in verbs:
+        if each.verb == "add":
+            results.append(await unit.add(each.kind, each.key, each.ttl, each.value))
+        else:
+            results.append(await (unit.get if each.verb == "get" else unit.take)(each.kind, each.key))
+    return results

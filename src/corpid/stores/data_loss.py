@@ -37,6 +37,7 @@ Source: D49, D67
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from corpid.ports import AuditEvent, Clock, TransientStore, TransientUnit
+    from corpid.ports import AuditEvent, BatchedVerb, Clock, TransientStore, TransientUnit
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.statements import Database
     from corpid.stores.sql.transient import SqlTransientStore
@@ -239,8 +240,11 @@ class SinceRestoreUnit:
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         return await self._unit.count(self._epoch + kind, key, ttl, by)
 
-    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
-        return await self._unit.take_each([(self._epoch + kind, key) for kind, key in places])
+    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+        return await self._unit.together([replace(each, kind=self._epoch + each.kind) for each in verbs])
+
+    async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
+        await self._unit.count_unseen(self._epoch + kind, key, ttl, by)
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
         return await self._unit.count_each([(self._epoch + kind, key, ttl) for kind, key, ttl in places])

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from corpid.rules.oauth.errors import OAuthError
-from corpid.stores import milliseconds
+from corpid.stores import in_turn, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
+
+    from corpid.ports import BatchedVerb
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -127,8 +129,11 @@ class MemoryTransientUnit:
         self._write(kind, key, raised)
         return raised.count
 
-    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
-        return [await self.take(kind, key) for kind, key in places]
+    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+        return await in_turn(self, verbs)
+
+    async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
+        await self.count(kind, key, ttl, by)
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
         return [await self.count(kind, key, ttl) for kind, key, ttl in places]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
-
-from corpid.rules.oauth.client_registration import PLAIN_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +40,11 @@ class WebContext:
     """the path of base_url, without a trailing slash"""
     account_base: str
     """what stands before the paths of the account: base_path, or at a further issuer the first one's base_url (D62)"""
-    client_rules: Rules = PLAIN_RULES
+    client_rules: Rules
     """what the admin API registers clients by"""
-    new_user_id: Callable[[], str] = str
+    new_user_id: Callable[[], str]
     """a UUID for a person whom the admin API adds"""
+    large_documents: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """held while a large document of the admin API is carried out: two of them would take twice the memory"""
     api_calls: set[tuple[str, str]] = field(default_factory=set)
     """calls of the admin API that must be alone, by client and what they do, while they are carried out"""

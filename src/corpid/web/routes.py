@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import permutations
-from typing import TYPE_CHECKING, Final, NoReturn
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -24,7 +25,9 @@ from corpid.web.account import enrolment_endpoints as enrolling
 from corpid.web.account import links as opening_links
 from corpid.web.account.endpoints import account
 from corpid.web.account.enrolment_pages import PATH as ENROLMENT_PATH
-from corpid.web.account.links import OPENED_PATH, forgotten_password
+from corpid.web.account.invitations import OPENED_PATH, account_invitation
+from corpid.web.account.invitations import PATH as INVITATION_PATH
+from corpid.web.account.links import forgotten_password
 from corpid.web.authentication.endpoints import interaction
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH, sign_out
 from corpid.web.context import SIGN_IN_PATH
@@ -35,9 +38,11 @@ from corpid.web.oauth import endpoints
 from corpid.web.pages import errors, plain
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
+from corpid.web.scim import PATH as SCIM_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from functools import _lru_cache_wrapper
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -48,8 +53,7 @@ if TYPE_CHECKING:
     Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
     Fails = Callable[[Request, Exception, WebContext], Response]
 
-API_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
-"""those that the API answers itself, with 405 if an operation has no such one"""
+T = TypeVar("T")
 CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.JWKS_PATH)
 
 
@@ -80,6 +84,12 @@ def _as_problem(request: Request, error: Exception, web: WebContext) -> Response
     return response(request, error, challenge(web))
 
 
+def _as_scim_error(request: Request, error: Exception, web: WebContext) -> Response:
+    from corpid.web.scim.errors import response  # noqa: PLC0415 - see `_scim_answer`
+
+    return response(request, error, web)
+
+
 def _as_page(request: Request, error: Exception, web: WebContext) -> Response:
     return errors.as_page(request, error, web.renderer)
 
@@ -96,7 +106,8 @@ class Route:
     """
 
     path: str
-    methods: tuple[str, ...]
+    methods: tuple[str, ...] = ()
+    """without any, the endpoint gets every request and answers 405 itself: what is allowed differs below its path"""
     endpoint: Endpoint
     fails: Fails
     own_forms: bool = False
@@ -111,6 +122,24 @@ class Route:
         if not self.suffix:
             return base_path + self.path
         return f"{self.path.removesuffix(self.suffix)}{base_path}{self.suffix}"
+
+
+_MAKING: Final = Lock()
+
+
+async def _on_first_use(make: _lru_cache_wrapper[T]) -> T:
+    """The result of a cached function, which a thread calls first.
+
+    That keeps no other request waiting, but for those that need it, too: made by two at once it may be broken.
+    """
+    if not make.cache_info().currsize:
+        await asyncio.to_thread(_make_alone, make)
+    return make()
+
+
+def _make_alone(make: Callable[[], object]) -> None:
+    with _MAKING:
+        make()
 
 
 @cache
@@ -131,9 +160,7 @@ class _AdminApi(Response):
         self._web: Final = web
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # The first request must not keep the others waiting while the application is made.
-        is_made = _api_application.cache_info().currsize > 0
-        answer = _api_application() if is_made else await asyncio.to_thread(_api_application)
+        answer = await _on_first_use(_api_application)
         inner = {**scope, "path": scope["path"].removeprefix(self._web.base_path), "corpid.web": self._web}
         try:
             await answer(inner, receive, send)
@@ -145,6 +172,19 @@ async def _admin_api(request: Request, web: WebContext) -> Response:  # noqa: AR
     return _AdminApi(web)
 
 
+@cache
+def _scim_answer() -> Endpoint:
+    """SCIM's endpoint, loaded on first use as the admin API."""
+    from corpid.web.scim.application import answer  # noqa: PLC0415
+
+    return answer
+
+
+async def _scim(request: Request, web: WebContext) -> Response:
+    answer = await _on_first_use(_scim_answer)
+    return await answer(request, web)
+
+
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{SIGN_IN_PATH}{{rest}}": interaction,
     LINK_PATH: opening_links.link,
@@ -153,6 +193,7 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{ENROLMENT_PATH}{{rest}}": enrolling.enrolment,
     RECOVERY_PATH: forgotten_password,
     ACCOUNT_PATH: account,
+    f"{INVITATION_PATH}{{rest}}": account_invitation,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,
 }
@@ -215,12 +256,8 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
         Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=plain.static_file, fails=_as_json),
         *(
             (
-                Route(
-                    path=f"{api_server.API_PATH}/{{rest}}",
-                    methods=API_METHODS,
-                    endpoint=_admin_api,
-                    fails=_as_problem,
-                ),
+                Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=_admin_api, fails=_as_problem),
+                Route(path=f"{SCIM_PATH}/{{rest}}", endpoint=_scim, fails=_as_scim_error),
             )
             if first
             else ()
@@ -231,6 +268,14 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
 def bodiless(served: Sequence[Generation], base_path: str) -> frozenset[str]:
     """The paths of requests whose body is not read (Spec 4.4)."""
     return frozenset(route.at(base_path) for route in table(served) if route.scheme)
+
+
+def streamed(base_path: str) -> frozenset[str]:
+    """The paths of requests whose body may be large (D59).
+
+    The application reads it itself, once it knows the caller.
+    """
+    return frozenset({f"{base_path}{api_server.API_PATH}/directory"})
 
 
 def hidden_paths(policies: Sequence[Policy]) -> Iterator[str]:
@@ -304,8 +349,9 @@ class Router:
         method = request.method
         if method == "OPTIONS" and route.path in CORS_PATHS:
             return Response(b"", 204, {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET"})
-        if method not in route.methods and not (method == "HEAD" and "GET" in route.methods):
-            allowed = ", ".join((*route.methods, *(("HEAD",) if "GET" in route.methods else ())))
+        methods = (*route.methods, "HEAD") if "GET" in route.methods else route.methods
+        if methods and method not in methods:
+            allowed = ", ".join(methods)
             return errors.machine_error(request, 405, Reason.METHOD_NOT_ALLOWED, f"use {allowed}", {"Allow": allowed})
         try:
             if route.scheme:

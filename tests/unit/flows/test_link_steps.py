@@ -18,7 +18,7 @@ def test_every_purpose_is_described() -> None:
     assert set(links.PURPOSES) == set(PURPOSES)
 
 
-@pytest.mark.parametrize("purpose", [purpose for purpose in PURPOSES if purpose != "invitation"])
+@pytest.mark.parametrize("purpose", [purpose for purpose in PURPOSES if not links.PURPOSES[purpose].begins])
 def test_who_has_factors_shows_the_one_that_is_not_renewed_before_anything_else(purpose: LinkPurpose) -> None:
     """DESIGN, Security: a link alone renews nothing."""
     first, *others = links.PURPOSES[purpose].steps
@@ -42,6 +42,12 @@ def test_steps_follow_each_other_to_the_end(purpose: LinkPurpose, *, passkey_fir
 def test_who_begins_with_a_passkey_needs_nothing_else() -> None:
     """D46"""
     assert chosen_steps(links.PURPOSES["invitation"].steps, passkey_first=True) == (Step.FIRST,)
+
+
+def test_who_accepts_an_invitation_as_a_new_person_has_the_steps_of_one_after_a_name() -> None:
+    """D60"""
+    assert links.PURPOSES["membership"].steps == (Step.PROFILE, *links.PURPOSES["invitation"].steps)
+    assert chosen_steps(links.PURPOSES["membership"].steps, passkey_first=True) == (Step.PROFILE, Step.FIRST)
 
 
 def test_recovery_codes_stand_beside_a_password() -> None:

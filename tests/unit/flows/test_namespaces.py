@@ -27,6 +27,7 @@ STORED = {
     "unfinished": (720, "a539e6411d14f2db"),
     "claim": (7500, "2afeb71ded6f4eee"),
     "completed": (7500, "44cfe475ffeef669"),
+    "api_keys": (86400, "e871fc95791d63f3"),
     "rate": (120, "743deb74cfc9d035"),
     "step": (60, "534b8d9f37c54f61"),
     "code": (60, "ec50d4f0ffd5b67e"),
@@ -44,6 +45,10 @@ STORED = {
     "second_factor_misses": (7200, "505ac694781e3c50"),
     "misses_of_owner": (86400, "d14dd35ed57105ba"),
     "challenge": (7500, "8998393caebf614e"),
+    "answered_invitation": (86400, "09925d1e660b82ce"),
+    "invitation_letters": (120, "e43255a84e15cd4c"),
+    "invitations": (86400, "e4b77d2bf195a741"),
+    "invitations_to_address": (86400, "e6323cac13b23c8f"),
     "mailed_codes": (3600, "e375d66214e2a182"),
     "newcomer": (7776000, "feac7f790748c1ae"),
     "recoveries": (3600, "ed0d2e7d4c7aaa1f"),
@@ -132,8 +137,8 @@ def test_an_entry_has_its_namespaces_name_lifetime_and_codec_whatever_the_verb()
             await code.put(unit, grant)
             assert await unit.get("code", code.key) == msgspec.msgpack.encode(grant)
             assert not await code.add(unit, grant)
-        assert await code.look(store, now=59.9) == grant
-        assert await code.look(store, now=60) is None
+        assert await code.read(store, now=59.9) == grant
+        assert await code.read(store, now=60) is None
         async with store.unit(1) as unit:
             assert await code.get(unit) == grant
             assert await code.take(unit) == grant
@@ -143,9 +148,9 @@ def test_an_entry_has_its_namespaces_name_lifetime_and_codec_whatever_the_verb()
             assert not await proof.add(unit, seconds=9)
             rate = namespaces.RATE.entry("https://op", "rp")
             assert [await rate.count(unit), await rate.count(unit)] == [1, 2]
-        assert await proof.look(store, now=9.9) == b""
-        assert await proof.look(store, now=10) is None
-        assert await rate.look(store, now=120.9) == b"2"
-        assert await rate.look(store, now=121) is None
+        assert await proof.read(store, now=9.9) == b""
+        assert await proof.read(store, now=10) is None
+        assert await rate.read(store, now=120.9) == b"2"
+        assert await rate.read(store, now=121) is None
 
     asyncio.run(story())

@@ -23,7 +23,7 @@ CLIENT = Client(client_id="rp-1", name="RP", redirect_uris=("https://rp.example/
 OFF = msgspec.structs.replace(CLIENT, enabled=False)
 USER = User(user_id="u", user_name="rina", name="Rina")
 ENTITY = Entity(entity_id="e", type="UEN", registration_number="e", country="SG", name="Works")
-MEMBER = Membership(user_id="u", entity_id="e")
+MEMBER = Membership(user_id="u", entity_id="e", membership_id="m")
 EVERY = (USER, ENTITY, MEMBER)
 
 

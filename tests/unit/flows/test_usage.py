@@ -6,6 +6,8 @@ import asyncio
 import sqlite3
 from typing import TYPE_CHECKING
 
+import pytest
+
 from corpid.flows.oauth import deprecated_usage
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.ports import Upsert, UseCount
@@ -15,8 +17,6 @@ from tests.adapters.opened import EVENT, sqlite
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
-
-    import pytest
 
     from corpid.ports import Registry
 
@@ -71,6 +71,7 @@ def test_what_was_written_is_not_written_again(tmp_path: Path) -> None:
     run(tmp_path, story)
 
 
+@pytest.mark.full
 def test_a_store_that_is_busy_gets_the_counts_at_the_next_flush(tmp_path: Path) -> None:
     """Another process writes for longer than a request waits; what is noted meanwhile is added."""
 

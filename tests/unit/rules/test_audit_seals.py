@@ -18,13 +18,14 @@ from corpid.rules.audit_seals import (
     TYP,
     Chain,
     Claims,
+    Prunes,
     RangeCheck,
+    RemovalEntry,
     Row,
     Seal,
     covering,
     entry_digest,
     payload_digest,
-    pruned_before,
     retention,
 )
 from corpid.stores.sql.tables import audit
@@ -96,13 +97,25 @@ def test_a_value_that_is_no_text_fits_no_digest() -> None:
 
 def test_what_was_pruned_is_said_by_the_strictest_prune_and_never_by_a_strange_number() -> None:
     days = {"audit_days": "30", "sign_in_days": "0"}
-    prunes = [
-        (100 * DAY, days),
-        (90 * DAY, {"audit_days": "1", "sign_in_days": "10"}),
-        (999 * DAY, {"audit_days": "-1"}),
+    told = [
+        RemovalEntry(number=50, at=90 * DAY, detail={"audit_days": "1", "sign_in_days": "10"}),
+        RemovalEntry(number=60, at=100 * DAY, detail=days),
+        RemovalEntry(number=70, at=999 * DAY, detail={"audit_days": "-1"}),
+        RemovalEntry(number=80, at=999 * DAY, detail={"audit_days": "²", "sign_in_days": "x"}),
     ]
-    assert pruned_before(prunes) == {"other": 89 * DAY, "sign_in": 80 * DAY}
-    assert pruned_before([(999 * DAY, {"audit_days": "²", "sign_in_days": "x"})]) == {"other": 0, "sign_in": 0}
+    prunes = Prunes(told, now=1000 * DAY)
+    of = [(name, number) for name in ("other", "sign_in", "prune") for number in (1, 49, 50, 59, 60, 99)]
+    limits = [89, 89, 70, 70, 0, 0, 80, 80, 0, 0, 0, 0, *[0] * 6]
+    assert [prunes.before(*each) for each in of] == [each * DAY for each in limits]
+    assert prunes.findings == []
+
+
+def test_what_tells_of_a_removal_in_the_future_explains_none_and_is_found() -> None:
+    """D58: of a clock that runs a few seconds ahead nothing is said."""
+    told = [RemovalEntry(number=9, at=100 * DAY, detail={"audit_days": "1"})]
+    assert Prunes(told, now=100 * DAY - 30).before("other", 1) == 99 * DAY
+    early = Prunes(told, now=100 * DAY - 31)
+    assert (early.before("other", 1), [(each.number, each.problem) for each in early.findings]) == (0, [(9, "future")])
 
 
 def test_a_chain_is_followed() -> None:

@@ -15,6 +15,7 @@ from corpid.web.account import enrolment_pages as enrolment_views
 from corpid.web.account import views as account_views
 from corpid.web.account.enrolment_pages import (
     Begin,
+    ChooseName,
     ForgottenPassword,
     ProvePassword,
     ProveSecondFactor,
@@ -22,7 +23,7 @@ from corpid.web.account.enrolment_pages import (
     TypeLinkCode,
     TypeMailedCode,
 )
-from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
+from corpid.web.account.views import Accept, ChoosePassword, Invitation, KeepCodes, SetUpApp
 from corpid.web.pages import views
 from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
 from corpid.web.pages.rendering import Renderer
@@ -125,9 +126,20 @@ VIEWS: dict[str, View] = {
     "signed out": SignedOut(),
     "home": Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
 }
+ACCEPT = Accept(
+    frame=FRAME,
+    action="/account/invitation",
+    heading=SAID,
+    entity=HOSTILE,
+    type=HOSTILE,
+    number=HOSTILE,
+    name=HOSTILE,
+    user_name=HOSTILE,
+    belongs=False,
+)
 VIEWS |= {
     "link code": TypeLinkCode(frame=FRAME, action="/enrol", typed=HOSTILE, errors=(("code", SAID),)),
-    "link": Begin(frame=FRAME, action="/enrol", heading=SAID, told=SAID, user_name=HOSTILE, steps=3),
+    "link": Begin(frame=FRAME, action="/enrol", heading=SAID, introduction=SAID, user_name=HOSTILE, steps=3),
     "password or passkey": ChoosePassword(
         frame=FRAME,
         action="/password",
@@ -148,6 +160,22 @@ VIEWS |= {
         by_email="/way",
         errors=(("code", SAID),),
     ),
+    "names": ChooseName(
+        frame=FRAME, action="/profile", name=HOSTILE, user_name=HOSTILE, errors=(("name", SAID), ("user_name", SAID))
+    ),
+    "invitation": Invitation(
+        frame=FRAME,
+        action="/link",
+        heading=SAID,
+        introduction=SAID,
+        entity=HOSTILE,
+        type=HOSTILE,
+        number=HOSTILE,
+        steps=4,
+        fewer=True,
+    ),
+    "accept": ACCEPT,
+    "belongs already": replace(ACCEPT, belongs=True),
     "mailed code": TypeMailedCode(
         frame=FRAME, action="/code", heading=SAID, asked=CODE.asked, errors=(("code", SAID),)
     ),
@@ -186,7 +214,7 @@ VIEWS |= {
         frame=FRAME, action="/passkey", passkey=PASSKEY, heading=SAID, typed=HOSTILE, errors=(("name", SAID),)
     ),
     "remove": account_views.Remove(
-        frame=FRAME, action="/remove-app", heading=SAID, told=SAID, button=SAID, used=AT, notes=(SAID,)
+        frame=FRAME, action="/remove-app", heading=SAID, consequence=SAID, button=SAID, used=AT, notes=(SAID,)
     ),
     "browsers": account_views.Browsers(
         frame=FRAME, action="/browsers", browsers=(BROWSER, replace(BROWSER, this=False)), saved=True

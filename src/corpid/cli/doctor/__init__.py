@@ -98,7 +98,7 @@ def doctor(
     if proxy is not None:
         text = _text(proxy)
         found += [proxy_configuration.look_at_failover(text), proxy_configuration.look_at_access_log(text)]
-    (findings.tell_as_json if json else findings.tell)(where, found)
+    (findings.print_json if json else findings.print_text)(where, found)
     if any(finding.verdict == "problem" for finding in found):
         raise typer.Exit(1)
 

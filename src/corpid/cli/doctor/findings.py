@@ -65,7 +65,7 @@ def sentence(error: object) -> str:
     return begun if begun.endswith("?") else f"{begun}."
 
 
-def tell(url: str, findings: Sequence[Finding]) -> None:
+def print_text(url: str, findings: Sequence[Finding]) -> None:
     """The report, for people."""
     output.line((url, "bold"))
     width = max((len(finding.about) for finding in findings), default=0)
@@ -84,6 +84,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def tell_as_json(url: str, findings: Sequence[Finding]) -> None:
+def print_json(url: str, findings: Sequence[Finding]) -> None:
     """The report, for machines."""
     output.as_json({"url": url, "findings": findings})

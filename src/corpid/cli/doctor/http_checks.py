@@ -57,7 +57,7 @@ def paths(reached: Deployment) -> Finding:
     for changed, what in ((f"{path}/", "with a slash at its end"), (path.upper(), "in capitals")):
         answer = reached.origin.ask("GET", changed)
         if not (answer.is_corpid and answer.status == _NOT_FOUND):
-            seen = f"{path} {what} is another path, and was not told to be: {answer.summary()}."
+            seen = f"{path} {what} is another path, but was not answered as one: {answer.summary()}."
             return warning(about, seen, "Change: let the proxy pass paths on unchanged, without redirects of its own.")
     return ok(about, "Paths arrive as they were sent.")
 
@@ -98,7 +98,7 @@ def dpop(reached: Deployment) -> Finding:
     if any(answer.is_corpid for answer in answers):
         seen = f"DPoP headers do not arrive as they were sent: {_FIELDS} of them did not count."
         return problem(about, seen, "Change: let the proxy pass every DPoP header on, neither removed nor joined.")
-    seen = f"Whether DPoP headers arrive cannot be told, for they were refused on the way: {answers[-1].summary()}."
+    seen = f"It is unknown whether DPoP headers arrive, since they were refused on the way: {answers[-1].summary()}."
     return warning(about, seen, "Change: allow heads of 36 KiB in the proxy, so that CorpID's own limit is what holds.")
 
 
@@ -173,7 +173,7 @@ def compression(reached: Deployment) -> Finding:
     encoding = answer.header("content-encoding")
     if encoding in {"", "identity"}:
         return ok("compression", "Pages are not compressed.")
-    seen = f"Pages are compressed on the way ({encoding}), which lets their length tell of what they hold."
+    seen = f"Pages are compressed on the way ({encoding}), so their length reveals something of their content."
     return warning("compression", seen, "Change: switch compression off for this host (nginx: gzip off).")
 
 
@@ -230,9 +230,11 @@ def _distance(description: str, date: str, before: float, after: float) -> Findi
     if expired:
         at, clock_owner = float(int(before) - _EXPIRED_SECONDS + int(expired[1])), "CorpID's clock"
     elif date:
-        at, clock_owner = parsedate_to_datetime(date).timestamp(), "The clock of whoever answers"
+        at, clock_owner = parsedate_to_datetime(date).timestamp(), "The clock of the answering server"
     else:
-        return warning("clock", "Nothing tells the time of the nodes.", "Change: let the proxy leave Date in answers.")
+        return warning(
+            "clock", "No response has the time of the nodes.", "Change: let the proxy leave Date in answers."
+        )
     # the clock has whole seconds, and the request itself took a while
     apart = max(0.0, before - at - 1, at - after - 1)
     seen = f"{clock_owner} and this machine's are {apart:.0f} s apart."
@@ -256,4 +258,4 @@ def ready(reached: Deployment) -> Finding:
     if answer.status == _NOT_READY and isinstance(status, str):
         part = answer.json.get("part", status)
         return problem("readiness", f"A node is not ready: {part}.", "Change: look at the log of that node.")
-    return ok("readiness", "Not told to the outside.")
+    return ok("readiness", "Not shown to the outside.")

@@ -99,6 +99,8 @@ def _address(text: str) -> Address:
 _DAY: Final = 86_400
 OLD_KEY_DAYS: Final = 400
 """a key is rotated once a year; the age at which an alert is due (CorpidSigningKeyOld)"""
+LETTER_DAYS: Final = 2
+"""an invitation whose letter waits for longer is a warning"""
 UNSEALED_SECONDS: Final = 7200
 """for how long an entry of the audit may be without a seal: twice what it takes at most"""
 _OLDEST_RUN: Final = 15
@@ -134,13 +136,13 @@ def _chosen(settings: Settings) -> Iterator[Finding]:
         found.append(
             warning(
                 "engines",
-                f"{engine_type(settings.transient_url).title} beside SQLite: further nodes could not share the database.",
+                f"{engine_type(settings.transient_url).title} together with SQLite: further nodes could not share the database.",
                 change,
             )
         )
     if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
         change = "Change: name the address of the network in which Prometheus asks."
-        found.append(warning("metrics_address", "Metrics are told on every address.", change))
+        found.append(warning("metrics_address", "Metrics are served on every address.", change))
     found += _passkeys(settings)
     yield from found or [ok("settings", "Nothing in them looks wrong.")]
 
@@ -190,6 +192,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield from _unknown_issuers(settings, found.issuers)
     yield _keys([(key.kid, key.active_from, key.retired_at) for key in found.keys])
     yield _seals(found.unsealed_since)
+    yield _letters(*found.letters, sends=bool(settings.mail_url))
 
 
 def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:
@@ -225,6 +228,19 @@ def _seals(unsealed_since: int | None) -> Finding:
         change = "Change: look for sweep_failed in the log of a running server, or run `corpid audit seal`."
         return warning("audit seals", seen, change)
     return ok("audit seals", "No entry of the audit waits for longer than it should.")
+
+
+def _letters(waiting: int, oldest: int, *, sends: bool) -> Finding:
+    """Letters of invitations that nobody sends (D60)."""
+    if waiting and not sends:
+        seen = f"{waiting:,} letters of invitations wait, since no mail server is set."
+        return warning("invitations", seen, "Change: set mail_url and mail_from.")
+    days = (time.time() - oldest) / _DAY
+    if waiting and days > LETTER_DAYS:
+        seen = f"{waiting:,} letters of invitations wait, the oldest invitation for {days:.0f} days."
+        change = "Change: look for invitations_stopped and invitation_delayed in the log of a running server."
+        return warning("invitations", seen, change)
+    return ok("invitations", "No letter of an invitation waits for longer than it should.")
 
 
 def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:

@@ -73,8 +73,8 @@ class RawResponse:
     @property
     def description(self) -> str:
         """CorpID's error_description; empty without one."""
-        told = self.json.get("error_description", "")
-        return told if isinstance(told, str) else ""
+        description = self.json.get("error_description", "")
+        return description if isinstance(description, str) else ""
 
     @property
     def reference(self) -> str:

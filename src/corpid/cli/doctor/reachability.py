@@ -185,7 +185,7 @@ def _remedy(answer: RawResponse) -> str:
             "paths are to begin with a prefix, it belongs to base_url, too"
         )
     if answer.status in _GATEWAY_ERRORS:
-        return "start CorpID, and let the proxy send requests to the host and port it listens on; /readyz tells more"
+        return "start CorpID, and let the proxy send requests to the host and port it listens on; /readyz says more"
     return "let the proxy send every path of this host to CorpID"
 
 

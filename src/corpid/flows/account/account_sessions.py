@@ -240,12 +240,12 @@ def _from(context: RequestContext, visit: AccountVisit) -> float:
 
 
 async def _open_page(context: RequestContext, visit: AccountVisit, page: str) -> Opening | None:
-    found = await _entry(context, visit, page).look(context.provider.transient, now=context.now)
+    found = await _entry(context, visit, page).read(context.provider.transient, now=context.now)
     return found if found is not None and context.now < found.ends_at else None
 
 
 async def _is_closed(context: RequestContext, opening: Opening) -> bool:
-    return await _closed(context, opening).look(context.provider.transient, now=context.now) is not None
+    return await _closed(context, opening).read(context.provider.transient, now=context.now) is not None
 
 
 async def _save(context: RequestContext, unit: TransientUnit, visit: AccountVisit, opening: Opening) -> None:

@@ -12,7 +12,7 @@ before they are confirmed (D45).
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -27,15 +27,18 @@ from corpid.ports import LinkPurpose
 from corpid.rules.authentication import link_codes, records, totp
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.records import User
 from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Link, TransientUnit
-    from corpid.rules.directory.records import User
+    from corpid.ports import Invited, Link, TransientUnit
+    from corpid.rules.directory.records import Entity
 
 _PURPOSE: Final = "enrolment"
 
@@ -45,6 +48,14 @@ class NotHere(Exception):
 
     It is void once the factors were changed.
     """
+
+
+class Expired(NotHere):
+    """The link of a standing invitation, sent too long ago."""
+
+    def __init__(self, entity: Entity) -> None:
+        super().__init__(entity.entity_id)
+        self.entity = entity
 
 
 class NotOpened(Exception):
@@ -89,6 +100,17 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """when the last of them was sent"""
     browser_key: str = ""
     """the browser key of its browser (D47)"""
+    user_name: str = ""
+    """the chosen user name of a new person, with their name and the address that the link proves"""
+    name: str = ""
+    email: str = ""
+    name_taken: bool = False
+    """whether another person took the user name before this was written"""
+
+    @property
+    def new_person(self) -> User:
+        """The person who answers an invitation, as they will be."""
+        return User(user_id=self.user_id, user_name=self.user_name, name=self.name, email=self.email)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -112,8 +134,13 @@ class EnrolmentVisit:
 
     enrolment: Enrolment
     user: User
+    """a new one as they will be once this is written"""
     link_ends_at: float
     """in epoch seconds"""
+    invited: Invited | None = None
+    """the invitation that it answers, if its link is an entity's"""
+    typed: Mapping[str, str] = field(default_factory=dict)
+    """what a page shows again after an error"""
 
     @property
     def extendable(self) -> bool:
@@ -157,16 +184,41 @@ def codes(context: RequestContext, enrolment: Enrolment) -> tuple[str, ...]:
     return derived_codes(context, _PURPOSE, enrolment.enrolment_id)
 
 
-async def look(context: RequestContext, link_hash: str) -> tuple[Link, User]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedLink:
+    """A valid link and its owner."""
+
+    link: Link
+    user: User
+    invited: Invited | None = None
+    """the invitation that it answers, if it is an entity's"""
+
+
+async def look(context: RequestContext, link_hash: str) -> OpenedLink:
     """A link and its owner.
 
-    Spends nothing. Raises NotHere. Source: D50, DESIGN, Security
+    Spends nothing. Raises NotHere, Expired. Source: D50, DESIGN, Security
     """
-    link = await links.holding(context.provider.registry, link_hash, now=context.now)
-    user = await context.provider.registry.directory.user(link.user_id) if link is not None else None
-    if link is None or user is None or not user.enabled:
+    registry = context.provider.registry
+    found = await links.holding(registry, link_hash, now=context.now)
+    if found is None:
+        await _refuse_expired(context, link_hash)
         raise NotHere
-    return link, user
+    if found.invited is not None:
+        return OpenedLink(link=found.link, user=found.invited.user, invited=found.invited)
+    user = await registry.directory.user(found.link.user_id)
+    if user is None or not user.enabled:
+        raise NotHere
+    return OpenedLink(link=found.link, user=user)
+
+
+async def _refuse_expired(context: RequestContext, link_hash: str) -> None:
+    """Name the entity of an expired invitation, which can send it again."""
+    link = await context.provider.registry.factors.link(link_hash)
+    if link is not None and links.PURPOSES[link.purpose].joins and context.now >= link.expires_at:
+        invited = await context.provider.registry.invitations.of(link.user_id)
+        if invited is not None:
+            raise Expired(invited.entity)
 
 
 async def open_link(context: RequestContext, browser: Browser, code: str) -> str:
@@ -187,12 +239,12 @@ async def open_link(context: RequestContext, browser: Browser, code: str) -> str
     return opened_id
 
 
-async def opened_link(context: RequestContext, browser: Browser | None, opened_id: str) -> tuple[Link, User]:
+async def opened_link(context: RequestContext, browser: Browser | None, opened_id: str) -> OpenedLink:
     """The opened link with this identifier, and its owner.
 
     Spends nothing. Raises NotOpened, NotHere. Source: D34, D50
     """
-    found = await _opened_entry(context, opened_id).look(context.provider.transient, now=context.now)
+    found = await _opened_entry(context, opened_id).read(context.provider.transient, now=context.now)
     browser_id, _, link_hash = (found or "").partition(" ")
     if browser is None or browser.browser_id != browser_id:
         raise NotOpened
@@ -203,10 +255,11 @@ def _opened_entry(context: RequestContext, opened_id: str) -> Entry[str]:
     return namespaces.OPENED_LINK.entry(context.provider.policy.base_url, opened_id)
 
 
-async def begin(context: RequestContext, link: Link, browser: Browser) -> Enrolment:
+async def begin(context: RequestContext, link: Link, browser: Browser, *, user_id: str = "") -> Enrolment:
     """Begin an enrolment with a link, in the first browser.
 
-    In that browser a second time continues it. Raises OpenElsewhere, NotHere. Source: D34
+    In that browser a second time continues it. `user_id` is that of a new person, if the link's owner is a placeholder.
+    Raises OpenElsewhere, NotHere. Source: D34
     """
     enrolment = Enrolment(
         enrolment_id=context.provider.new_id(),
@@ -214,7 +267,7 @@ async def begin(context: RequestContext, link: Link, browser: Browser) -> Enrolm
         browser_key=browser.browser_key,
         link_hash=link.link_hash,
         purpose=link.purpose,
-        user_id=link.user_id,
+        user_id=user_id or link.user_id,
         expires_at=min(context.now + ENROLMENT_SECONDS, float(link.expires_at)),
     )
     claim, mine = _claim(context, enrolment)
@@ -255,7 +308,7 @@ async def under_way(context: RequestContext, user: User, purpose: LinkPurpose) -
 
     Empty for none. Source: D34
     """
-    enrolment_id = await _under_way(context, user.user_id, purpose).look(context.provider.transient, now=context.now)
+    enrolment_id = await _under_way(context, user.user_id, purpose).read(context.provider.transient, now=context.now)
     enrolment = await _stored(context, enrolment_id or "")
     if enrolment is None or enrolment.stopped or enrolment.finished or context.now >= enrolment.expires_at:
         return ""
@@ -263,7 +316,7 @@ async def under_way(context: RequestContext, user: User, purpose: LinkPurpose) -
 
 
 async def _stored(context: RequestContext, enrolment_id: str) -> Enrolment | None:
-    return await _entry(context, enrolment_id).look(context.provider.transient, now=context.now)
+    return await _entry(context, enrolment_id).read(context.provider.transient, now=context.now)
 
 
 async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> EnrolmentVisit:
@@ -278,14 +331,22 @@ async def sit(context: RequestContext, enrolment_id: str, browser_id: str) -> En
         raise OpenElsewhere
     if enrolment.stopped:
         raise Stopped
-    user = await context.provider.registry.directory.user(enrolment.user_id)
-    if user is None or not user.enabled:
+    registry, joins = context.provider.registry, links.PURPOSES[enrolment.purpose].joins and not enrolment.finished
+    user = None if joins else await registry.directory.user(enrolment.user_id)
+    if not joins and (user is None or not user.enabled):
         raise NotHere
-    link = await links.holding(context.provider.registry, enrolment.link_hash, now=context.now)
-    if not enrolment.finished and link is None:
+    found = await links.holding(registry, enrolment.link_hash, now=context.now)
+    if not enrolment.finished and found is None:
+        raise NotHere
+    if found is not None and found.invited is not None:
+        user = enrolment.new_person
+    if user is None:
         raise NotHere
     return EnrolmentVisit(
-        enrolment=enrolment, user=user, link_ends_at=link.expires_at if link else enrolment.expires_at
+        enrolment=enrolment,
+        user=user,
+        link_ends_at=found.link.expires_at if found else enrolment.expires_at,
+        invited=found.invited if found else None,
     )
 
 

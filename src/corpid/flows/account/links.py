@@ -8,17 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal
 
 from corpid.flows import notifications
-from corpid.jose.encoding import base64url
+from corpid.jose.encoding import base64url, tuple_bytes
 from corpid.ports import AuditEvent, Link
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.limits import INVITATION_SECONDS, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS
+from corpid.rules.limits import (
+    INVITATION_SECONDS,
+    MEMBERSHIP_LINK_SECONDS,
+    PASSWORD_LINK_SECONDS,
+    SECOND_FACTOR_LINK_SECONDS,
+)
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -26,8 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.flows.notifications import Notice
-    from corpid.ports import LinkPurpose, Registry
-    from corpid.rules.authentication.records import Credentials
+    from corpid.ports import Invited, LinkPurpose, Registry
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import User
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
 class Step(Enum):
     """One page of an enrolment."""
 
+    PROFILE = "profile"
+    """choose a user name, and say one's name"""
     PROVE_SECOND_FACTOR = "prove_second_factor"
     """show the second factor that one has: an app's code, a recovery code, or a passkey"""
     PROVE_PASSWORD = "prove_password"
@@ -77,6 +85,7 @@ def next_step(steps: tuple[Step, ...], done: AbstractSet[Step]) -> Step | None:
 
 PATH: Final = "/enrol"
 """under base_url, the same of every link"""
+_DAY: Final = 86400
 _HOUR: Final = 3600
 _MINUTE: Final = 60
 
@@ -93,18 +102,20 @@ class Purpose:
     """what has to be shown first"""
     begins: bool = False
     """whether the person has nothing to sign in with before"""
+    joins: bool = False
+    """whether it answers an entity's invitation; its owner is a placeholder until then"""
     drops_app: bool = False
     """whether an earlier app ends, since the lost phone has it"""
     heading: Phrase
     """of the page that it opens, and the subject of its letter"""
     lead: Phrase
     """comes before the address in its letter"""
-    told: Callable[[str, str], Phrase]
+    introduction: Callable[[str, str], Phrase]
     """on the page that it opens, by the names of the person and of the provider"""
     done: Phrase
     """the heading at the end"""
     notice: Notice | None
-    """what the person is told afterwards; None: by what was set up"""
+    """the e-mail to the person afterwards; None: it depends on what was set up"""
     made: AuditAction
     """the audit's action of making one"""
     used: AuditAction
@@ -123,11 +134,31 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
             "You can now set up your sign-in. Open this address within {hours} hours; it works once:",
             hours=INVITATION_SECONDS // _HOUR,
         ),
-        told=lambda user, name: phrase("{user}, here you set up how you sign in with {name}.", user=user, name=name),
+        introduction=lambda user, name: phrase(
+            "{user}, here you set up how you sign in with {name}.", user=user, name=name
+        ),
         done=phrase("Your sign-in is set up"),
         notice=notifications.SET_UP,
         made=AuditAction.LINK_INVITATION,
         used=AuditAction.FACTORS_INVITATION,
+    ),
+    "membership": Purpose(
+        seconds=MEMBERSHIP_LINK_SECONDS,
+        object_kind="link",
+        steps=(Step.PROFILE, Step.FIRST, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
+        asks_for="",
+        begins=True,
+        joins=True,
+        heading=phrase("Set up your sign-in"),
+        lead=phrase(
+            "Open this address within {days} days to accept or decline; it works once:",
+            days=MEMBERSHIP_LINK_SECONDS // _DAY,
+        ),
+        introduction=lambda _, name: phrase("If you accept, you can act for it with {name}.", name=name),
+        done=phrase("Your sign-in is set up"),
+        notice=notifications.SET_UP,
+        made=AuditAction.LINK_MEMBERSHIP,
+        used=AuditAction.FACTORS_MEMBERSHIP,
     ),
     "password": Purpose(
         seconds=PASSWORD_LINK_SECONDS,
@@ -140,7 +171,9 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
             "your second factor first:",
             minutes=PASSWORD_LINK_SECONDS // _MINUTE,
         ),
-        told=lambda user, name: phrase("{user}, here you choose a new password for {name}.", user=user, name=name),
+        introduction=lambda user, name: phrase(
+            "{user}, here you choose a new password for {name}.", user=user, name=name
+        ),
         done=phrase("Your password is changed"),
         notice=notifications.PASSWORD_CHANGED,
         made=AuditAction.LINK_PASSWORD,
@@ -158,7 +191,9 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
             "for your password first:",
             hours=SECOND_FACTOR_LINK_SECONDS // _HOUR,
         ),
-        told=lambda user, name: phrase("{user}, here you set up a new second factor for {name}.", user=user, name=name),
+        introduction=lambda user, name: phrase(
+            "{user}, here you set up a new second factor for {name}.", user=user, name=name
+        ),
         done=phrase("Your second factor is changed"),
         notice=None,
         made=AuditAction.LINK_SECOND_FACTOR,
@@ -207,7 +242,33 @@ async def make(
     return NewLink(page=base_url + PATH, code=code)
 
 
-async def holding(registry: Registry, link_hash: str, *, now: float) -> Link | None:
+def of_invitation(invited: Invited, code: str, *, now: float) -> Link:
+    """The new link of an entity's invitation.
+
+    `code` as `link_codes.code_from` makes it. A change of the address makes the link void. Source: D60
+    """
+    return Link(
+        link_hash=link_codes.hashed(code),
+        purpose="membership",
+        user_id=invited.user.user_id,
+        created_at=int(now),
+        expires_at=int(now) + MEMBERSHIP_LINK_SECONDS,
+        factors=_address_fingerprint(invited),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidLink:
+    """A link that works, and what it was compared with."""
+
+    link: Link
+    credentials: Credentials
+    """its owner's; a placeholder has none"""
+    invited: Invited | None = None
+    """the invitation that it answers, if it is an entity's"""
+
+
+async def holding(registry: Registry, link_hash: str, *, now: float) -> ValidLink | None:
     """The valid link with this hash; None if there is none.
 
     Source: DESIGN, Security
@@ -215,7 +276,12 @@ async def holding(registry: Registry, link_hash: str, *, now: float) -> Link | N
     link = await registry.factors.link(link_hash)
     if link is None:
         return None
-    return link if opens(link, await registry.factors.credentials(link.user_id), now=now) else None
+    if PURPOSES[link.purpose].joins:
+        invited, nothing = await registry.invitations.of(link.user_id), Credentials(user_id=link.user_id)
+        works = invited is not None and invites(link, invited, now=now)
+        return ValidLink(link=link, credentials=nothing, invited=invited) if works else None
+    credentials = await registry.factors.credentials(link.user_id)
+    return ValidLink(link=link, credentials=credentials) if opens(link, credentials, now=now) else None
 
 
 def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
@@ -226,5 +292,18 @@ def opens(link: Link, credentials: Credentials, *, now: float) -> bool:
     return now < link.expires_at and _fingerprint(credentials) == link.factors
 
 
+def invites(link: Link, invited: Invited, *, now: float) -> bool:
+    """Return whether an unspent link of an invitation is still valid.
+
+    It is until it expires, the address changes, or the membership or its entity is disabled. Source: D60
+    """
+    enabled = invited.membership.enabled and invited.entity.enabled
+    return now < link.expires_at and enabled and _address_fingerprint(invited) == link.factors
+
+
 def _fingerprint(credentials: Credentials) -> str:
     return base64url(fingerprint(credentials))
+
+
+def _address_fingerprint(invited: Invited) -> str:
+    return base64url(sha256(tuple_bytes("invited address", invited.membership.email)).digest())

@@ -198,7 +198,7 @@ async def offer(context: RequestContext, visit: AccountVisit, what: Offered) -> 
     """
     credentials = await context.provider.registry.factors.credentials(visit.user.user_id)
     entry, made = _offer(context, visit, credentials, what), context.provider.new_id()
-    offered = await entry.look(context.provider.transient, now=context.now)
+    offered = await entry.read(context.provider.transient, now=context.now)
     if offered is None:
         async with context.provider.transient.unit(context.now) as unit:
             offered = made if await entry.add(unit, made) else await entry.get(unit)

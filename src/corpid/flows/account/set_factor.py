@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -24,7 +25,7 @@ from corpid.ports import FactorChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
-from corpid.rules.authentication.records import Passkey
+from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
@@ -36,15 +37,47 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent
-    from corpid.rules.authentication.records import Credentials
+    from corpid.ports import AuditEvent, Invited
 
 _MAILED_STEPS: Final = frozenset({Step.SECOND_FACTOR, Step.MAILED_CODE})
 
 
+_NAME_CHARACTERS: Final = 200
+NAME_TAKEN: Final = phrase("Somebody else has this user name. Choose another one.")
+_NO_USER_NAME: Final = phrase(
+    "Choose a user name without spaces, of at most {count} letters, digits and signs such as . - _ @.",
+    count=names.USER_NAME_CHARACTERS,
+)
 _APP_SET_UP: Final = phrase("A new authenticator app was set up for your account.")
 _BY_EMAIL: Final = phrase("Codes by e-mail were set up for your account.")
 _PASSKEY_SET_UP: Final = phrase("A new passkey was set up for your account.")
+
+
+async def submit_profile(context: RequestContext, visit: EnrolmentVisit, *, user_name: str, name: str) -> Enrolment:
+    """Accept the names of a new person, written at the end.
+
+    Raises Rejected, Throttled and StaleStep. Source: D47, D51, D60
+    """
+    enrolment, invited = visit.enrolment, visit.invited
+    if enrolment.step is not Step.PROFILE or invited is None:
+        raise StaleStep
+    try:
+        full_name = names.display_name(name)
+    except ValueError:
+        raise Rejected(phrase("Enter your name."), field="name") from None
+    if len(full_name) > _NAME_CHARACTERS:
+        raise Rejected(phrase("Enter a name of at most {count} characters.", count=_NAME_CHARACTERS), field="name")
+    try:
+        key = names.user_name(user_name.strip())
+    except ValueError:
+        raise Rejected(_NO_USER_NAME, field="user_name") from None
+    # The answer says which user names there are, so only a free one costs nothing.
+    attempt = await throttle.attempt_with_link(context, enrolment.link_hash)
+    if await context.provider.registry.directory.user_by_name(key) is not None:
+        raise Rejected(NAME_TAKEN, field="user_name")
+    await throttle.give_back(context, attempt)
+    chosen = {"user_name": user_name.strip(), "name": full_name, "email": invited.membership.email, "name_taken": False}
+    return await enrolments.move(context, enrolment, Step.PROFILE, **chosen)
 
 
 async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, password: str) -> Enrolment:
@@ -209,20 +242,28 @@ async def passkeys_from_before(context: RequestContext, visit: EnrolmentVisit) -
     return [each for each in found if made is None or each.credential_id != made.credential_id]
 
 
-async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
-    """Write everything, spend the link, end every session, and notify the person.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactorsToWrite:
+    """Everything that an enrolment brought, to be written at once."""
 
-    Raises NotHere and StaleStep.
+    change: FactorChange
+    event: AuditEvent
+    invited: Invited | None
+    """the invitation that it answers, if it is an entity's"""
 
-    Source: D44, D45, D46, D47, DESIGN, Security
+
+async def to_write(context: RequestContext, visit: EnrolmentVisit) -> FactorsToWrite:
+    """Return what a finished enrolment writes. Its link is spent with it.
+
+    Raises NotHere and StaleStep. Source: D44, D45, D46
     """
-    enrolment, user = visit.enrolment, visit.user
+    enrolment = visit.enrolment
     if enrolment.step is not None or enrolment.finished:
         raise StaleStep
-    before = await context.provider.registry.factors.credentials(user.user_id)
-    link = await context.provider.registry.factors.link(enrolment.link_hash)
-    if link is None or not links.opens(link, before, now=context.now):
+    found = await links.holding(context.provider.registry, enrolment.link_hash, now=context.now)
+    if found is None:
         raise NotHere
+    before = Credentials(user_id=enrolment.user_id) if found.invited else found.credentials
     after, actor = _set(context, enrolment, before), Person(user_id=enrolment.user_id)
     authorise(actor, "write", Object(kind="credentials", user_id=enrolment.user_id))
     keeps_codes = Step.RECOVERY_CODES in enrolment.done
@@ -232,11 +273,29 @@ async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
         after=after,
         add_passkey=enrolment.passkey,
         recovery_codes=hashes if keeps_codes else None,
-        spend_link=enrolment.link_hash,
+        # The placeholder's link ends with the placeholder.
+        spend_link="" if found.invited else enrolment.link_hash,
         end_sessions_but="",
     )
-    if not await context.provider.registry.factors.change(change, _event(context, enrolment, actor)):
+    return FactorsToWrite(change=change, event=_event(context, enrolment, actor), invited=found.invited)
+
+
+async def finish(context: RequestContext, visit: EnrolmentVisit) -> None:
+    """Write everything, spend the link, end every session, and notify the person.
+
+    An answer to an invitation is written by `flows.directory.acceptance`. Raises NotHere and StaleStep.
+
+    Source: D44, D45, D46, D47, DESIGN, Security
+    """
+    factors = await to_write(context, visit)
+    if factors.invited is not None or not await context.provider.registry.factors.change(factors.change, factors.event):
         raise NotHere
+    await written(context, visit)
+
+
+async def written(context: RequestContext, visit: EnrolmentVisit) -> None:
+    """Notify the person, and end the enrolment whose factors were written (D45, D47)."""
+    enrolment, user = visit.enrolment, visit.user
     notifications.notify(context, user, links.PURPOSES[enrolment.purpose].notice or _made(enrolment))
     finished = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, finished=True, password_hash="")
     async with context.provider.transient.unit(context.now) as unit:

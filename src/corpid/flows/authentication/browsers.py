@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import msgspec
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import AuthorizationRequest
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _TIME_BYTES: Final = 4
 _RANDOM_BYTES: Final = 12
@@ -127,25 +128,32 @@ async def recognise(context: RequestContext, cookie: str | None) -> Browser | No
     if not cookie:
         return None
     deciding = _deciding(context, cookie)
-    return _found(context, cookie, await deciding.look(context.provider.transient, now=context.now), deciding)
+    return _found(context, cookie, await deciding.read(context.provider.transient, now=context.now), deciding)
 
 
+@overload
 async def recognise_with(
-    context: RequestContext, cookie: str | None, other: Entry[T]
-) -> tuple[Browser | None, T | None]:
-    """As `recognise`, and look at another entry with it.
+    context: RequestContext, cookie: str | None, other: Entry[T], /
+) -> tuple[Browser | None, T | None]: ...
+@overload
+async def recognise_with(
+    context: RequestContext, cookie: str | None, other: Entry[T], another: Entry[R], /
+) -> tuple[Browser | None, T | None, R | None]: ...
+async def recognise_with(context: RequestContext, cookie: str | None, /, *others: Entry[Any]) -> tuple[Any, ...]:
+    """As `recognise`, and look at other entries with it.
 
     Source: D34
     """
+    transient = context.provider.transient
     if not cookie:
-        return None, await other.look(context.provider.transient, now=context.now)
+        return None, *await namespaces.read_each(transient, *others, now=context.now)
     deciding = _deciding(context, cookie)
-    stored, beside = await deciding.look_with(other, context.provider.transient, now=context.now)
-    return _found(context, cookie, stored, deciding), beside
+    stored, *beside = await namespaces.read_each(transient, deciding, *others, now=context.now)
+    return _found(context, cookie, stored, deciding), *beside
 
 
 def _deciding(context: RequestContext, cookie: str) -> Entry[Browser] | Entry[bytes]:
-    """Return the entry that tells whether a cookie value is valid."""
+    """Return the entry that decides whether a cookie value is valid."""
     kind: Namespace[Any] = namespaces.RETIRED_BROWSER if is_live(context, cookie) else _BROWSER
     return kind.entry(context.provider.policy.base_url, cookie)
 
@@ -248,7 +256,7 @@ async def is_handled(context: RequestContext, cookie: str, form: bytes) -> bool:
     A request that did has replaced the cookie value. Source: D15, D34
     """
     repeated = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, cookie)
-    return await repeated.look(context.provider.transient, now=context.now) == form
+    return await repeated.read(context.provider.transient, now=context.now) == form
 
 
 async def handled_in_vain(context: RequestContext, cookie: str, form: SubmittedForm) -> None:
@@ -287,7 +295,7 @@ async def replace_again(context: RequestContext, old_cookie: str | None, form: b
     if not old_cookie:
         return None
     repeated = namespaces.REPEATED_FORM.entry(context.provider.policy.base_url, old_cookie)
-    sent = await repeated.look(context.provider.transient, now=context.now)
+    sent = await repeated.read(context.provider.transient, now=context.now)
     if sent is None:
         return None
     cookie = _successor(context, old_cookie, sent)

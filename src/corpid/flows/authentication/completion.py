@@ -21,7 +21,6 @@ from corpid.rules.oauth.records import Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
-    from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent, TransientUnit
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
@@ -80,9 +79,8 @@ async def completed_or_claimed(context: RequestContext, interaction: Interaction
     """
     if interaction.user_id and not interaction.session_id:
         return await completed(context, interaction), False
-    claim, completion = interactions.claim_of(context, interaction), _completion_of(context, interaction)
-    looked_at = await completion.look_with(claim, context.provider.transient, now=context.now)
-    value, owner = looked_at
+    claim, completion = interactions.claim_of(context, interaction), interactions.completion_of(context, interaction)
+    value, owner = await namespaces.read_each(context.provider.transient, completion, claim, now=context.now)
     return _completed(value), owner not in (None, interaction.browser_id)
 
 
@@ -91,7 +89,9 @@ async def completed(context: RequestContext, interaction: Interaction) -> Comple
 
     The result is None if the request has not been answered yet. Source: D15
     """
-    return _completed(await _completion_of(context, interaction).look(context.provider.transient, now=context.now))
+    return _completed(
+        await interactions.completion_of(context, interaction).read(context.provider.transient, now=context.now)
+    )
 
 
 def _completed(value: str | None) -> Completed | None:
@@ -116,7 +116,7 @@ async def win(context: RequestContext, unit: TransientUnit, interaction: Interac
     if not await interactions.claim_request(context, unit, interaction):
         raise OtherBrowser
     winner = f"{interaction.interaction_id} {int(context.now)}"
-    if not await _completion_of(context, interaction).add(unit, winner):
+    if not await interactions.completion_of(context, interaction).add(unit, winner):
         raise AlreadyCompleted
 
 
@@ -125,12 +125,7 @@ async def reopen(context: RequestContext, unit: TransientUnit, interaction: Inte
 
     It also works on an engine that does not roll back its units. Source: D15
     """
-    await _completion_of(context, interaction).take(unit)
-
-
-def _completion_of(context: RequestContext, interaction: Interaction) -> Entry[str]:
-    issuer = context.provider.policy.base_url
-    return namespaces.COMPLETED.entry(issuer, interaction.request.client_id, interaction.reference)
+    await interactions.completion_of(context, interaction).take(unit)
 
 
 async def write_code(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
@@ -177,7 +172,7 @@ async def write_grant(context: RequestContext, unit: TransientUnit, interaction:
 def _sid(context: RequestContext, interaction: Interaction) -> str:
     """Return the session's name for this client alone.
 
-    It does not reveal the session's key, and two clients cannot tell that they share a session. The result is empty if
+    It does not reveal the session's key, and two clients cannot find out that they share a session. The result is empty if
     no session outlives the sign-in. Source: OpenID Connect Front-Channel Logout §3, Spec 2.8
     """
     request, session = interaction.request, interaction.session_id or interaction.made_session_id

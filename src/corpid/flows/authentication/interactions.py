@@ -7,7 +7,7 @@ that is current by then. Source: D15
 from __future__ import annotations
 
 import hmac
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from corpid.flows import namespaces
 from corpid.rules.authentication.sign_in import Interaction, StaleStep, fingerprint
@@ -32,7 +32,7 @@ Moving = TypeVar("Moving", bound=HasSerial)
 def same_factors(interaction: Interaction, credentials: Credentials, *, owns_passkey: bool) -> bool:
     """Return whether the owner still has the factors that were verified.
 
-    `credentials` are the owner's now; `owns_passkey` tells of the one that was shown, if one was. Source: D50
+    `credentials` are the owner's now; `owns_passkey`: whether they own the passkey that was shown, if any. Source: D50
     """
     return (owns_passkey or not interaction.passkey) and fingerprint(credentials) == interaction.factors
 
@@ -46,7 +46,7 @@ async def load(context: RequestContext, interaction_id: str) -> Interaction | No
     The result is None if there is none. Source: D15
     """
     stored = INTERACTION.entry(context.provider.policy.base_url, interaction_id)
-    return await stored.look(context.provider.transient, now=context.now)
+    return await stored.read(context.provider.transient, now=context.now)
 
 
 async def save(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
@@ -69,11 +69,13 @@ async def begin(context: RequestContext, unit: TransientUnit, interaction: Inter
 
 
 async def claim_step(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
-    """Claim the interaction's next step, once.
+    """Claim the next step of an interaction whose request is unanswered, once.
 
-    Raises StaleStep for every request except the first. Source: D15
+    Raises StaleStep for every request except the first, and if the sign-in was completed in another page or tab.
+    Source: D15
     """
-    await claim_step_of(context, unit, INTERACTION, interaction.interaction_id, interaction)
+    answered = completion_of(context, interaction)
+    await claim_step_of(context, unit, INTERACTION, interaction.interaction_id, interaction, unless=answered)
 
 
 async def release_step(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
@@ -86,17 +88,28 @@ async def release_step(context: RequestContext, unit: TransientUnit, interaction
 
 
 async def claim_step_of(
-    context: RequestContext, unit: TransientUnit, kind: namespaces.Namespace[Moving], name: str, looked_at: Moving
+    context: RequestContext,
+    unit: TransientUnit,
+    kind: namespaces.Namespace[Moving],
+    name: str,
+    looked_at: Moving,
+    *,
+    unless: Entry[Any] | None = None,
 ) -> None:
     """Claim the next step of the record `name` in `kind`, once.
 
-    The record must be unchanged since it was loaded. A claim lasts a minute, so that a step whose request died can be
-    claimed after that. A record loaded within half of that time, with this context, is not loaded again: a request that
-    moved it on since then has a claim that still exists. Raises StaleStep for every request except the first. Source:
-    D15
+    The record must be unchanged since it was loaded, and there must be no entry `unless`. A claim lasts a minute, so
+    that a step whose request died can be claimed after that. A record loaded within half of that time, with this
+    context, is not loaded again: a request that moved it on since then has a claim that still exists. Raises StaleStep
+    for every request except the first. Source: D15
     """
     issuer = context.provider.policy.base_url
-    if not await namespaces.STEP.entry(issuer, name, str(looked_at.serial)).add(unit):
+    step, met = namespaces.STEP.entry(issuer, name, str(looked_at.serial)), None
+    if unless is None:
+        is_first = await step.add(unit)
+    else:
+        is_first, met = await namespaces.together(unit, step.adding(), unless.getting())
+    if not is_first or met is not None:
         raise StaleStep
     if 0 <= context.provider.clock() - context.now < namespaces.STEP.seconds / 2:
         return
@@ -122,6 +135,15 @@ def claim_of(context: RequestContext, interaction: Interaction) -> Entry[str]:
     """
     issuer = context.provider.policy.base_url
     return namespaces.CLAIM.entry(issuer, interaction.request.client_id, interaction.reference)
+
+
+def completion_of(context: RequestContext, interaction: Interaction) -> Entry[str]:
+    """Return the completion of an interaction's request.
+
+    Its value names the interaction that was completed, and when. Source: D15
+    """
+    issuer = context.provider.policy.base_url
+    return namespaces.COMPLETED.entry(issuer, interaction.request.client_id, interaction.reference)
 
 
 async def is_claimed(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> bool:

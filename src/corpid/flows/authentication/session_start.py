@@ -87,7 +87,8 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
     )
     new_here = False
     async with context.provider.transient.unit(context.now) as unit:
-        await interactions.claim_step(context, unit, before)
+        # The request may be answered meanwhile: whatever completes it finds out by itself.
+        await interactions.claim_step_of(context, unit, interactions.INTERACTION, before.interaction_id, before)
         if not before.user_id and not await interactions.claim_request(context, unit, before):
             raise completion.OtherBrowser
         # A browser never has two valid values: of two tabs that finish at once, one tries again with the other's value.
@@ -104,7 +105,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
                 expected = namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, finished.user_id)
                 new_here = _new_here(shown.account, expected=await expected.take(unit) is not None)
             await code_guesses.forget(context, guesses, group, guessed=shown.way not in (None, Way.RECOVERY))
-            if not await sessions.begin(context, session, shown.account.held.credentials, passkey=shown.passkey):
+            if not await sessions.begin(context, session, shown.account, passkey=shown.passkey):
                 raise StaleStep
             for other in sorted(others, key=lambda each: each.session_id):
                 await sessions.end(context, other)

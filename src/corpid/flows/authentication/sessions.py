@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Session, SessionPurpose
-    from corpid.rules.authentication.records import Credentials
+    from corpid.ports import Account, Session, SessionPurpose
     from corpid.rules.directory.access import Action
 
 NOTED_SECONDS: Final = 120
@@ -62,18 +61,18 @@ def kept_in(browser: Browser, user_id: str, session: Session | None, *, ended: I
     return msgspec.structs.replace(browser, user_id=user_id, **places)
 
 
-async def begin(context: RequestContext, session: Session | None, seen: Credentials, *, passkey: str) -> bool:
+async def begin(context: RequestContext, session: Session | None, account: Account, *, passkey: str) -> bool:
     """Store the session of a new sign-in, unless the person has changed.
 
-    Returns False if they have changed since they were loaded. `seen` are the credentials that were verified; `passkey`
-    is the id of a passkey, or empty. The session is None for a sign-in that needs none; the person is checked in that
-    case too. Source: D30, D50, DESIGN, Security
+    Returns False if they have changed since `account` was loaded, whose factors were verified; `passkey` is the id of a
+    passkey, or empty. The session is None for a sign-in that needs none; the person is checked in that case too.
+    Source: D30, D50, DESIGN, Security
     """
-    sessions = context.provider.registry.sessions
+    sessions, seen = context.provider.registry.sessions, account.held.credentials
     if session is None:
         return await sessions.unchanged(seen, passkey=passkey)
     _authorise(Person(user_id=session.user_id), "write", session)
-    return await sessions.put_if_unchanged(session, seen, passkey=passkey)
+    return await sessions.put_if_unchanged(session, seen, passkey=passkey, stored_secret=account.stored_secret)
 
 
 async def use(context: RequestContext, session: Session, *, entity_id: str | None = None) -> Session | None:

@@ -46,9 +46,11 @@ class Rejected(Exception):
     The sentence is for the person.
     """
 
-    def __init__(self, sentence: Phrase) -> None:
+    def __init__(self, sentence: Phrase, *, field: str = "") -> None:
+        """`field`: the one that it is about, if the form has several."""
         super().__init__(sentence)
         self.sentence = sentence
+        self.field = field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,7 +117,7 @@ async def last_entity(context: RequestContext, user_name: str, browser_key: str)
     The result is empty if there is none yet; None if the browser is not known for the person. Source: D17, D47
     """
     known = namespaces.KNOWN_BROWSER.entry(context.provider.policy.deployment_url, user_name, browser_key)
-    return await known.look(context.provider.transient, now=context.now)
+    return await known.read(context.provider.transient, now=context.now)
 
 
 async def remember(
@@ -360,7 +360,7 @@ async def succeeded(
         here = _from(context, site(context.address), user_name)
         await _forget(context, unit, user_name, here, _codes(user_name))
     if of_address:
-        await _count(context, unit, _address(context), -of_address)
+        await _bucket_of(context, _address(context)).count_unseen(unit, -of_address)
 
 
 async def _forget(context: RequestContext, unit: TransientUnit, user_name: str, own: _Who, *others: _Who) -> None:
@@ -368,7 +368,7 @@ async def _forget(context: RequestContext, unit: TransientUnit, user_name: str, 
 
     Of `own` also what was counted since the account was unlocked.
     """
-    *_, stored = await namespaces.take_each(unit, [_bucket_of(context, who) for who in (*others, own)])
+    *_, stored = await namespaces.together(unit, *(_bucket_of(context, who).taking() for who in (*others, own)))
     if bucket(stored or 0).attempts > _FREE_FOR_ACCOUNT:
         unlocks = await _unlocks(context, unit, user_name)
         if unlocks:

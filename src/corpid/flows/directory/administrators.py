@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from corpid.flows.large import beside, in_turns
 from corpid.ports import Remains, Seen
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import Administering, ApiClient, DirectoryFile, Operating, Person, ProvisioningToken
 from corpid.rules.directory.approvals import OF_ENTITIES, ends_approval, needed
+from corpid.rules.directory.invitations import is_invitation, is_redirection
 from corpid.rules.directory.records import (
     Administrator,
+    Assignment,
     Entity,
     Membership,
     Operator,
@@ -39,7 +42,10 @@ if TYPE_CHECKING:
 
 MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
+MOST_ROLES: Final = 1000
+"""of one invited member, that an approval may have been for"""
 ENDED = "you no longer administer this entity"
+NO_OPERATOR_ANY_MORE = "you no longer operate this deployment"
 SHARED = "somebody else administers this entity by now: open the page again"
 
 
@@ -67,6 +73,25 @@ async def acting_administrator(
     )
 
 
+async def acting_operator(registry: Registry, user_id: str, *, auth_time: float, now: float) -> Operating:
+    """Return a person as an operator of the deployment.
+
+    `auth_time` and `now` are in epoch seconds. Raises access.Forbidden if the person is none, or is gone or disabled, and StoreUnavailable. Source: D50, D53, D54
+    """
+    found = await _operator(registry, user_id)
+    if found is None:
+        raise Forbidden(Person(user_id), "read", "operator", NO_OPERATOR_ANY_MORE)
+    return Operating(user_id=user_id, level=found[1].level, auth_time=auth_time, now=now)
+
+
+async def _operator(registry: Registry, user_id: str) -> tuple[User, Operator] | None:
+    """An operator who can act, with their person."""
+    key = (user_id,)
+    user = (await registry.directory.read(User, [key])).get(key)
+    held = (await registry.directory.read(Operator, [key])).get(key)
+    return None if user is None or held is None or not user.enabled else (user, held)
+
+
 async def considered(
     registry: Registry, actor: Actor, changes: Sequence[Change], objects: Sequence[Object]
 ) -> tuple[list[Object], list[StoreChange]]:
@@ -77,12 +102,11 @@ async def considered(
     """
     covering = await _covering_grants(registry, changes)
     guards: list[StoreChange] = [*remaining(changes), *_rested_on(actor, changes, covering)]
-    if isinstance(actor, Administering):
-        guards += await _still_administering(registry, actor)
+    guards += await still_acting(registry, actor)
     if not isinstance(actor, Administering | Operating | ApiClient | ProvisioningToken):
         return list(objects), guards
     found = []
-    for change, each in zip(changes, objects, strict=True):
+    async for change, each in in_turns(zip(changes, objects, strict=True)):
         thing = replace(
             each,
             covered=covering.get(change.key) is not None,
@@ -94,7 +118,7 @@ async def considered(
         guards += further
     if isinstance(actor, Operating):
         guards = [guard for guard in guards if not isinstance(guard, Remains) or not guard.entity_id]
-    return found, list(dict.fromkeys(guards))
+    return found, await beside(lambda: list(dict.fromkeys(guards)), len(guards))
 
 
 async def needing_approval(
@@ -112,17 +136,34 @@ async def needing_approval(
         if change.kind in OF_ENTITIES and (change.was is not None or change.kind != "entity")
     ]
     entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
-    services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
+    redirected = {
+        change.key: await _services_given(registry, change) for change, _, _, _ in asked if _redirects(change)
+    }
+    named = {service for _, _, _, service in asked if service[0]}
+    services = await registry.directory.read(Service, named.union(*redirected.values()))
     found = [
         change
         for change, thing, entity, service in asked
         if needed(change, thing.level or "", entities.get(entity), services.get(service))
+        or any(services[each].approval_required for each in redirected.get(change.key, ()) if each in services)
     ]
     guards = [
         *(Seen(Entity, key, record) for key, record in entities.items()),
         *(Seen(Service, key, record) for key, record in services.items()),
     ]
     return found, guards
+
+
+def _redirects(change: Change) -> bool:
+    return is_redirection(change.was, change.becomes)
+
+
+async def _services_given(registry: Registry, change: Change) -> set[Key]:
+    """Return the services at which an invited membership has roles."""
+    where = dict(zip(("user_id", "entity_id"), change.key, strict=True))
+    own = await registry.directory.page(Assignment, where, after=("",) * 6, limit=MOST_ROLES)
+    others = await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=MOST_ROLES)
+    return {(row.service_id,) for row in own} | {(row.service_id,) for row in others}
 
 
 async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dict[Key, ThirdPartyGrant]:
@@ -162,7 +203,7 @@ def _rested_on(actor: Actor, changes: Sequence[Change], covering: Mapping[Key, T
 
 
 def remaining(changes: Iterable[Change]) -> list[Remains]:
-    """Return who must remain after the changes, whoever makes them.
+    """Return who must remain after changes by any actor.
 
     An operator of the deployment, if the changes take one. Source: D53
     """
@@ -181,8 +222,24 @@ async def entities_without_owner(registry: Registry, user_id: str) -> list[str]:
     ]
 
 
+async def still_acting(registry: Registry, actor: Actor) -> list[Seen]:
+    """Return the records that a person's right rests on, as they are.
+
+    None for an actor who is no administrator and no operator. Raises access.Forbidden if the right has ended,
+    StoreUnavailable. Source: D53, D54
+    """
+    if isinstance(actor, Administering):
+        return await _still_administering(registry, actor)
+    if not isinstance(actor, Operating):
+        return []
+    found = await _operator(registry, actor.user_id)
+    if found is None or found[1].level != actor.level:
+        raise Forbidden(actor, "write", "operator", NO_OPERATOR_ANY_MORE)
+    user, held = found
+    return [Seen(User, user.key, user), Seen(Operator, held.key, held)]
+
+
 async def _still_administering(registry: Registry, actor: Administering) -> list[Seen]:
-    """Return the records that the actor's right rests on, as they are."""
     acting = await registry.directory.acting(actor.user_id, actor.entity_id)
     held = acting.administrator if acting is not None and acting.allowed else None
     if acting is None or held is None or (held.level, held.services) != (actor.level, actor.services):
@@ -212,6 +269,8 @@ async def _with_facts(registry: Registry, change: Change, thing: Object) -> tupl
         level=level,
         becomes=change.becomes.level if isinstance(change.becomes, Administrator) else "",
         belongs=bool(belongs),
+        invites=is_invitation(change.was, change.becomes)
+        and not await registry.directory.read(User, [(thing.user_id,)]),
         operates=bool(operates),
         parameters=await _has_parameters(registry, change, thing),
         takes_last_owner=not all([await _other_owners(registry, each) for each in owned]),
@@ -250,8 +309,10 @@ def has_owner_beside(key: tuple[str, ...], administrators: Iterable[Appointed[Ad
 
 
 def _moves_address(change: Change) -> bool:
-    """Return whether links for recovery would go elsewhere (D61)."""
+    """Return whether links for recovery, or an invitation, would go elsewhere (D60, D61)."""
     was, becomes = change.was, change.becomes
+    if is_redirection(was, becomes):
+        return True
     return isinstance(was, User) and isinstance(becomes, User) and was.email != becomes.email
 
 

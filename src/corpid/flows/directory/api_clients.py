@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from corpid.flows.directory.apply import Applied
-from corpid.flows.directory.finding import entity_named, is_storable
+from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.write import Refused, audit_event, switched
 from corpid.ports import Delete, Seen, Upsert
 from corpid.rules.audit_actions import AuditAction
@@ -15,6 +15,7 @@ from corpid.rules.directory import api_clients as rules_of_members
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.directory.differences import Difference, members_changed, members_set
+from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import Problem
 from corpid.rules.directory.records import Entity
 from corpid.rules.oauth.api_client import RegisteredApiClient

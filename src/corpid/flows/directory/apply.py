@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter, defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from corpid.flows.directory.write import REMOVALS, audit_event, write
+from corpid.flows.large import beside, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import COMMAND_LINE, AuditQuery
 from corpid.rules.audit_actions import AuditAction
@@ -32,8 +34,8 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import KINDS, LEVELS, NOTHING
-from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Claims, door, people
+from corpid.rules.directory.sections import KINDS, LEVELS, NOTHING, SECTIONS
+from corpid.rules.directory.sources import RELATIONS, UNKNOWN, Claims, channel, people
 from corpid.rules.oauth.client_registration import (
     PLAIN_RULES,
     RegistrationError,
@@ -46,7 +48,7 @@ from corpid.rules.oauth.records import Client
 from corpid.rules.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
@@ -60,6 +62,10 @@ if TYPE_CHECKING:
     AllSources: TypeAlias = dict[Kind, dict[Key, Sources]]
 
 HASHED_AT_ONCE: Final = 4
+_BETWEEN: Final = ("client_entity_id", "entity_id", "service_id")
+_GRANTS_AT_ONCE: Final = 200
+_BYTES_OF_AN_ENTRY: Final = 100
+"""of the text of a file, about"""
 _EVERY: Final[Mapping[Kind, type[msgspec.Struct]]] = {**RECORDS, "client": Client}
 
 
@@ -87,10 +93,15 @@ async def prepare(
     defaults of `rules` for members that the document omits. Raises DirectoryError, StoreUnavailable, PasswordsBusy.
     D44, D51.
     """
-    needed = references(document)
+    number = _entries(document)
+    needed = await beside(lambda: references(document), number)
     by_name, by_id = await _users(registry, needed)
-    fresh = {name: new_user_id() for name in newcomers(document, by_name)}
-    ids = user_ids(document, by_name, by_id, fresh)
+
+    def identified() -> dict[str, str]:
+        fresh = {name: new_user_id() for name in newcomers(document, by_name)}
+        return user_ids(document, by_name, by_id, fresh)
+
+    ids = await beside(identified, number)
     records, sources = await (_everything(registry) if prune else _named(registry, document, needed, ids))
     current = Current(records=records)
     complete = _with_public_keys(_with_what_new_clients_get(document, current, rules))
@@ -102,10 +113,14 @@ async def prepare(
     if claims is not None:
         removed = await _removers(registry, document, current, ids)
         claims = msgspec.structs.replace(claims, sources=sources, removed=removed)
-    made = plan(
-        hashed, current, ids, client_record=Client, check_client=check_client, prune=prune,
-        claims=claims,
-    )  # fmt: skip
+    settled = claims
+
+    def planned() -> Plan:
+        return plan(
+            hashed, current, ids, client_record=Client, check_client=check_client, prune=prune, claims=settled
+        )  # fmt: skip
+
+    made = await beside(planned, number)
     warnings = sorted({*made.warnings, *document.remarks, *_key_remarks(document)})
     names = {user.user_id: user.user_name for user in current.of("user").values() if isinstance(user, User)}
     names |= {user_id: name for name, user_id in ids.items()}
@@ -117,7 +132,7 @@ async def prepare(
 
 async def _users(registry: Registry, needed: References) -> tuple[dict[str, User], dict[str, User]]:
     by_name: dict[str, User] = {}
-    for name in sorted(needed.user_names):
+    async for name in in_turns(sorted(needed.user_names)):
         user = await registry.directory.user_by_name(name)
         if user is not None:
             by_name[name] = user
@@ -134,14 +149,20 @@ async def _removers(
     """
     found: dict[tuple[Kind, Key], str] = {}
     for kind in RELATIONS:
-        keys = {record_key(entry, ids) for entry in document.of(kind).values() if _user_known(entry, ids)}
-        missing, actions = sorted(keys - current.of(kind).keys()), REMOVALS[kind]
+        missing = await beside(partial(_missing, kind, document, current, ids), _entries(document))
+        actions = REMOVALS[kind]
         if not missing or not await registry.audit.latest(AuditQuery(actions=actions), limit=1):
             continue
-        for key in missing:
+        async for key in in_turns(missing):
             for event in await registry.audit.latest(AuditQuery(object="/".join(key), actions=actions), limit=1):
                 found[kind, key] = event.actor
     return found
+
+
+def _missing(kind: Kind, document: Document, current: Current, ids: Mapping[str, str]) -> list[Key]:
+    """The keys of records that the document would add."""
+    keys = {record_key(entry, ids) for entry in document.of(kind).values() if _user_known(entry, ids)}
+    return sorted(keys - current.of(kind).keys())
 
 
 async def _everything(registry: Registry) -> tuple[Records, AllSources]:
@@ -155,21 +176,52 @@ async def _everything(registry: Registry) -> tuple[Records, AllSources]:
 async def _named(
     registry: Registry, document: Document, needed: References, ids: Mapping[str, str]
 ) -> tuple[Records, AllSources]:
+    keys = await beside(lambda: _named_keys(document, needed, ids), _entries(document))
+    records, sources = _nothing(), _nothing()
+    for kind, record in _EVERY.items():
+        read = await registry.directory.sourced(record, keys[kind])  # type: ignore[type-var]
+        async for key, found in in_turns(read.items()):
+            _add(records, sources, kind, key, found)
+    async for between in in_turns(_parties(document)):
+        async for grant in _grants_between(registry, between):
+            records["grant"].setdefault(grant.key, grant)
+    await _add_levels(registry, document, records, ids)
+    return records, sources
+
+
+def _parties(document: Document) -> list[dict[str, str]]:
+    """Client entity, third party and service of a document's third-party rows."""
+    identity = SECTIONS["third_party.assignments"].identity
+    rows = [dict(zip(identity, key, strict=True)) for key in document.of("third-party row")]
+    named = {tuple(row[name] for name in _BETWEEN) for row in rows}
+    return [dict(zip(_BETWEEN, each, strict=True)) for each in sorted(named)]
+
+
+async def _grants_between(registry: Registry, between: Mapping[str, str]) -> AsyncIterator[ThirdPartyGrant]:
+    after: tuple[str, ...] = ("",) * 6
+    while page := await registry.directory.page(ThirdPartyGrant, between, after=after, limit=_GRANTS_AT_ONCE):
+        for grant in page:
+            yield grant
+        if len(page) < _GRANTS_AT_ONCE:
+            return
+        after = page[-1].key
+
+
+def _named_keys(document: Document, needed: References, ids: Mapping[str, str]) -> dict[Kind, list[Key]]:
+    """The keys of records that a document needs, by kind."""
     keys: dict[Kind, set[Key]] = {"client": set(document.of("client"))}
     for kind in RECORDS:
         entries = document.of(kind).values()
         keys[kind] = {record_key(entry, ids) for entry in entries if kind == "user" or _user_known(entry, ids)}
+    keys["user"] |= {key[:1] for key in keys["operator"]}
     keys["entity"] |= needed.entities
     keys["service"] |= needed.services
     keys["membership"] |= {(ids[name], entity_id) for name, entity_id in needed.memberships if name in ids}
-    records, sources = _nothing(), _nothing()
-    for kind, record in _EVERY.items():
-        for key, found in (await registry.directory.sourced(record, sorted(keys[kind]))).items():  # type: ignore[type-var]
-            _add(records, sources, kind, key, found)
-    if document.of("third-party row"):
-        records["grant"] = {found.key: found async for found in registry.directory.scan(ThirdPartyGrant)}
-    await _add_levels(registry, document, records, ids)
-    return records, sources
+    return {kind: sorted(every) for kind, every in keys.items()}
+
+
+def _entries(document: Document) -> int:
+    return sum(len(entries) for entries in document.entries.values())
 
 
 def _key(record: Any) -> Key:  # noqa: ANN401 - a record of any kind
@@ -322,6 +374,7 @@ async def apply(
     new_user_id: Callable[[], str],
     document: Document | None = None,
     rules: Rules = PLAIN_RULES,
+    within: Callable[[Applied], Awaitable[None]] | None = None,
     plain_passwords: bool = False,
     prune: bool = False,
     prune_administrators: bool = False,
@@ -330,7 +383,8 @@ async def apply(
 ) -> Applied:
     """Apply a directory file.
 
-    `file` names it in errors, `new_user_id` gives a UUID. `document` is the content if it was read already.
+    `file` names it in errors, `new_user_id` gives a UUID. `document` is the content if it was read already. `within` is
+    awaited in the last transaction of what is written, or in one of its own if there is nothing to write.
 
     Additive: what the file does not name is unchanged, unless `prune`, or, for administrators and operators,
     `prune_administrators`. What others than files have written since stays as it is, unless `take_over`. `rules` are
@@ -339,24 +393,40 @@ async def apply(
     problem of the file, access.Forbidden, StoreUnavailable, PasswordsBusy; nothing was changed then. Source:
     docs/directory.md, docs/decisions/0018, D44, D51, D65, R-14, R-21
     """
-    document = document or parse(content, file, plain_passwords=plain_passwords)
+    read = document
+    if read is None:
+        number = len(content) // _BYTES_OF_AN_ENTRY
+        read = await beside(lambda: parse(content, file, plain_passwords=plain_passwords), number)
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
     prepared = await prepare(
-        registry, passwords, document, new_user_id=new_user_id, rules=rules, prune=kinds,
-        claims=Claims(door=door(actor.name), sources={}, take_over=take_over),
+        registry, passwords, read, new_user_id=new_user_id, rules=rules, prune=kinds,
+        claims=Claims(channel=channel(actor.name), sources={}, take_over=take_over),
     )  # fmt: skip
     changes = prepared.plan.changes
+    applied = await beside(lambda: _applied(prepared, written=bool(changes) and not dry_run), len(changes))
+
+    async def last() -> None:
+        if within is not None:
+            await within(applied)
+
     if changes and not dry_run:
         counts: dict[str, str] = {
             verb: str(number) for verb, number in Counter(change.verb for change in changes).items()
         }
         digest = hashlib.sha256(content).hexdigest()
         summary = audit_event(actor, AuditAction.DIRECTORY_APPLY, printable(file), sha256=digest, **counts)
-        await write(registry, actor, changes, summary=summary)
+        await write(registry, actor, changes, summary=summary, within=last)
+    elif within is not None and not dry_run:
+        async with registry.idempotency_keys.transaction():
+            await last()
+    return applied
+
+
+def _applied(prepared: Prepared, *, written: bool) -> Applied:
     return Applied(
-        differences=tuple(difference(change, prepared.user_names) for change in changes),
+        differences=tuple(difference(change, prepared.user_names) for change in prepared.plan.changes),
         warnings=prepared.plan.warnings,
-        written=bool(changes) and not dry_run,
+        written=written,
         kept=tuple(kept_record(each, prepared.user_names) for each in prepared.plan.kept),
     )
 
@@ -381,7 +451,7 @@ async def export(registry: Registry, *, actor: Actor) -> AsyncIterator[str]:
         yield piece
     async for piece in _exported_section(registry, "services", Service, {}):
         yield piece
-    names = {user.user_id: user.user_name async for user in registry.directory.scan(User)}
+    names = {user.user_id: user.user_name async for user in registry.directory.scan(User) if not user.placeholder}
     async for piece in _exported_users(registry):
         yield piece
     for name, kind in (("administrators", Administrator), ("operators", Operator), ("assignments", Assignment)):
@@ -401,6 +471,9 @@ async def _exported_section(
     title = name.rpartition(".")[2]
     heading = f"\n{title}:\n" if title == name else f"  {title}:\n"
     async for record in registry.directory.scan(kind):
+        user_id = getattr(record, "user_id", "")
+        if user_id and user_id not in user_names:  # of somebody who has not accepted an invitation
+            continue
         yield heading + entry_text(name, record, user_names)
         heading = ""
 
@@ -411,6 +484,8 @@ async def _exported_users(registry: Registry) -> AsyncIterator[str]:
         held[membership.user_id].append(membership)
     heading = "\nusers:\n"
     async for user in registry.directory.scan(User):
+        if user.placeholder:
+            continue
         yield heading + user_text(user, held[user.user_id])
         heading = ""
 

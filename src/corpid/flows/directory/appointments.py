@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from corpid.flows.directory.administrators import has_owner_beside
-from corpid.flows.directory.entities import carried_out, one_change, prepared_entry
-from corpid.flows.directory.finding import entity_named, service_named, user_named
+from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
+from corpid.flows.directory.finding import WantedRow, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.plan import Change
@@ -21,22 +18,17 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import Applied
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.plan import Verb
 
-_SET: Final[frozenset[Verb]] = frozenset({"add", "change"})
 _MOST: Final = 1000
 """roles of one person for one entity at one service that are looked through"""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A role to take; None: whichever it has."""
+class WantedRole(WantedRow, frozen=True, kw_only=True):
+    """A role by its key, as far as it is known."""
 
     user: str
     entity: str
     service: str
-    role: str | None = None
-    sub_entity: str | None = None
-    ref: str | None = None
 
 
 async def add_role(
@@ -60,10 +52,10 @@ async def add_role(
     await service_named(registry, service_id, actor=actor)
     row = {"user": user.user_name, "entity": entity_id, "service": service_id, **members}
     prepared = await prepared_entry(registry, passwords, "assignments", None, row, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=_SET, dry_run=dry_run)
+    return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
-async def remove_role(registry: Registry, wanted: Wanted, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def remove_role(registry: Registry, wanted: WantedRole, *, actor: Actor, dry_run: bool = False) -> Applied:
     """Take one role from a person.
 
     Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: R-14, D53
@@ -73,27 +65,16 @@ async def remove_role(registry: Registry, wanted: Wanted, *, actor: Actor, dry_r
     await service_named(registry, wanted.service, actor=actor)
     where = {"user_id": user.user_id, "entity_id": wanted.entity, "service_id": wanted.service}
     held = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST)
-    found = [row for row in held if _is_wanted(row, wanted)]
-    whose = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
-    if not found:
-        raise Refused(f"{whose}; there is" if held else whose, *map(_described, held))
-    if len(found) > 1:
-        raise Refused("several roles are meant; name one of them by its options", *map(_described, found))
-    change = Change(verb="remove", kind="assignment", key=found[0].key, was=found[0])
+    none = f"{user.user_name} has no {'such ' if held else ''}role for {wanted.entity} at {wanted.service}"
+    found = [row for row in held if wanted.fits(row)]
+    row = only_one(found, none=none, several="several roles are meant", note=_last_day, among=held)
+    change = Change(verb="remove", kind="assignment", key=row.key, was=row)
     names = {user.user_id: user.user_name}
     return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names)
 
 
-def _is_wanted(row: Assignment, wanted: Wanted) -> bool:
-    asked = ((wanted.role, row.role), (wanted.sub_entity, row.sub_entity), (wanted.ref, row.ref))
-    return all(named is None or named == value for named, value in asked)
-
-
-def _described(row: Assignment) -> str:
-    """A row by the options that tell it from others."""
-    options = (("role", row.role), ("sub-entity", row.sub_entity), ("ref", row.ref))
-    last = "" if row.end_date == NO_END else f"  (until {in_words(row.end_date)})"
-    return f"  {' '.join(f'--{name} {shlex.quote(value)}' for name, value in options)}{last}"
+def _last_day(row: Assignment) -> str:
+    return "" if row.end_date == NO_END else f"until {in_words(row.end_date)}"
 
 
 async def set_administrator(
@@ -118,7 +99,7 @@ async def set_administrator(
         await service_named(registry, service_id, actor=actor)
     row = {"user": user.user_name, "entity": entity_id, **members}
     prepared = await prepared_entry(registry, passwords, "administrators", None, row, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=_SET, dry_run=dry_run)
+    return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
 
 
 async def remove_administrator(

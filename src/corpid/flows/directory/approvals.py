@@ -1,18 +1,18 @@
 """Change requests: made, approved, declined, withdrawn and expired (D55).
 
-`submit` is for doors that act for entities: it writes what needs no approval, and requests the rest.
+`submit` is for actors of entities: it writes what needs no approval, and requests the rest.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
 from corpid.flows.directory.api_clients import acting_api_client
-from corpid.flows.directory.finding import is_storable
 from corpid.flows.directory.lists import Page, cut, place
 from corpid.flows.directory.write import (
     Authorised,
@@ -35,6 +35,7 @@ from corpid.rules.directory.approvals import (
     State,
     change_of,
     decided,
+    refreshed,
     requested,
     stale,
     state_at,
@@ -42,6 +43,7 @@ from corpid.rules.directory.approvals import (
 )
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.differences import Difference, difference
+from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.records import (
     Administrator,
@@ -104,7 +106,7 @@ async def submit(
 ) -> ChangeRequest | None:
     """Write changes, or request them if one of them needs approval.
 
-    Returns the request, None if the changes were written. `reason` is for whoever approves them, `now` in epoch
+    Returns the request, None if the changes were written. `reason` is for the approver, `now` in epoch
     seconds; `unique` makes the identifier of a request, with the moment; `seen` as in `write`. Raises access.Forbidden
     (also for provisioning tokens, which request nothing), Refused, Conflict, StoreUnavailable. Source: D55, D59, D60
     """
@@ -142,7 +144,7 @@ def _entity_of(found: Authorised) -> str:
 
 def _check_reason(reason: str) -> None:
     if not reason.strip():
-        raise NoReason("reason: say why, for whoever approves it")
+        raise NoReason("reason: say why, for the approver")
     if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
         raise Refused(f"reason: write one line of at most {MOST_REASON_CHARACTERS} characters")
 
@@ -158,6 +160,7 @@ async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: 
     after = _after(request, Event.APPROVE, actor, reason, now)
     changes = [change_of(each) for each in request.changes]
     current = await _current(registry, changes)
+    changes = [refreshed(each, current) for each in changes]
     gone = stale(changes, current)
     if gone:
         names = await _user_names(registry, gone)
@@ -198,11 +201,11 @@ async def _asked(
             return await authorised(registry, person, changes), []
         found = await acting_api_client(registry, identifier) if kind == "client" else None
         if found is None or found[0].entity_id != request.bound_to:
-            raise Refused("whoever requested this may do nothing here any more: decline it")
+            raise Refused("the requester has no rights here any more: decline it")
         client, still = found
         return await authorised(registry, client, changes), [still]
     except Forbidden as error:
-        raise Refused(f"whoever requested this may not do it any more: {error.reason}") from None
+        raise Refused(f"the requester may not do this any more: {error.reason}") from None
 
 
 async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
@@ -263,10 +266,26 @@ async def requests(
     Source: D55
     """
     authorise(actor, "read", Object(kind="approval", entity_id=entity_id))
-    where = {name: value for name, value in (("entity_id", entity_id), ("state", state)) if value}
-    found = await registry.directory.page(ChangeRequest, where, after=place(after, 1), limit=limit + 1)
+    found = await _listed(registry, entity_id, state, after=place(after, 1), limit=limit + 1)
     page = cut(found, limit, [request.request_id for request in found])
     return Page(found=tuple([await shown(registry, request, now) for request in page.found]), after=page.after)
+
+
+async def _listed(
+    registry: Registry, entity_id: str, state: str, *, after: tuple[str, ...], limit: int
+) -> list[ChangeRequest]:
+    """Requests in the order of their identifiers.
+
+    An entity's are indexed by their state: a page of each has those of a page of all.
+    """
+    if not entity_id:
+        where = {"state": state} if state else {}
+        return await registry.directory.page(ChangeRequest, where, after=after, limit=limit)
+    found: list[ChangeRequest] = []
+    for each in (state,) if state else [each.value for each in State]:
+        where = {"entity_id": entity_id, "state": each}
+        found += await registry.directory.page(ChangeRequest, where, after=after, limit=limit)
+    return sorted(found, key=attrgetter("request_id"))[:limit]
 
 
 async def request(registry: Registry, actor: Actor, request_id: str, *, now: float) -> Shown:

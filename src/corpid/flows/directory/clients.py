@@ -38,7 +38,7 @@ async def add_client(
 
     `members` as in a directory file, `rules` of the deployment. Returns it with remarks on its keys and name.
 
-    Raises writing.Refused with every fault, access.Forbidden, StoreUnavailable. Spec 1, D27, D38
+    Raises write.Refused with every fault, access.Forbidden, StoreUnavailable. Spec 1, D27, D38
     """
     adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
     if await registry.api_clients.get(client_id) is not None:
@@ -48,7 +48,7 @@ async def add_client(
 
 
 async def client(registry: Registry, client_id: str, *, actor: Actor) -> Client:
-    """One client. Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable. Spec 1"""
+    """One client. Raises write.Refused when there is none, access.Forbidden, StoreUnavailable. Spec 1"""
     authorise(actor, "read", Object(kind="client"))
     found = await registry.clients.get(client_id)
     if found is None:
@@ -76,7 +76,7 @@ async def update_client(
 
     `members` as in a directory file, None for those that keep their value.
 
-    A running server follows within 5 s. Raises writing.Refused with every fault, when there is no such client or no
+    A running server follows within 5 s. Raises write.Refused with every fault, when there is no such client or no
     member is named, access.Forbidden, StoreUnavailable. Spec 1, D27, D38, docs/directory.md
     """
     await client(registry, client_id, actor=actor)
@@ -91,7 +91,7 @@ async def switch_client(
 ) -> Applied:
     """Enable or disable a client; a running server follows within 5 s.
 
-    Raises writing.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
+    Raises write.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
     found = await client(registry, client_id, actor=actor)
     becomes = switched(found, f"client {client_id}", enabled=enabled)
@@ -102,7 +102,7 @@ async def switch_client(
 async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry_run: bool = False) -> Applied:
     """Remove a client, with its counts of usage.
 
-    A running server follows within 5 s. Raises writing.Refused when there is none, access.Forbidden, StoreUnavailable.
+    A running server follows within 5 s. Raises write.Refused when there is none, access.Forbidden, StoreUnavailable.
     Source: D50
     """
     found = await client(registry, client_id, actor=actor)
@@ -114,7 +114,7 @@ async def remove_client(registry: Registry, client_id: str, *, actor: Actor, dry
 async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None:
     """Drop the keys fetched from a client's jwks_uri.
 
-    A running server follows within 5 s. Raises writing.Refused if there is no such client or its keys are in its
+    A running server follows within 5 s. Raises write.Refused if there is no such client or its keys are in its
     record, access.Forbidden, StoreUnavailable. Source: D27
     """
     found = await client(registry, client_id, actor=actor)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=msgspec.Struct)
 ADDS: Final[frozenset[Verb]] = frozenset({"add"})
+SETS: Final[frozenset[Verb]] = frozenset({"add", "change"})
 NOBODY: Final[Mapping[str, str]] = {}
 
 _CHANGED_WITH: Final[Mapping[Kind, str]] = {"client": "corpid client update", "entity": "corpid entity update"}

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
 
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
-from corpid.rules.directory.records import Entity, Service, User
+from corpid.rules.directory.records import Assignment, Entity, Service, ThirdPartyGrant, User
 from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from corpid.ports import Registry
     from corpid.ports.directory_lists import N
     from corpid.rules.directory.actors import Actor
 
 K = TypeVar("K", Entity, Service)
+W = TypeVar("W", Assignment, ThirdPartyGrant)
 
 LAST: Final = "\U0010ffff"
 """after every identifier and user name"""
-_SURROGATES: Final = ("\ud800", "\udfff")
 _NEAR: Final = 200
 _BEGINNING: Final = 2
 
@@ -27,7 +33,7 @@ _BEGINNING: Final = 2
 async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> User:
     """Return the person of this name, however it is written.
 
-    Raises writing.Refused if there is none, access.Forbidden, StoreUnavailable. Source: D51
+    Raises write.Refused if there is none, access.Forbidden, StoreUnavailable. Source: D51
     """
     try:
         name = mapped(user_name)
@@ -44,7 +50,7 @@ async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> Use
 async def entity_named(registry: Registry, entity_id: str, *, actor: Actor) -> Entity:
     """Return the entity with this identifier.
 
-    Raises writing.Refused if there is none, access.Forbidden, StoreUnavailable. Source: R-14.2
+    Raises write.Refused if there is none, access.Forbidden, StoreUnavailable. Source: R-14.2
     """
     return await _identified(registry, Entity, entity_id, Object(kind="entity", entity_id=entity_id), actor)
 
@@ -52,17 +58,9 @@ async def entity_named(registry: Registry, entity_id: str, *, actor: Actor) -> E
 async def service_named(registry: Registry, service_id: str, *, actor: Actor) -> Service:
     """Return the service with this identifier.
 
-    Raises writing.Refused if there is none, access.Forbidden, StoreUnavailable. Source: R-14.1
+    Raises write.Refused if there is none, access.Forbidden, StoreUnavailable. Source: R-14.1
     """
     return await _identified(registry, Service, service_id, Object(kind="service", service_id=service_id), actor)
-
-
-def is_storable(text: str) -> bool:
-    """Return whether a database can be asked for a text.
-
-    A terminal can send bytes that are no text. Source: RFC 3629 §3
-    """
-    return "\0" not in text and not any(_SURROGATES[0] <= each <= _SURROGATES[1] for each in text)
 
 
 async def _identified(registry: Registry, record: type[K], identifier: str, thing: Object, actor: Actor) -> K:
@@ -92,3 +90,36 @@ async def _hint(registry: Registry, kind: type[N], word: str) -> str:
         *await registry.directory.named(kind, first=start, until=start + LAST, limit=_NEAR),
     ]
     return suggestion(word, {shown_key(each) for each in known})
+
+
+class WantedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Members that distinguish rows of a service; None: any."""
+
+    role: str | None = None
+    sub_entity: str | None = None
+    ref: str | None = None
+
+    def fits(self, row: Assignment | ThirdPartyGrant) -> bool:
+        """Return whether a row is one that is meant."""
+        asked = ((self.role, row.role), (self.sub_entity, row.sub_entity), (self.ref, row.ref))
+        return all(named is None or named == value for named, value in asked)
+
+
+def only_one(rows: Sequence[W], *, none: str, several: str, note: Callable[[W], str], among: Sequence[W] = ()) -> W:
+    """Return the one row that is meant.
+
+    `none` and `several` say what is wrong otherwise, `note` adds details of a row, `among` are those that were looked
+    through. Raises Refused with the rows there are, each by its options. Source: R-14, D56
+    """
+    if len(rows) == 1:
+        return rows[0]
+    listed = rows or among
+    shown = [f"  {_as_options(row)}{f'  ({note(row)})' if note(row) else ''}" for row in listed]
+    raise Refused(
+        f"{several}; name one of them by its options" if rows else f"{none}; there is" if listed else none, *shown
+    )
+
+
+def _as_options(row: Assignment | ThirdPartyGrant) -> str:
+    options = (("role", row.role), ("sub-entity", row.sub_entity), ("ref", row.ref))
+    return " ".join(f"--{name} {shlex.quote(value)}" for name, value in options)

@@ -16,9 +16,9 @@ from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.people_file import parse_people
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from corpid.ports import Passwords, Registry
+    from corpid.ports import Passwords, Registry, Seen
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.plan import Change
@@ -58,7 +58,7 @@ async def import_people(
     Who is there already gets the membership and is not changed otherwise, which is remarked on. Everything is checked
     before the first change; then a hundred people are one transaction, so an interrupted import is finished by the same
     table again. `file` names it in errors, `new_user_id` gives a UUID. Raises DirectoryError with every problem,
-    writing.Refused if there is no such entity, access.Forbidden; Conflict and StoreUnavailable, after which the
+    write.Refused if there is no such entity, access.Forbidden; Conflict and StoreUnavailable, after which the
     transactions before stay. Source: D51, docs/directory.md
     """
     await entity_named(registry, entity_id, actor=actor)
@@ -80,7 +80,7 @@ async def import_people(
     if problems:
         raise DirectoryError(file, problems)
     if not dry_run:
-        await _write(registry, actor, parts, report, total)
+        await write_parts(registry, actor, parts, report, total)
     kinds = [change.kind for part in parts for change in part]
     return Imported(
         people=total,
@@ -91,11 +91,23 @@ async def import_people(
     )
 
 
-async def _write(registry: Registry, actor: Actor, parts: list[list[Change]], report: Report, total: int) -> None:
+async def write_parts(
+    registry: Registry,
+    actor: Actor,
+    parts: Sequence[list[Change]],
+    report: Report,
+    total: int,
+    *,
+    seen: Callable[[Change], Iterable[Seen]] = lambda _: (),
+) -> None:
+    """Write the changes of each hundred people in one transaction.
+
+    `seen` gives the guards of a change. Raises access.Forbidden, Conflict, StoreUnavailable. Source: docs/directory.md
+    """
     for number, changes in enumerate(parts, start=1):
         if changes:
             started = time.monotonic()
-            await write(registry, actor, changes)
+            await write(registry, actor, changes, seen=[guard for change in changes for guard in seen(change)])
             # SQLite has no queue for writers: others need a gap between two writes.
             await asyncio.sleep(time.monotonic() - started)
         report("imported", min(number * PEOPLE_AT_ONCE, total), total)

@@ -8,11 +8,12 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from corpid.flows.directory.administrators import MOST_GRANTS
-from corpid.flows.directory.finding import LAST, entity_named, is_storable, service_named, shown_key, user_named
+from corpid.flows.directory.finding import LAST, entity_named, service_named, shown_key, user_named
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.entity_choice import search_text, search_words
+from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import (
     Administrator,
@@ -94,6 +95,21 @@ async def people(registry: Registry, actor: Actor, *, search: str, after: str, l
     """
     authorise(actor, "read", Object(kind="user"))
     return await _named(registry, User, search=_name(search), after=_name(after), limit=limit)
+
+
+async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> Page[User]:
+    """List people by name.
+
+    `name` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
+    it, access.Forbidden, StoreUnavailable. Source: R-12.4
+    """
+    authorise(actor, "read", Object(kind="user"))
+    if not is_storable(name):
+        raise Refused("this has characters that no name has: leave them out")
+    before = await user_named(registry, after, actor=actor) if after else None
+    place = (before.name, before.user_id) if before else ("", "")
+    found = await registry.directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit + 1)
+    return cut(found, limit, [each.user_name for each in found])
 
 
 async def members(

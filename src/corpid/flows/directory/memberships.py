@@ -31,7 +31,7 @@ async def add_membership(
 ) -> Applied:
     """Let a person act for an entity, if they do not yet.
 
-    Raises writing.Refused if there is no such person or entity, access.Forbidden, Conflict, StoreUnavailable. Source:
+    Raises write.Refused if there is no such person or entity, access.Forbidden, Conflict, StoreUnavailable. Source:
     D53
     """
     user = await user_named(registry, user_name, actor=actor)
@@ -54,7 +54,7 @@ async def switch_membership(
     """Suspend or restore a membership.
 
     Its level and roles stay, without effect meanwhile. Remarks on an entity whose last owner it was. Raises
-    writing.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
+    write.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
     D50, D60
     """
     user, _ = await _held(registry, user_name, entity_id, actor=actor)
@@ -69,7 +69,7 @@ async def remove_membership(
     """End a membership, with its level and roles.
 
     Each is a change of its own. An operator may end that of the last owner, which is remarked on. Raises
-    writing.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
+    write.Refused if the person does not act for the entity, access.Forbidden, Conflict, StoreUnavailable. Source:
     D53, D54
     """
     user, membership = await _held(registry, user_name, entity_id, actor=actor)

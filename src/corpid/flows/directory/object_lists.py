@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.finding import LAST
-from corpid.flows.directory.objects import KEY_WIDTHS, Found, found, key_of_record, user_names
+from corpid.flows.directory.objects import Found, found, key_of_record, user_names
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import (
-    Administrator,
-    Assignment,
     Entity,
     Membership,
     Service,
@@ -29,30 +27,6 @@ if TYPE_CHECKING:
     from corpid.ports import Registry
     from corpid.rules.directory.actors import ApiClient
     from corpid.rules.directory.objects import Resource
-
-FILTERS: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
-    Entity: ("search",),
-    User: ("search", "entity"),
-    Service: ("search",),
-    Client: ("search",),
-    Membership: ("user", "entity"),
-    Administrator: ("user", "entity"),
-    Assignment: ("user", "entity", "service"),
-    ThirdPartyGrant: ("client_entity", "third_party", "service"),
-    ThirdPartyAssignment: ("user", "third_party", "client_entity", "service"),
-}
-"""kind → the names of what its list can be narrowed by"""
-
-
-_SIDES: Final[Mapping[type[msgspec.Struct], tuple[str, ...]]] = {
-    Membership: ("entity",),
-    Administrator: ("entity",),
-    Assignment: ("entity",),
-    ThirdPartyGrant: ("client_entity", "third_party"),
-    ThirdPartyAssignment: ("third_party", "client_entity"),
-}
-"""kind → the filters that name an entity; of what concerns two the one that a bound client has by default first"""
-
 
 _COLUMNS: Final[Mapping[str, str]] = {
     "user": "user_id", "entity": "entity_id", "third_party": "entity_id", "client_entity": "client_entity_id",
@@ -77,10 +51,10 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 async def listed(
     by: Administration, resource: Resource, wanted: Mapping[str, str], *, after: tuple[str, ...], limit: int
 ) -> Page:
-    """List objects by key, of a person by user name.
+    """List objects by key, people by user name.
 
-    `wanted` are filters of `FILTERS`; one that names nothing gives an empty page. Raises access.Forbidden,
-    StoreUnavailable. Source: D59, D61
+    Those of an entity by membership. `wanted` are filters of the resource; one that names nothing gives an empty page.
+    Raises access.Forbidden, StoreUnavailable. Source: D59, D61
     """
     narrowed = _own(by.actor, resource, wanted)
     refuse_early(by.actor, "read", _object_of_list(by.actor, resource, narrowed))
@@ -93,7 +67,7 @@ async def listed(
 def width(by: Administration, resource: Resource, wanted: Mapping[str, str]) -> int:
     """The number of parts of the places in a list. Source: D59"""
     by_name = resource.record is Membership and "entity" in _own(by.actor, resource, wanted)
-    return 1 if by_name else KEY_WIDTHS[resource.record]
+    return 1 if by_name else 2 if "name" in wanted else resource.width
 
 
 def _own(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> dict[str, str]:
@@ -102,7 +76,7 @@ def _own(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> dic
     A bound client has those of its entity only.
     """
     narrowed = dict(wanted)
-    sides = _SIDES.get(resource.record, ())
+    sides = resource.sides
     if actor.entity_id and resource.record is User:
         sides = ("entity",)
     if actor.entity_id and sides and not any(side in narrowed for side in sides):
@@ -137,6 +111,15 @@ async def _page(
             if entity.key > after and entity.entity_id.startswith(wanted.get("search", ""))
         ]
         return [*fits], [entity.key for entity in fits]
+    if record in {Membership, User} and "entity" in wanted and not wanted.keys() & {"user", "search"}:
+        belonging = await directory.belonging(wanted["entity"], after=after[0] if after else "", limit=limit)
+        records = [user if record is User else membership for membership, user in belonging]
+        return [*records], [(membership.membership_id,) for membership, _ in belonging]
+    if record is User and "name" in wanted:
+        place = (after[0], after[1]) if after else ("", "")
+        name = wanted["name"]
+        people = await directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit)
+        return [*people], [(user.name, user.user_id) for user in people]
     if record is User and "entity" in wanted:
         users = await _members(by.registry, wanted, after, limit)
         return [*users], [(user.user_name,) for user in users]
@@ -146,11 +129,11 @@ async def _page(
         places = [(each.user_name,) if isinstance(each, User) else key_of_record(each) for each in named]
         return [*named], places
     if record is Membership and "entity" in wanted:
-        return await _memberships(by.registry, wanted, after, limit)
+        return await _memberships(by.registry, wanted, after)
     where = await _where(by.registry, wanted)
     if where is None:
         return [], []
-    rows = await directory.page(record, where, after=after or ("",) * KEY_WIDTHS[record], limit=limit)  # type: ignore[type-var]
+    rows = await directory.page(record, where, after=after or ("",) * resource.width, limit=limit)  # type: ignore[type-var]
     return [*rows], [key_of_record(row) for row in rows]
 
 
@@ -169,19 +152,13 @@ async def _members(registry: Registry, wanted: Mapping[str, str], after: tuple[s
 
 
 async def _memberships(
-    registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], limit: int
+    registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...]
 ) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
-    entity_id = wanted["entity"]
-    if "user" in wanted:
-        user = await registry.directory.user_by_name(wanted["user"])
-        users = [user] if user is not None and (user.user_name,) > after else []
-    else:
-        users = await _members(registry, {"entity": entity_id}, after, limit)
-    held = await registry.directory.read(Membership, [(user.user_id, entity_id) for user in users])
-    held_by = [
-        (held[user.user_id, entity_id], (user.user_name,)) for user in users if (user.user_id, entity_id) in held
-    ]
-    return [membership for membership, _ in held_by], [place for _, place in held_by]
+    """A person's membership of an entity."""
+    user = await registry.directory.user_by_name(wanted["user"])
+    key = (user.user_id, wanted["entity"]) if user is not None and not after else ("", "")
+    held = (await registry.directory.read(Membership, [key])).get(key)
+    return ([], []) if held is None else ([held], [(held.membership_id,)])
 
 
 async def _where(registry: Registry, wanted: Mapping[str, str]) -> dict[str, str] | None:

@@ -25,8 +25,6 @@ from corpid.rules.directory.objects import READ_ONLY, Fault, Unfit, key_of, read
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
     Administrator,
-    Assignment,
-    Entity,
     Membership,
     Service,
     ThirdPartyAssignment,
@@ -43,11 +41,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import ChangeRequest
     from corpid.rules.oauth.client_registration import Rules
 
-KEY_WIDTHS: Final[Mapping[type[msgspec.Struct], int]] = {
-    Entity: 1, User: 1, Service: 1, Client: 1, Membership: 2, Administrator: 2, Assignment: 6, ThirdPartyGrant: 6,
-    ThirdPartyAssignment: 7,
-}  # fmt: skip
-"""kind → parts of its key"""
 _NAME_TAKEN: Final = "somebody has this user name already"
 
 
@@ -98,6 +91,16 @@ async def read(by: Administration, resource: Resource, identifier: str) -> Found
     return found(by, resource, record, await user_names(by.registry, [record]))
 
 
+async def written(by: Administration, resource: Resource, identifier: str) -> Found:
+    """An object that the caller has written before.
+
+    For an answer that is repeated. Raises Unknown, access.Forbidden, StoreUnavailable. Source: D59, D61
+    """
+    record = await _visible(by, resource, identifier)
+    refuse_early(by.actor, "write", _object(resource, record))
+    return found(by, resource, record, await user_names(by.registry, [record]))
+
+
 async def added(by: Administration, resource: Resource, value: Json) -> Found | ChangeRequest:
     """Add an object, or request it if that needs approval.
 
@@ -118,6 +121,8 @@ async def added(by: Administration, resource: Resource, value: Json) -> Found | 
         raise await _as_is_now(by, resource, own[0].key, None) from None
     except NameTaken:
         raise Exists(_NAME_TAKEN) from None
+    if request is None and isinstance(record, Membership):  # the store gives it its identifier
+        record = await _stored(by.registry, resource, record.key) or record
     return request or found(by, resource, record, users)
 
 
@@ -221,7 +226,7 @@ def _object(resource: Resource, record: msgspec.Struct) -> Object:
 
 async def _visible(by: Administration, resource: Resource, identifier: str) -> msgspec.Struct:
     """An object that the actor may know of, whatever its token allows."""
-    key = key_of(identifier, KEY_WIDTHS[resource.record])
+    key = key_of(identifier, resource.width)
     record = await _stored(by.registry, resource, key) if key is not None else None
     if record is None:
         raise Unknown
@@ -334,14 +339,14 @@ def _whole(
     if not isinstance(patch, dict):
         raise Unfit([Fault("", "a JSON object is expected here: the members to change (RFC 7396)")])
     is_now = shown(resource, record, user_name=users.get(getattr(record, "user_id", ""), ""), whole=True)
-    told = {**is_now, "etag": by.tag(record)}
+    current = {**is_now, "etag": by.tag(record)}
     faults = [
-        Fault(f"/{name}", f"{name} never changes: leave it out") for name in READ_ONLY if _alters(patch, name, told)
+        Fault(f"/{name}", f"{name} never changes: leave it out") for name in READ_ONLY if _alters(patch, name, current)
     ]
     faults += [
         Fault(f"/{name}", f"{name} names the object: remove it, and add another one")
         for name in resource.identity
-        if _alters(patch, name, told)
+        if _alters(patch, name, current)
     ]
     if faults:
         raise Unfit(faults)
@@ -354,8 +359,8 @@ def _whole(
     return whole
 
 
-def _alters(patch: Mapping[str, Json], name: str, told: Mapping[str, Json]) -> bool:
-    return name in patch and patch[name] != told.get(name)
+def _alters(patch: Mapping[str, Json], name: str, current: Mapping[str, Json]) -> bool:
+    return name in patch and patch[name] != current.get(name)
 
 
 async def _refuse_taken_name(registry: Registry, record: msgspec.Struct, read_one: Read) -> None:

@@ -45,7 +45,7 @@ async def add_user(
 
     `members` as in a directory file.
 
-    Raises writing.Refused, access.Forbidden, StoreUnavailable, PasswordsBusy. D44, D45, D51
+    Raises write.Refused, access.Forbidden, StoreUnavailable, PasswordsBusy. D44, D45, D51
     """
     adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
     user = adding.record
@@ -69,7 +69,7 @@ async def considered_addition(
 ) -> Applied:
     """Return what adding a person would change; nothing is written.
 
-    `members` as in a directory file. Raises writing.Refused, access.Forbidden, StoreUnavailable. Source: D51
+    `members` as in a directory file. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D51
     """
     authorise(actor, "read", Object(kind="user"))
     adding = await addition(registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
@@ -83,10 +83,10 @@ async def reset_password(
 
     A directory file does not undo it later.
 
-    Raises writing.Refused when there is no such person or the password is not one that a person may have,
+    Raises write.Refused when there is no such person or the password is not one that a person may have,
     access.Forbidden, StoreUnavailable, PasswordsBusy. D44
     """
-    user = await user_named(registry, user_name, actor=actor)
+    user = await _account_named(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
     becomes = known.with_password(await _hashed(passwords, user, password), "operator")
     await _write_factors(registry, actor, known, becomes, AuditAction.USER_RESET_PASSWORD)
@@ -97,9 +97,9 @@ async def reset_factors(registry: Registry, user_name: str, totp_secret: str, *,
     """Replace a person's second factor by a new TOTP secret.
 
     `totp_secret` is base32. Ends their sessions, and removes passkeys and recovery codes. A directory file does not
-    undo it later. Raises writing.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45
+    undo it later. Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45
     """
-    user = await user_named(registry, user_name, actor=actor)
+    user = await _account_named(registry, user_name, actor=actor)
     known = await registry.factors.credentials(user.user_id)
     becomes = known.with_app(totp_secret, "operator")
     await replace_factors(registry, known, becomes, AuditAction.USER_RESET_FACTORS, actor=actor)
@@ -111,7 +111,7 @@ async def replace_factors(
 ) -> None:
     """Write a person's password and app, and end their sessions.
 
-    Removes their passkeys and recovery codes. Raises writing.Refused if they were changed meanwhile, access.Forbidden,
+    Removes their passkeys and recovery codes. Raises write.Refused if they were changed meanwhile, access.Forbidden,
     StoreUnavailable. Source: D45, D46
     """
     authorise(actor, "write", Object(kind="credentials", user_id=known.user_id))
@@ -125,10 +125,10 @@ async def switch_user(
 ) -> Applied:
     """Enable or disable a person; disabling ends their sessions.
 
-    Remarks on entities whose last owner they are. Raises writing.Refused if there is no such person or nothing would
+    Remarks on entities whose last owner they are. Raises write.Refused if there is no such person or nothing would
     change, access.Forbidden, StoreUnavailable. Source: D50
     """
-    user = await user_named(registry, user_name, actor=actor)
+    user = await _account_named(registry, user_name, actor=actor)
     becomes = switched(user, f"user {user.user_name}", enabled=enabled)
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
     alone = [] if enabled else await entities_without_owner(registry, user.user_id)
@@ -145,14 +145,24 @@ async def unlock_user(
 
     `now` in epoch seconds.
 
-    Raises writing.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D47
+    Raises write.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D47
     """
     user = await user_named(registry, user_name, actor=actor)
     authorise(actor, "delete", Object(kind="lock", user_id=user.user_id))
+    await unlock(registry, transient, issuer, user, actor=actor, now=now)
+    return user
+
+
+async def unlock(
+    registry: Registry, transient: TransientStore, issuer: str, user: User, *, actor: Actor, now: float
+) -> None:
+    """End the delays and pauses of a person.
+
+    Who was found and authorised before. `now` in epoch seconds. Raises StoreUnavailable. D45, D47
+    """
     async with transient.unit(now) as unit:
         await throttle.unlock(unit, issuer, user.user_name)
         await registry.code_guesses.forget_all(user.user_id, audit_event(actor, AuditAction.USER_UNLOCK, user.user_id))
-    return user
 
 
 async def _hashed(passwords: Passwords, user: User, password: str) -> str:
@@ -204,7 +214,7 @@ async def add_invited(
 
     `members` as in a directory file.
 
-    Raises writing.Refused, access.Forbidden, StoreUnavailable. D46, D51
+    Raises write.Refused, access.Forbidden, StoreUnavailable. D46, D51
     """
     adding = await addition(office.registry, passwords, User, "users", user_name, members, new_user_id=new_user_id)
     user = adding.record
@@ -217,9 +227,10 @@ async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given
 
     With factors only `anew`, which removes them first.
 
-    Raises writing.Refused, access.Forbidden, StoreUnavailable. D46
+    Raises write.Refused, access.Forbidden, StoreUnavailable. D46
     """
     user, held = await factors(office.registry, user_name, actor=office.actor)
+    _refuse_invited(user)
     if held.any and not anew:
         raise Refused(
             f"{user.user_name} can sign in already: `corpid user link` renews one factor, and "
@@ -236,10 +247,11 @@ async def invite(office: Office, user_name: str, *, anew: bool = False) -> Given
 async def give_link(office: Office, user_name: str, purpose: LinkPurpose) -> Given:
     """A link to set a new password or second factor.
 
-    The person must still have the other one. Raises writing.Refused, access.Forbidden, StoreUnavailable. Source: D44,
+    The person must still have the other one. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D44,
     D45
     """
     user, held = await factors(office.registry, user_name, actor=office.actor)
+    _refuse_invited(user)
     asked = links.PURPOSES[purpose].asks_for
     if asked and not {"password": held.password, "second factor": held.second_factor}[asked]:
         raise Refused(
@@ -251,11 +263,23 @@ async def give_link(office: Office, user_name: str, purpose: LinkPurpose) -> Giv
 async def factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[User, HeldFactors]:
     """A person and their factors.
 
-    Raises writing.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45, D46
+    Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45, D46
     """
     user = await user_named(registry, user_name, actor=actor)
     authorise(actor, "read", Object(kind="credentials", user_id=user.user_id))
     return user, await second_factor_methods.held_factors(registry, user.user_id)
+
+
+async def _account_named(registry: Registry, user_name: str, *, actor: Actor) -> User:
+    user = await user_named(registry, user_name, actor=actor)
+    _refuse_invited(user)
+    return user
+
+
+def _refuse_invited(user: User) -> None:
+    """Refuse what would give somebody factors who has not accepted an invitation (D60)."""
+    if user.placeholder:
+        raise Refused(f"{user.user_name} has not accepted an invitation yet: there is no account to change")
 
 
 async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:

@@ -42,7 +42,7 @@ async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int
     """Return a person with everything that they hold.
 
     `now` is in epoch seconds. At most `limit` memberships, and as many roles of each sort, and for each a few look-ups
-    by key. Raises writing.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D50, D53, D65
+    by key. Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D50, D53, D65
     """
     user, held = await people.factors(registry, user_name, actor=actor)
     authorise(actor, "read", Object(kind="operator", user_id=user.user_id))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from corpid.flows.directory.apply import Applied, Prepared
-from corpid.flows.directory.entities import carried_out, prepared_entry
-from corpid.flows.directory.finding import entity_named, service_named
-from corpid.flows.directory.write import GRANT_ACTIONS, Refused, with_reason, write
+from corpid.flows.directory.entities import SETS, carried_out, prepared_entry
+from corpid.flows.directory.finding import WantedRow, entity_named, only_one, service_named
+from corpid.flows.directory.write import GRANT_ACTIONS, with_reason, write
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.nodes import Problem
@@ -25,28 +24,23 @@ if TYPE_CHECKING:
     from corpid.ports import Passwords, Registry
     from corpid.rules.audit_actions import AuditAction
     from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.plan import Verb
 
-_SET: Final[frozenset[Verb]] = frozenset({"add", "change"})
 _MOST: Final = 1000
 """grants between two entities for one service that are looked through, and roles under them that are shown"""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A grant by its key; None: whichever it has."""
+class WantedGrant(WantedRow, frozen=True, kw_only=True):
+    """A grant by its key, as far as it is known."""
 
     client_entity: str
     third_party: str
     service: str
-    role: str | None = None
-    sub_entity: str | None = None
-    ref: str | None = None
 
 
 async def offer(
     registry: Registry,
     passwords: Passwords,
-    wanted: Wanted,
+    wanted: WantedGrant,
     terms: Mapping[str, object],
     *,
     actor: Actor,
@@ -76,7 +70,7 @@ async def offer(
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
     action = None if accepted else next((_action(actor, Side.CLIENT_ENTITY, change) for change in changes), None)
     made = Prepared(plan=plan, user_names=prepared.user_names)
-    return await carried_out(registry, made, actor=actor, verbs=_SET, dry_run=dry_run, action=action)
+    return await carried_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run, action=action)
 
 
 def _offered(change: Change) -> Change | None:
@@ -100,7 +94,7 @@ def _suspended(change: Change) -> Iterable[Problem]:
         )
 
 
-async def accept(registry: Registry, wanted: Wanted, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def accept(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_run: bool = False) -> Applied:
     """Accept an offer for the third party: effective from now.
 
     Raises Refused if there is none or more than one, access.Forbidden, Conflict, StoreUnavailable. Source: D56
@@ -111,7 +105,7 @@ async def accept(registry: Registry, wanted: Wanted, *, actor: Actor, dry_run: b
     return await _decided(registry, change, (), Side.THIRD_PARTY, actor=actor, dry_run=dry_run)
 
 
-async def decline(registry: Registry, wanted: Wanted, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def decline(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_run: bool = False) -> Applied:
     """Decline an offer for the third party.
 
     Raises Refused if there is none or more than one, or a command gives no reason, access.Forbidden, Conflict,
@@ -123,7 +117,7 @@ async def decline(registry: Registry, wanted: Wanted, *, actor: Actor, dry_run: 
     return await _removed(registry, grant, Side.THIRD_PARTY, actor=actor, dry_run=dry_run)
 
 
-async def end(registry: Registry, wanted: Wanted, *, actor: Actor, dry_run: bool = False) -> Applied:
+async def end(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_run: bool = False) -> Applied:
     """End a grant at once, or withdraw an offer.
 
     The roles of the third party's people end with it, except those that another accepted grant allows. Raises Refused
@@ -175,7 +169,7 @@ def _action(actor: Actor, side: Side, change: Change) -> AuditAction | None:
     return GRANT_ACTIONS[event] if event is not None else None
 
 
-async def _one(registry: Registry, wanted: Wanted, actor: Actor, *, offered_only: bool) -> ThirdPartyGrant:
+async def _one(registry: Registry, wanted: WantedGrant, actor: Actor, *, offered_only: bool) -> ThirdPartyGrant:
     thing = Object(kind="grant", entity_id=wanted.client_entity, other_entity_id=wanted.third_party)
     authorise(actor, "read", thing)
     await _check_names(registry, wanted, actor)
@@ -183,30 +177,13 @@ async def _one(registry: Registry, wanted: Wanted, actor: Actor, *, offered_only
         "client_entity_id": wanted.client_entity, "entity_id": wanted.third_party, "service_id": wanted.service,
     }  # fmt: skip
     held = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST)
-    found = [
-        grant for grant in held if _is_wanted(grant, wanted) and (not offered_only or state_of(grant) is State.OFFERED)
-    ]
+    found = [grant for grant in held if wanted.fits(grant) and (not offered_only or state_of(grant) is State.OFFERED)]
     between = f"{wanted.client_entity} to {wanted.third_party} at {wanted.service}"
-    if not found:
-        what = "there is no offer of" if offered_only else "there is no grant of"
-        raise Refused(f"{what} {between}; there is" if held else f"{what} {between}", *map(_described, held))
-    if len(found) > 1:
-        raise Refused("several are meant; name one of them by its options", *map(_described, found))
-    return found[0]
+    none = f"there is no {'offer' if offered_only else 'grant'} of {between}"
+    return only_one(found, none=none, several="several are meant", note=lambda grant: grant.state, among=held)
 
 
-def _is_wanted(grant: ThirdPartyGrant, wanted: Wanted) -> bool:
-    asked = ((wanted.role, grant.role), (wanted.sub_entity, grant.sub_entity), (wanted.ref, grant.ref))
-    return all(named is None or named == value for named, value in asked)
-
-
-def _described(grant: ThirdPartyGrant) -> str:
-    """A grant by the options that tell it from others."""
-    options = (("role", grant.role), ("sub-entity", grant.sub_entity), ("ref", grant.ref))
-    return f"  {' '.join(f'--{name} {shlex.quote(value)}' for name, value in options)}  ({grant.state})"
-
-
-async def _check_names(registry: Registry, wanted: Wanted, actor: Actor) -> None:
+async def _check_names(registry: Registry, wanted: WantedGrant, actor: Actor) -> None:
     """Refuse unknown names, if the actor may know of them."""
     for entity_id in (wanted.client_entity, wanted.third_party):
         with suppress(Forbidden):

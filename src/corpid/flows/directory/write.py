@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
 from corpid.flows.directory.administrators import considered, needing_approval
+from corpid.flows.large import beside
 from corpid.ports import AuditEvent, Delete, RolesUnder, SignOut, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
 from corpid.rules.directory.actors import Administering, ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.approvals import approvers, step
+from corpid.rules.directory.invitations import is_invitation
 from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.records import Entity, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
@@ -22,7 +25,7 @@ from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from corpid.ports import Change as StoreChange
     from corpid.ports import Registry, Seen
@@ -90,16 +93,25 @@ async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change]
     Raises access.Forbidden if one of them is not allowed, Refused if approvals are turned on with nobody to give them,
     and StoreUnavailable. Source: DESIGN "Security", D53, D55
     """
-    objects, guards = await considered(registry, actor, changes, [object_of(change) for change in changes])
-    for change, thing in zip(changes, objects, strict=True):
-        authorise(actor, "delete" if change.verb == "remove" else "write", thing)
+    plain = await beside(lambda: [object_of(change) for change in changes], len(changes))
+    objects, guards = await considered(registry, actor, changes, plain)
+
+    def allowed() -> None:
+        for change, thing in zip(changes, objects, strict=True):
+            authorise(actor, "delete" if change.verb == "remove" else "write", thing)
+
+    await beside(allowed, len(changes))
     needing, seen = await needing_approval(registry, actor, changes, objects)
     if is_of_entity(actor):
-        guards = list(dict.fromkeys([*guards, *seen]))
+        guards = await beside(partial(_distinct, [*guards, *seen]), len(guards))
         await _check_approvers(registry, changes)
     return Authorised(
         actor=actor, changes=tuple(changes), objects=tuple(objects), guards=tuple(guards), needing=tuple(needing)
     )
+
+
+def _distinct(guards: Iterable[StoreChange]) -> list[StoreChange]:
+    return list(dict.fromkeys(guards))
 
 
 async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> None:
@@ -126,39 +138,41 @@ async def write(
     action: AuditAction | None = None,
     summary: AuditEvent | None = None,
     seen: Sequence[Seen] = (),
+    within: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Authorise all changes and write them, each with an audit event.
 
     Each event is written in the transaction of its change. `action` is the action of the only change, if a command
     knows a more exact one than `action_of`. `summary` is an event about all changes, written with the last one. `seen`
-    are records that the caller has decided on. Raises access.Forbidden before anything is written, also for what needs
-    approval (`approvals.submit` requests it), Refused, Conflict (NobodyRemains if the last operator or owner would go,
-    ChangedMeanwhile if what was decided on is no longer so), and StoreUnavailable. Source: DESIGN "Security", D53, D55,
-    D57
+    are records that the caller has decided on; `within` is awaited in the transaction of the last change. Raises
+    access.Forbidden before anything is written, also for what needs approval (`approvals.submit` requests it), Refused,
+    Conflict (NobodyRemains if the last operator or owner would go, ChangedMeanwhile if what was decided on is no longer
+    so), and StoreUnavailable. Source: DESIGN "Security", D53, D55, D57
     """
     found = await authorised(registry, actor, changes)
     if found.needing and is_of_entity(actor):
         needing = found.needing[0]
         raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
     further = [each for each in seen if each not in found.guards]
-    await registry.directory.write([*recorded(found, action=action), *further], summary)
+    written = await beside(partial(recorded, found, action=action), len(changes))
+    await registry.directory.write([*written, *further], summary, within)
 
 
 def recorded(found: Authorised, *, action: AuditAction | None = None, **detail: str) -> list[StoreChange]:
     """Return authorised changes for the store, each with its event, and guards.
 
-    `detail` is told of each. Source: D54, D55, D57
+    Each event has `detail`. Source: D54, D55, D57
     """
     needing = {(change.kind, change.key) for change in found.needing}
     written = []
     for change, thing in zip(found.changes, found.objects, strict=True):
         event = change_event(found.actor, change, action)
-        told = {**event.detail, **detail}
+        details = {**event.detail, **detail}
         if on_self(found.actor, thing):
-            told["self"] = "true"
+            details["self"] = "true"
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
-            told["approval"] = "bypassed"
-        written.append(_recorded(change, msgspec.structs.replace(event, detail=told)))
+            details["approval"] = "bypassed"
+        written.append(_recorded(change, msgspec.structs.replace(event, detail=details)))
     return [*written, *_signed_out(found.changes), *_roles_under(found.actor, found.changes), *found.guards]
 
 
@@ -212,6 +226,8 @@ def action_of(change: Change) -> AuditAction:
     If the change only turns a switch, the action is that of the switch; otherwise it follows from the kind of record
     and the verb. Source: D57
     """
+    if is_invitation(change.was, change.becomes):
+        return AuditAction.MEMBERSHIP_INVITE
     switch = SWITCHES.get(change.kind)
     if switch is not None and list(_differing(change)) == ["enabled"]:
         return switch[getattr(change.becomes, "enabled", False)]
@@ -230,8 +246,8 @@ def switched(record: S, described: str, *, enabled: bool) -> S:
 
 def audit_event(actor: Actor, action: AuditAction, subject: str, **detail: str) -> AuditEvent:
     """An event of an actor; `subject` is what was acted on. Source: DESIGN, Security."""
-    told = {**actor.detail, **detail}
-    return AuditEvent(actor=actor.name, action=action, object=subject, request_id=actor.request_id, detail=told)
+    details = {**actor.detail, **detail}
+    return AuditEvent(actor=actor.name, action=action, object=subject, request_id=actor.request_id, detail=details)
 
 
 def object_of(change: Change) -> Object:
@@ -267,7 +283,7 @@ def _signed_out(changes: Iterable[Change]) -> Iterable[SignOut]:
 
 
 def _roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder]:
-    """The roles that end with grants, whoever ends them (D56)."""
+    """The roles that end with grants, by any actor (D56)."""
     for change in changes:
         if isinstance(change.was, ThirdPartyGrant) and change.becomes is None:
             event = AuditEvent(

@@ -55,7 +55,7 @@ async def issue(
     with RequestOf(client.client_id):
         granted = api_server.granted_scopes(parameters.get("scope"), client.scopes)
         proof = await _proven(context, proofs, Target(method="POST", url=policy.base_url + api_server.TOKEN_PATH))
-        if not await _may_act(context, client):
+        if not await _may_act(context, client, now=context.now):
             raise UnauthorizedClient(
                 Reason.API_CLIENT_ENTITY, "the entity that this client is bound to is disabled or removed"
             )
@@ -108,12 +108,13 @@ async def verify(
     tokens.validate_binding(token, proof.jkt)
     with RequestOf(token.client_id):
         await _spend(context, token, proof)
-        await _refuse_ended(context, token)
-    return ApiClient(
-        client_id=token.client_id,
-        scopes=frozenset(cast("tuple[Scope, ...]", token.scopes)),
-        entity_id=token.entity_id,
-    )
+        actor = ApiClient(
+            client_id=token.client_id,
+            scopes=frozenset(cast("tuple[Scope, ...]", token.scopes)),
+            entity_id=token.entity_id,
+        )
+        await refuse_ended(context, actor, now=context.now)
+    return actor
 
 
 async def _authenticate(
@@ -159,26 +160,27 @@ async def _spend(context: RequestContext, token: AccessToken, proof: Proof) -> N
         await dpop.spend(context, unit, proof, client_id=token.client_id)
 
 
-async def _refuse_ended(context: RequestContext, token: AccessToken) -> None:
+async def refuse_ended(context: RequestContext, actor: ApiClient, *, now: float) -> None:
     """Refuse a token whose client, binding or scopes have ended since.
 
-    Raises InvalidToken. Source: D50
+    `now` is in epoch seconds: later than the request, if its body took long. Raises InvalidToken, StoreUnavailable.
+    Source: D50
     """
-    client = await context.provider.registry_cache.api_client(token.client_id, context.now)
+    client = await context.provider.registry_cache.api_client(actor.client_id, now)
     if client is None:
         raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is not known or disabled")
-    if client.entity_id != token.entity_id or not await _may_act(context, client):
+    if client.entity_id != actor.entity_id or not await _may_act(context, client, now=now):
         raise InvalidToken(
             Reason.API_CLIENT_ENTITY,
             "access token: the entity that its client is bound to is another one, disabled or removed",
         )
-    if not set(token.scopes).issubset(client.scopes):
+    if not actor.scopes.issubset(client.scopes):
         raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer ask for these scopes")
 
 
-async def _may_act(context: RequestContext, client: RegisteredApiClient) -> bool:
+async def _may_act(context: RequestContext, client: RegisteredApiClient, *, now: float) -> bool:
     """Return whether a client's entity is enabled, if it has one."""
     if not client.entity_id:
         return True
-    entity = await context.provider.registry_cache.entity(client.entity_id, context.now)
+    entity = await context.provider.registry_cache.entity(client.entity_id, now)
     return entity is not None and entity.enabled

@@ -132,7 +132,7 @@ async def before(
     if browser is None:
         return None
     arrived = namespaces.ARRIVAL.entry(context.provider.policy.base_url, client_id, fingerprint, browser.browser_id)
-    interaction_id = await arrived.look(context.provider.transient, now=context.now)
+    interaction_id = await arrived.read(context.provider.transient, now=context.now)
     return None if interaction_id is None else await interactions.load(context, interaction_id)
 
 

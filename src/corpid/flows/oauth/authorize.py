@@ -109,9 +109,11 @@ async def _with_reference(
     if not request_uri.startswith(REQUEST_URI_PREFIX):
         raise InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND)
     reference = request_uri.removeprefix(REQUEST_URI_PREFIX)
-    entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client.client_id, reference)
-    looked_at = await browsers.recognise_with(context, cookie, entry)
-    browser, pushed = looked_at
+    issuer = context.provider.policy.base_url
+    entry = namespaces.PUSHED_REQUEST.entry(issuer, client.client_id, reference)
+    completion_of = namespaces.COMPLETED.entry(issuer, client.client_id, reference)
+    looked_at = await browsers.recognise_with(context, cookie, entry, completion_of)
+    browser, pushed, completed = looked_at
     if pushed is None:
         interaction = await arrival.before(context, client.client_id, reference, browser)
         if interaction is None:
@@ -132,11 +134,16 @@ async def _with_reference(
     address = authorization_response.of_request(pushed.request, iss=context.provider.policy.iss_of_callback)
     in_time = context.now < pushed.pushed_at + REQUEST_URI_SECONDS
     return await arrival.answered(
-        context, requesting_client, address, _enter_pushed(context, arriving, in_time=in_time)
+        context,
+        requesting_client,
+        address,
+        _enter_pushed(context, arriving, in_time=in_time, completed=completed is not None),
     )
 
 
-async def _enter_pushed(context: RequestContext, arriving: Arrival, *, in_time: bool) -> Entered | Answered:
+async def _enter_pushed(
+    context: RequestContext, arriving: Arrival, *, in_time: bool, completed: bool
+) -> Entered | Answered:
     """Find or open the interaction of a request that was pushed.
 
     Its client had authenticated then.
@@ -147,8 +154,7 @@ async def _enter_pushed(context: RequestContext, arriving: Arrival, *, in_time: 
         result = await arrival.sso_result(context, arriving)
         if in_time and result.required_prompt is None and arriving.may_complete:
             return await arrival.complete_at_once(context, arriving.client, result)
-        completed = namespaces.COMPLETED.entry(context.provider.policy.base_url, client_id, arriving.reference)
-        if await completed.look(context.provider.transient, now=now) is not None:
+        if completed:
             raise InvalidRequestURI(
                 Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: push a new one"
             )

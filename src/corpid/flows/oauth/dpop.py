@@ -5,7 +5,7 @@ Source: RFC 9449, D6, D7
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import client_authentication
@@ -18,10 +18,13 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from corpid.flows.namespaces import Entry, EntryVerb
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.oauth.dpop import Proof, Target
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
+
+T = TypeVar("T")
 
 
 async def verify_proof(
@@ -71,6 +74,25 @@ async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, c
 
     Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7).
     """
+    if not await _unspent(context, proof).add(unit, seconds=proof.remember_seconds):
+        raise await _replayed(context, client_id)
+
+
+async def spend_with(
+    context: RequestContext, unit: TransientUnit, proof: Proof, verb: EntryVerb[T], *, client_id: str
+) -> T:
+    """As `spend`, in one batch with another verb.
+
+    Returns the result of that verb. Raises InvalidDPoPProof. Source: RFC 9449 §11.1, D7
+    """
+    spending = _unspent(context, proof).adding(seconds=proof.remember_seconds)
+    is_new, result = await namespaces.together(unit, spending, verb)
+    if not is_new:
+        raise await _replayed(context, client_id)
+    return result
+
+
+def _unspent(context: RequestContext, proof: Proof) -> Entry[bytes]:
     if (
         proof.issued_at < context.provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS
     ):  # iat may lie ahead (D49)
@@ -78,9 +100,11 @@ async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, c
             Reason.PROOF_BEFORE_RESTART,
             "DPoP proof: iat is before this provider's restart, or just after it; make a new one",
         )
-    spent = namespaces.PROOF.entry(context.provider.policy.base_url, proof.jkt, proof.jti)
-    if not await spent.add(unit, seconds=proof.remember_seconds):
-        await client_authentication.audit_replay(context, AuditAction.PROOF_REPLAY, client_id)
-        raise InvalidDPoPProof(
-            Reason.PROOF_REPLAYED, "DPoP proof: its jti was used before; make a new proof for each request"
-        )
+    return namespaces.PROOF.entry(context.provider.policy.base_url, proof.jkt, proof.jti)
+
+
+async def _replayed(context: RequestContext, client_id: str) -> InvalidDPoPProof:
+    await client_authentication.audit_replay(context, AuditAction.PROOF_REPLAY, client_id)
+    return InvalidDPoPProof(
+        Reason.PROOF_REPLAYED, "DPoP proof: its jti was used before; make a new proof for each request"
+    )

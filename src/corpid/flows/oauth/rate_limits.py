@@ -31,7 +31,9 @@ ARRIVALS: Final = "arrivals"
 """sign-ins that are stored for a browser without an earlier sign-in, and which no client has pushed"""
 API: Final = "api"
 """calls of the admin API (D59)"""
-COUNTED: Final = (PAR, TOKEN, SIGN_IN, ACCOUNT, ARRIVALS, API)
+SCIM: Final = "scim"
+"""requests of SCIM (D60)"""
+COUNTED: Final = (PAR, TOKEN, SIGN_IN, ACCOUNT, ARRIVALS, API, SCIM)
 """what is counted; the limits are the settings of these names, each with the name of a member of RateLimit behind it"""
 WINDOW_SECONDS: Final = 60
 _PARTS: Final = 20

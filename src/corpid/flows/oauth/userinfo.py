@@ -116,9 +116,11 @@ async def _spend(context: RequestContext, token: AccessToken, proof: Proof | Non
             raise InvalidToken(
                 Reason.ACCESS_TOKEN_BEFORE_RESTART, "access token: issued before this provider's restart"
             )
-        if proof is not None:
-            await dpop.spend(context, unit, proof, client_id=token.client_id)
-        if await denied.get(unit) is not None:
+        if proof is None:
+            is_denied = await denied.get(unit)
+        else:
+            is_denied = await dpop.spend_with(context, unit, proof, denied.getting(), client_id=token.client_id)
+        if is_denied is not None:
             raise InvalidToken(
                 Reason.ACCESS_TOKEN_REVOKED, "access token: revoked, because its code was presented again"
             )

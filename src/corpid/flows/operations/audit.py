@@ -1,4 +1,4 @@
-"""Reading the audit, and erasing what it tells of a removed person (D57)."""
+"""Reading the audit, and erasing the details of a removed person (D57)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ from corpid.rules.directory.values import suggestion
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from corpid.ports import AuditEntry, Registry
+    from corpid.ports import AuditEntry, AuditPart, Registry
     from corpid.rules.directory.actors import Actor
 
+_EXAMINED: Final = 2000
+"""entries that one query of a program reads, whether they match or not"""
+_NOBODY: Final = "-"
+"""nobody's identifier"""
 _REMOVED_PEOPLE: Final = 10_000
 """how far back a removed person is looked for by name"""
 
@@ -68,28 +72,32 @@ async def person(registry: Registry, named: str) -> str:
     return found[0]
 
 
-async def known_person(registry: Registry, named: str) -> str | None:
-    """As `person`; None if the audit cannot know whom that means. Source: D57"""
-    try:
-        return await person(registry, named)
-    except Refused:
-        return None
+async def known_person(registry: Registry, named: str) -> str:
+    """The identifier of a person, by identifier or user name.
+
+    For programs: an unknown name costs the same look-up, and the result then names nobody. Raises
+    StoreUnavailable. Source: D57, D59
+    """
+    if is_user_id(named):
+        return named
+    user = await registry.directory.user_by_name(named)
+    return user.user_id if user is not None else _NOBODY
 
 
 async def unknown(registry: Registry, query: AuditQuery) -> tuple[str, ...]:
-    """Sentences about entity and client of a question that do not exist.
+    """Sentences about entity and client of a query that do not exist.
 
-    They may have existed once. Source: D57
+    They may have existed before. Source: D57
     """
-    told = []
+    warnings = []
     key = (query.entity_id,)
     if query.entity_id and not await registry.directory.read(Entity, [key]):
-        told.append(f"There is no entity {query.entity_id!r} in the directory.")
+        warnings.append(f"There is no entity {query.entity_id!r} in the directory.")
     clients = registry.clients, registry.api_clients
     if query.client_id and not any([await kind.get(query.client_id) for kind in clients]):
         known = [client.client_id for kind in clients for client in await kind.all()]
-        told.append(f"There is no client {query.client_id!r}{suggestion(query.client_id, known) or '.'}")
-    return tuple(told)
+        warnings.append(f"There is no client {query.client_id!r}{suggestion(query.client_id, known) or '.'}")
+    return tuple(warnings)
 
 
 async def latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> list[AuditEntry]:
@@ -101,6 +109,19 @@ async def latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Ac
     authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
     entries = await registry.audit.latest(query, limit=limit)
     return [without_origin(entry) for entry in entries] if isinstance(actor, ApiClient) and actor.entity_id else entries
+
+
+async def part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
+    """As `latest`, but no call looks at more than some thousand entries.
+
+    So there may be fewer than `limit` although more follow. Raises access.Forbidden, StoreUnavailable. Source: D57,
+    D59, D61
+    """
+    authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
+    found = await registry.audit.part(query, limit=limit, examined=_EXAMINED)
+    if not isinstance(actor, ApiClient) or not actor.entity_id:
+        return found
+    return msgspec.structs.replace(found, entries=[without_origin(entry) for entry in found.entries])
 
 
 def without_origin(entry: AuditEntry) -> AuditEntry:

@@ -20,13 +20,14 @@ from corpid.rules.audit_seals import (
     TYP,
     Chain,
     Finding,
+    Prunes,
     RangeCheck,
+    RemovalEntry,
     Seal,
     covering,
     details_finding,
     entry_digest,
     payload_digest,
-    pruned_before,
     retention,
 )
 from corpid.rules.directory.access import Object, authorise
@@ -44,7 +45,7 @@ LOOK_SECONDS: Final = 10
 SEALS_AT_ONCE: Final = 4
 """of one round, when more entries wait than one seal covers"""
 FINDINGS: Final = 1000
-"""told at most; further ones are counted"""
+"""listed at most; further ones are counted"""
 _ENTRIES_AT_ONCE: Final = 200
 """others run between two reads"""
 _SEALS_READ_AT_ONCE: Final = 8
@@ -62,16 +63,16 @@ _PAUSE_SECONDS: Final = 0.05
 class Sealer:
     """Makes the seals that are due, in the background.
 
-    Any number of processes may have one: of two that make the same seal the store refuses one. `tell` gets a line for
+    Any number of processes may run one: if two make the same seal, the store refuses one. `log` gets a line for
     the log about each seal, with its digest; `warn` one if a seal that was there is there no more.
     """
 
     def __init__(
-        self, registry: Registry, tell: Callable[[str], None], warn: Callable[[str], None] | None = None
+        self, registry: Registry, log: Callable[[str], None], warn: Callable[[str], None] | None = None
     ) -> None:
         self._registry: Final = registry
-        self._tell: Final = tell
-        self._warn: Final = warn or tell
+        self._log: Final = log
+        self._warn: Final = warn or log
         self._seen: Seal | None = None
         """the last seal that was there at the last look"""
         self._looked_at: float | None = None
@@ -97,7 +98,7 @@ class Sealer:
     async def _look_back(self) -> None:
         """Warn if the seals are not those that were seen before.
 
-        Whoever cuts off the end lets the rest be sealed again, after which nothing in the database tells of it.
+        If somebody cuts off the end, the rest is sealed again, and then nothing in the database shows it.
         """
         seals, seen = self._registry.seals, self._seen
         self._seen = last = await seals.last()
@@ -158,7 +159,7 @@ class Sealer:
         seal = _signed(await _sealing_key(self._registry, now=now), claims, texts)
         if not await seals.add(seal, {name: listed.latest for name, listed in claims.lists.items()}):
             return None
-        self._tell(f"seal {seal.number}: {read} entries up to {last}, digest {seal.digest}")
+        self._log(f"seal {seal.number}: {read} entries up to {last}, digest {seal.digest}")
         return seal
 
 
@@ -241,25 +242,27 @@ class Verified(msgspec.Struct, kw_only=True):
     next: int = 0
     """the seal after which the next part begins; 0: this was the last one"""
 
-    def tell(self, findings: list[Finding]) -> None:
+    def add(self, findings: list[Finding]) -> None:
         """Add findings."""
         self.found += len(findings)
         self.findings += findings[: max(0, FINDINGS - len(self.findings))]
 
 
 async def verify(
-    registry: Registry, actor: Actor, *, expect: str = "", after: int = 0, most: int | None = None
+    registry: Registry, actor: Actor, *, now: float, expect: str = "", after: int = 0, most: int | None = None
 ) -> Verified:
     """Compare the audit with its seals.
 
-    `expect` is the digest of a seal that there was. `after` is a seal with which an earlier part ended, `most` how many
-    seals this part may have: the last part counts what is not sealed. Nothing is changed, and servers may write
-    meanwhile. Raises access.Forbidden, StoreUnavailable. Source: D58
+    `now` is in epoch seconds, `expect` is the digest of a seal that there was. `after` is a seal with which an earlier
+    part ended, `most` how many seals this part may have: the last part counts what is not sealed. Nothing is changed,
+    and servers may write meanwhile. Raises access.Forbidden, StoreUnavailable. Source: D58
     """
     authorise(actor, "read", Object(kind="audit"))
     keys = {key.kid: open_key(key).public for key in await stored_audit_keys(registry)}
     chain, result = Chain(keys), Verified(expected=False if expect else None)
-    number, limits = after, await _pruned_before(registry, _PRUNES)
+    number, prunes = after, await _prunes(registry, _PRUNES, now)
+    if not after:
+        result.add(prunes.findings)
     if after:
         before = await registry.seals.page(after=after - 1, limit=1)
         chain.resume(next((seal for seal in before if seal.number == after), None), after)
@@ -270,14 +273,14 @@ async def verify(
                 return result
             ended = chain.last
             claims, wrong = chain.follow(seal)
-            result.tell(wrong)
+            result.add(wrong)
             result.seals += 1
             if claims is not None:
                 result.expected = result.expected if chain.digest != expect else True
                 check = RangeCheck(claims, seal)
                 begin = max(ended, claims.first - 1) or _BEFORE_EVERY_NUMBER
                 await _verify_range(registry, check, begin, claims.last, result)
-                limits = await _verify_rest(registry, check, limits, result)
+                prunes = await _verify_rest(registry, check, prunes, result, now)
             number = seal.number
             result.sealed_to, result.sealed_at, result.digest = seal.last, seal.at, seal.digest
     sealed_to = result.sealed_to or chain.last
@@ -288,34 +291,32 @@ async def verify(
 
 
 async def _verify_range(registry: Registry, check: RangeCheck, after: int, last: int, result: Verified) -> None:
-    result.tell(check.broken)
+    result.add(check.broken)
     async for entry in _entries(registry, after, last):
         wrong = check.entry(entry.row) or details_finding(entry.row, entry.salt, entry.detail)
-        result.tell([wrong] if wrong else [])
+        result.add([wrong] if wrong else [])
         result.entries += 1
         result.erased += bool(entry.row["digest"]) and entry.salt is None
 
 
-async def _verify_rest(
-    registry: Registry, check: RangeCheck, limits: dict[str, int], result: Verified
-) -> dict[str, int]:
+async def _verify_rest(registry: Registry, check: RangeCheck, prunes: Prunes, result: Verified, now: float) -> Prunes:
     """Judge what is missing in a range.
 
-    Returns the limits of what was pruned by now.
+    Returns what was pruned by now.
     """
-    pruned, wrong = check.rest(limits)
-    if wrong:  # what tells of a removal is written before it: whoever misses an entry finds that
-        later = await _pruned_before(registry, _LATEST_PRUNES)
-        limits = {name: max(limit, later[name]) for name, limit in limits.items()}
-        pruned, wrong = check.rest(limits)
+    pruned, wrong = check.rest(prunes)
+    if wrong:  # the entry of a removal is written before it, so it is there whenever entries are missing
+        later = await _prunes(registry, _LATEST_PRUNES, now)
+        prunes = Prunes([*prunes.entries, *later.entries], now=now)
+        pruned, wrong = check.rest(prunes)
     result.pruned += pruned
-    result.tell(wrong)
-    return limits
+    result.add(wrong)
+    return prunes
 
 
-async def _pruned_before(registry: Registry, limit: int) -> dict[str, int]:
-    told = await registry.audit.latest(AuditQuery(actions=(AuditAction.AUDIT_PRUNE,)), limit=limit)
-    return pruned_before((entry.at, entry.detail) for entry in told)
+async def _prunes(registry: Registry, limit: int, now: float) -> Prunes:
+    found = await registry.audit.latest(AuditQuery(actions=(AuditAction.AUDIT_PRUNE,)), limit=limit)
+    return Prunes((RemovalEntry(number=each.number, at=each.at, detail=each.detail) for each in found), now=now)
 
 
 async def _entries(registry: Registry, after: int, last: int) -> AsyncIterator[StoredEntry]:
@@ -351,5 +352,5 @@ async def export(registry: Registry, actor: Actor, *, now: float) -> AsyncIterat
 
 
 def _exported(entry: StoredEntry) -> dict[str, Any]:
-    told: dict[str, Any] = {"entry": entry.row}
-    return told if entry.salt is None else told | {"details": {"salt": entry.salt, "detail": entry.detail}}
+    exported: dict[str, Any] = {"entry": entry.row}
+    return exported if entry.salt is None else exported | {"details": {"salt": entry.salt, "detail": entry.detail}}

@@ -101,7 +101,7 @@ def _of_generation(
     client: Client, generation: Generation, successor: Generation, counts: _Counts, today: str
 ) -> ClientUse:
     listed = not client.generations or successor.name in client.generations
-    use = _client_use(client, generation, counts, client.legacy_until, today, told_by=successor)
+    use = _client_use(client, generation, counts, client.legacy_until, today, described_for=successor)
     allowed = generation.name in client.generations
     return msgspec.structs.replace(use, successor=successor.name, allowed=allowed, lists_successor=listed)
 
@@ -111,7 +111,7 @@ def _reaches(client: Client, successor: Generation, rules: Rules) -> bool:
 
 
 def _of_exception(client: Client, generation: Generation, counts: _Counts, today: str, *, allowed: bool) -> ClientUse:
-    use = _client_use(client, generation, counts, client.endpoint_audience_until, today, told_by=generation)
+    use = _client_use(client, generation, counts, client.endpoint_audience_until, today, described_for=generation)
     return msgspec.structs.replace(use, allowed=allowed)
 
 
@@ -122,7 +122,7 @@ def _client_use(
     last_day: str | None,
     today: str,
     *,
-    told_by: Generation,
+    described_for: Generation,
 ) -> ClientUse:
     days_left = _days(today, last_day)
     sign_ins = counts.get(deprecated_usage.SIGN_IN)
@@ -141,7 +141,7 @@ def _client_use(
         last_at=sign_ins.last_at if sign_ins else None,
         habits=tuple(
             DeprecatedUse(
-                habit=name, refused=deprecated_usage.sentence(name, told_by), count=one.count, last_at=one.last_at
+                habit=name, refused=deprecated_usage.sentence(name, described_for), count=one.count, last_at=one.last_at
             )
             for name, one in sorted(counts.items())
             if name != deprecated_usage.SIGN_IN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ from corpid.jose.key_ring import generate_private_jwk
 from corpid.ports import AuditEvent, SealedKey
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import (
     ACCESS_TOKEN_SECONDS,
     KEY_PUBLISHED_BEFORE_USE_SECONDS,
@@ -141,6 +143,18 @@ def _secret_of(issuer: str, secret: bytes) -> bytes:
     return hmac.digest(secret, tuple_bytes("issuer", issuer), "sha256") if issuer else secret
 
 
+ROTATED_EVERY_SECONDS: Final = 3600
+"""between two keys, if a program makes them"""
+
+
+class TooSoon(Exception):
+    """The newest key is too young for another one."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(f"try again in {seconds} seconds")
+        self.seconds = seconds
+
+
 class RotationRefused(Exception):
     """The rotation names no key, or would leave none to sign.
 
@@ -208,10 +222,13 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
     """Make the next signing key, and schedule the others' retirement.
 
     It signs after having been published for two hours; `at_once` skips the wait, which breaks clients that
-    cache the key set until they fetch it again. Source: Spec 9, D42
+    cache the key set until they fetch it again. Raises access.Forbidden, StoreUnavailable, and for a client of the API
+    TooSoon. Source: Spec 9, D42
     """
     active_from = int(now) if at_once else int(now) + KEY_PUBLISHED_BEFORE_USE_SECONDS
     authorise(actor, "write", Object(kind="key"))
+    if isinstance(actor, ApiClient):
+        await _refuse_often(registry, now)
     key = new_key("sig", now=now, active_from=active_from)
     event = audit_event(actor, AuditAction.KEY_ROTATE, key.kid, active_from=str(active_from), at_once=str(at_once))
     older = [old for old in await stored_keys(registry) if old.revoked_at is None and old.retired_at is None]
@@ -220,6 +237,17 @@ async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool 
         retired = audit_event(actor, AuditAction.KEY_RETIRE, old.kid, retired_at=str(active_from))
         await registry.keys.update(msgspec.structs.replace(old, retired_at=active_from), retired)
     return key
+
+
+async def _refuse_often(registry: Registry, now: float) -> None:
+    """Refuse a program that makes key after key.
+
+    Each is published, fetched and kept. Raises TooSoon.
+    """
+    newest = max((key.created_at for key in await stored_keys(registry)), default=0)
+    left = newest + ROTATED_EVERY_SECONDS - now
+    if 0 < left <= ROTATED_EVERY_SECONDS:
+        raise TooSoon(ceil(left))
 
 
 async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> SealedKey | None:
@@ -284,7 +312,7 @@ async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject
 
     The private key stays encrypted.
 
-    Raises writing.Refused for a kid that names no usable key and a name that no certificate can hold,
+    Raises write.Refused for a kid that names no usable key and a name that no certificate can hold,
     access.Forbidden, StoreUnavailable. Source: RFC 2986 §4
     """
     authorise(actor, "write", Object(kind="key"))
@@ -300,7 +328,7 @@ async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now
 
     A running server publishes it within 5 s. Returns the key.
 
-    Raises writing.Refused for a kid that names no usable key and a chain that is not this key's or not valid
+    Raises write.Refused for a kid that names no usable key and a chain that is not this key's or not valid
     at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7, Spec 2.9
     """
     authorise(actor, "write", Object(kind="key"))
@@ -321,7 +349,7 @@ async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
 
     Returns the key.
 
-    Raises writing.Refused for a kid that names no key and a key without a chain, access.Forbidden,
+    Raises write.Refused for a kid that names no key and a key without a chain, access.Forbidden,
     StoreUnavailable. Source: Spec 2.9
     """
     authorise(actor, "delete", Object(kind="key"))

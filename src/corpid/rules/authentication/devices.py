@@ -39,6 +39,6 @@ def device(user_agent: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _named(said: str) -> str:
-    found = [next((name for seen, name in each if seen.search(said)), "") for each in (_BROWSERS, _SYSTEMS)]
+def _named(user_agent: str) -> str:
+    found = [next((name for seen, name in each if seen.search(user_agent)), "") for each in (_BROWSERS, _SYSTEMS)]
     return " on ".join(name for name in found if name)

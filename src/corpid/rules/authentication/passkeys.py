@@ -216,8 +216,8 @@ def verify_registration(party: RelyingParty, answer: dict[str, Any], *, challeng
             require_user_verification=True,
         )
         _refuse_useless(proven.credential_public_key)
-        told = answer["response"].get("transports") or ()
-        transports = tuple(sorted({each for each in told if each in _TRANSPORTS}))
+        sent = answer["response"].get("transports") or ()
+        transports = tuple(sorted({each for each in sent if each in _TRANSPORTS}))
     except _MALFORMED as error:
         raise PasskeyRefused(str(error)) from error
     return NewPasskey(
@@ -259,8 +259,8 @@ def verify_authentication(
             credential_current_sign_count=0,
             require_user_verification=True,
         )
-        told = answer["response"].get("userHandle")
-        named = user_handle if identified and told is None else from_base64url(told)
+        handle = answer["response"].get("userHandle")
+        named = user_handle if identified and handle is None else from_base64url(handle)
     except _MALFORMED as error:
         raise PasskeyRefused(str(error)) from error
     if named != user_handle:

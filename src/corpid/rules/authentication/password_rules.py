@@ -23,7 +23,7 @@ BEYOND_THE_NAME: Final = 6
 class PasswordRefused(Exception):
     """A password that may not be chosen.
 
-    The sentence tells its owner what to change.
+    The sentence says what to change.
     """
 
     def __init__(self, sentence: Phrase) -> None:

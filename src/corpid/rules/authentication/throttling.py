@@ -116,10 +116,10 @@ def one_more(seen: CodeGuesses, factors: str, now: float) -> CodeGuesses:
     if now < seen.paused_until:
         raise CodesPaused(seen.paused_until)
     pause = pause_after(seen.guesses + 1)
-    told = bool(pause) and now >= seen.told_at + _DAY
+    notified = bool(pause) and now >= seen.told_at + _DAY
     return msgspec.structs.replace(
         seen,
         guesses=seen.guesses + 1,
         paused_until=int(now) + pause if pause else 0,
-        told_at=int(now) if told else seen.told_at,
+        told_at=int(now) if notified else seen.told_at,
     )

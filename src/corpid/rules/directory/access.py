@@ -14,9 +14,11 @@ from corpid.rules.directory.access_conditions import (
     ACTIONS,
     ADDRESS_STAYS,
     ANOTHERS_REQUEST,
+    ANSWERS,
     APPOINTS,
     AUDIT_READ,
     BELONGS,
+    BELONGS_OR_INVITED,
     CLIENTS_READ,
     CLIENTS_WRITE,
     CONDITIONS,
@@ -36,6 +38,7 @@ from corpid.rules.directory.access_conditions import (
     OWNER_STAYS,
     RECENT,
     RECENT_SECONDS,
+    RECIPIENT_STAYS,
     ROLES,
     SETTINGS,
     SOMEBODY_ELSE,
@@ -82,11 +85,11 @@ _BOUND: Final[tuple[Role, ...]] = ("API client of an entity",)
 _TOKEN: Final[tuple[Role, ...]] = ("provisioning token",)
 
 _TABLE: Final[tuple[Rule, ...]] = (
-    # The operator's own doors: the machine's account is the proof, and the store keeps the last operator (D53).
+    # The operator's own channels: the machine's account is the proof, and the store keeps the last operator (D53).
     Rule(("command line", "file"), _ALL, KINDS),
     Rule(("command line",), _ALL, ("key", "API client", "provisioning token")),
     Rule(("command line",), ("read", "delete"), ("session",)),
-    Rule(("command line",), _WRITE, ("link", "password link", "deployment", "approval")),
+    Rule(("command line",), _WRITE, ("link", "password link", "deployment", "approval", "invitation")),
     Rule(("command line",), _READ, ("audit", "identity number", "deployment", "approval", "lock")),
     Rule(("command line",), ("delete",), ("lock",)),
     # Operators in the browser (D53, D54)
@@ -94,12 +97,13 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("operator",), _CHANGE, ("service", "entity", "user", "credentials", "grant", "client"), (RECENT,)),
     Rule(("operator",), _CHANGE, (*_AT_ENTITY, "operator"), (RECENT, SOMEBODY_ELSE)),
     Rule(("operator",), _CHANGE, ("key", "API client", "provisioning token"), (RECENT,)),
-    Rule(("operator",), _WRITE, ("link", "password link", "deployment"), (RECENT,)),
+    Rule(("operator",), _WRITE, ("link", "password link", "deployment", "invitation"), (RECENT,)),
     Rule(("operator",), _WRITE, ("approval",), (ANOTHERS_REQUEST, RECENT)),
     Rule(("operator",), ("delete",), ("session", "lock"), (RECENT,)),
     Rule(("support",), _READ, ("service", "entity", "grant", "client", "audit", "key", "deployment", "approval")),
     Rule(("support",), _READ, (*_OF_PERSON, "lock"), (NO_OPERATOR,)),
     Rule(("support",), _WRITE, ("link", "password link"), (RECENT, NO_OPERATOR)),
+    Rule(("support",), _WRITE, ("invitation",), (RECENT,)),
     Rule(("support",), ("delete",), ("session", "lock"), (RECENT, NO_OPERATOR)),
     Rule(("auditor",), _READ, OBJECT_KINDS),
     # Administrators of an entity (D53, D54, D56, D61). Nobody is made a member who has not accepted it (D60).
@@ -116,7 +120,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
         ("owner", "administrator"),
         _CHANGE,
         ("membership",),
-        (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH, BELONGS, OWNER_STAYS),
+        (OWN_ENTITY, RECENT, SOMEBODY_ELSE, WITHIN_REACH, BELONGS_OR_INVITED, OWNER_STAYS),
     ),
     Rule(
         ("owner", "administrator"),
@@ -144,6 +148,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     ),
     Rule(("owner", "administrator"), _WRITE, ("grant",), (SPEAKING_SIDE, RECENT)),
     Rule(("owner", "administrator"), ("delete",), ("grant",), (EITHER_SIDE, RECENT)),
+    Rule(("owner", "administrator"), _WRITE, ("invitation",), (OWN_ENTITY, RECENT)),
     Rule(("owner",), _WRITE, ("entity",), (OWN_ENTITY, SETTINGS, RECENT)),
     Rule(("owner", "administrator"), _READ, ("approval",), (OWN_ENTITY,)),
     Rule(("owner", "administrator"), _WRITE, ("approval",), (OWN_ENTITY, ANOTHERS_REQUEST, RECENT)),
@@ -162,6 +167,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("person",), _CHANGE, ("session",), (OWN,)),
     Rule(("person",), _WRITE, ("credentials",), (OWN,)),
     Rule(("person",), _WRITE, ("user",), (OWN, OWN_CHOICE)),
+    Rule(("person",), _CHANGE, ("membership",), (OWN, ANSWERS)),
     Rule(("anonymous",), _WRITE, ("password link",)),
     # Clients of the admin API (D59)
     Rule(("API client",), _READ, ("service", "entity", "user", *_AT_ENTITY, "grant"), (DIRECTORY_READ,)),
@@ -170,7 +176,8 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("API client",), _CHANGE, ("entity", "grant"), (DIRECTORY_WRITE,)),
     Rule(("API client",), _CHANGE, ("assignment", "third-party row"), (DIRECTORY_WRITE,)),
     Rule(("API client",), _CHANGE, ("user",), (DIRECTORY_WRITE, NO_OPERATOR, OWNER_STAYS, ADDRESS_STAYS)),
-    Rule(("API client",), _CHANGE, ("membership",), (DIRECTORY_WRITE, OWNER_STAYS)),
+    Rule(("API client",), _CHANGE, ("membership",), (DIRECTORY_WRITE, OWNER_STAYS, NO_OWNER)),
+    Rule(("API client",), _WRITE, ("invitation",), (DIRECTORY_WRITE,)),
     Rule(("API client",), _CHANGE, ("administrator",), (DIRECTORY_WRITE, NO_OWNER)),
     Rule(("API client",), _READ, ("approval",), (DIRECTORY_READ,)),
     Rule(("API client",), _WRITE, ("withdrawal",), (DIRECTORY_WRITE, OWN_REQUEST)),
@@ -184,7 +191,8 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(_BOUND, _READ, ("entity", "membership", "administrator", "assignment"), (DIRECTORY_READ, OWN_ENTITY)),
     Rule(_BOUND, _READ, ("user",), (DIRECTORY_READ, OWN_ENTITY, BELONGS)),
     Rule(_BOUND, _READ, ("grant", "third-party row"), (DIRECTORY_READ, EITHER_SIDE)),
-    Rule(_BOUND, _CHANGE, ("membership",), (DIRECTORY_WRITE, OWN_ENTITY, BELONGS, OWNER_STAYS)),
+    Rule(_BOUND, _CHANGE, ("membership",), (DIRECTORY_WRITE, OWN_ENTITY, BELONGS_OR_INVITED, OWNER_STAYS, NO_OWNER)),
+    Rule(_BOUND, _WRITE, ("invitation",), (DIRECTORY_WRITE, OWN_ENTITY)),
     Rule(_BOUND, _CHANGE, ("assignment",), (DIRECTORY_WRITE, OWN_ENTITY)),
     Rule(_BOUND, _WRITE, ("third-party row",), (DIRECTORY_WRITE, OWN_ENTITY, COVERED)),
     Rule(_BOUND, ("delete",), ("third-party row",), (DIRECTORY_WRITE, OWN_ENTITY)),
@@ -198,7 +206,8 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(_TOKEN, _READ, ("service",)),
     Rule(_TOKEN, _READ, ("entity", "membership"), (OWN_ENTITY,)),
     Rule(_TOKEN, _READ, ("user",), (OWN_ENTITY, BELONGS)),
-    Rule(_TOKEN, _CHANGE, ("membership",), (OWN_ENTITY, BELONGS, OWNER_STAYS)),
+    Rule(_TOKEN, _CHANGE, ("membership",), (OWN_ENTITY, BELONGS_OR_INVITED, OWNER_STAYS, RECIPIENT_STAYS)),
+    Rule(_TOKEN, _WRITE, ("invitation",), (OWN_ENTITY,)),
     Rule(_TOKEN, _ALL, ("assignment",), (OWN_ENTITY, WITHOUT_PARAMETERS)),
 )
 

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 Action: TypeAlias = Literal["read", "write", "delete"]
 OtherKind: TypeAlias = Literal[
     "session", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
-    "provisioning token", "key", "deployment",
+    "provisioning token", "key", "deployment", "invitation",
 ]  # fmt: skip
 """kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
-to decide on a change request, to write a `withdrawal` to take it back"""
+to decide on a change request, to write a `withdrawal` to take it back, to write an `invitation` to send its letter
+again"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]
 
@@ -76,7 +77,11 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     ends_approval: bool | None = None
     """whether a service that demands approval would no longer do so"""
     moves_address: bool | None = None
-    """whether a person's e-mail address, to which links for recovery go, would be another one"""
+    """whether a person's e-mail address, to which links for recovery go, or that of an invitation would be another one"""
+    invites: bool | None = None
+    """whether it is an invitation of somebody who is no person of the directory yet"""
+    answers: bool = False
+    """whether the person accepts or declines an invitation"""
     covered: bool | None = None
     """whether an accepted grant covers the role of a third party's person"""
 
@@ -96,7 +101,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """A condition of a rule, and its words for people."""
 
     holds: Callable[[Actor, Object], bool]
-    says: str
+    description: str
     """completes "only …" in docs/administration.md"""
     source: str
     """the decision that asks for it"""
@@ -156,6 +161,10 @@ def _address_stays(_actor: Actor, thing: Object) -> bool:
     return thing.moves_address is False
 
 
+def _recipient_stays(_actor: Actor, thing: Object) -> bool:
+    return thing.level == "" or thing.moves_address is False
+
+
 def _recent(actor: Actor, _thing: Object) -> bool:
     if not isinstance(actor, Administering | Operating):
         return False
@@ -213,6 +222,14 @@ def _belongs(_actor: Actor, thing: Object) -> bool:
     return thing.belongs
 
 
+def _belongs_or_invited(_actor: Actor, thing: Object) -> bool:
+    return thing.belongs or thing.invites is True
+
+
+def _answers(_actor: Actor, thing: Object) -> bool:
+    return thing.answers
+
+
 def _listed_service(actor: Actor, thing: Object) -> bool:
     if not isinstance(actor, Administering):
         return False
@@ -235,7 +252,7 @@ def _without_parameters(_actor: Actor, thing: Object) -> bool:
 def _scope(scope: Scope) -> Condition:
     return Condition(
         holds=lambda actor, _thing: isinstance(actor, ApiClient) and scope in actor.scopes,
-        says=f"with the scope `{scope}`",
+        description=f"with the scope `{scope}`",
         source="D59",
         reason=f"the token lacks the scope {scope}",
         needs_facts=False,
@@ -244,123 +261,147 @@ def _scope(scope: Scope) -> Condition:
 
 OWN: Final = Condition(
     holds=_own,
-    says="of the person's own account",
+    description="of the person's own account",
     source="DESIGN",
     reason="it belongs to somebody else",
     needs_facts=False,
 )
 OWN_CHOICE: Final = Condition(
-    holds=_own_choice, says="the language", source="D61", reason="this is changed by an operator"
+    holds=_own_choice, description="the language", source="D61", reason="this is changed by an operator"
 )
 OWN_REQUEST: Final = Condition(
-    holds=_own_request, says="of one's own request", source="D55", reason="only the one who made a request withdraws it"
+    holds=_own_request,
+    description="of one's own request",
+    source="D55",
+    reason="only the one who made a request withdraws it",
 )
 ANOTHERS_REQUEST: Final = Condition(
     holds=_anothers_request,
-    says="of somebody else's request",
+    description="of somebody else's request",
     source="D55",
     reason="nobody decides on their own request",
 )
 SETTINGS: Final = Condition(
-    holds=_settings, says="`approvals`", source="D55", reason="this member of an entity is changed by an operator"
+    holds=_settings,
+    description="`approvals`",
+    source="D55",
+    reason="this member of an entity is changed by an operator",
 )
 OWN_ENTITY: Final = Condition(
     holds=_own_entity,
-    says="of the one entity that is acted for",
+    description="of the one entity that is acted for",
     source="D54, D59, D60",
     reason="it does not belong to the entity that you act for",
     needs_facts=False,
 )
 EITHER_SIDE: Final = Condition(
     holds=_either_side,
-    says="if the entity that is acted for is one of the two",
+    description="if the entity that is acted for is one of the two",
     source="D56",
     reason=OWN_ENTITY.reason,
     needs_facts=False,
 )
 SPEAKING_SIDE: Final = Condition(
     holds=_speaking_side,
-    says="if the entity that is acted for is the side that decides this: the client entity offers and narrows, the third "
+    description="if the entity that is acted for is the side that decides this: the client entity offers and narrows, the third "
     "party accepts",
     source="D56",
     reason="the client entity offers and the third party accepts: your side does not decide this",
 )
 COVERED: Final = Condition(
     holds=_covered,
-    says="if a grant that was accepted covers it",
+    description="if a grant that was accepted covers it",
     source="D56",
     reason="no grant that your entity has accepted covers this",
 )
 STAYS_STRICT: Final = Condition(
     holds=_stays_strict,
-    says="if `approval_required` does not end with it",
+    description="if `approval_required` does not end with it",
     source="D55",
     reason="that roles at this service need approval is ended by an operator",
 )
 ADDRESS_STAYS: Final = Condition(
     holds=_address_stays,
-    says="if the person's e-mail address stays",
+    description="if the person's e-mail address stays",
     source="D61",
     reason="the address for sign-in and recovery is changed by the person or an operator",
 )
+RECIPIENT_STAYS: Final = Condition(
+    holds=_recipient_stays,
+    description="if an invitation with a level does not go to another address",
+    source="D53, D60",
+    reason="the invited person was appointed: end the invitation and make another one, or ask an owner",
+)
 RECENT: Final = Condition(
     holds=_recent,
-    says="with a sign-in at most 15 minutes old",
+    description="with a sign-in at most 15 minutes old",
     source="D54",
     reason="a change needs a sign-in of the last 15 minutes: sign in again",
     needs_facts=False,
 )
 SOMEBODY_ELSE: Final = Condition(
     holds=_somebody_else,
-    says="of somebody else; an owner who is the only administrator also their own roles and level",
+    description="of somebody else; an owner who is the only administrator also their own roles and level",
     source="D54",
     reason="nobody changes their own membership, roles or level",
 )
 WITHIN_REACH: Final = Condition(
     holds=_within_reach,
-    says="of a person of no higher level; an administrator neither of an owner nor of another administrator",
+    description="of a person of no higher level; an administrator neither of an owner nor of another administrator",
     source="D53",
     reason="this person's level is not one that you may change anything of",
 )
 APPOINTS: Final = Condition(
     holds=_appoints,
-    says="up to the level that one appoints: an owner every one, an administrator sub-administrators",
+    description="up to the level that one appoints: an owner every one, an administrator sub-administrators",
     source="D53",
     reason="this level is not one that you may give",
 )
 NO_OWNER: Final = Condition(
     holds=_no_owner,
-    says="if neither before nor after it the person is an owner",
+    description="if neither before nor after it the person is an owner",
     source="D59",
     reason="owners are appointed by people",
 )
 BELONGS: Final = Condition(
     holds=_belongs,
-    says="of a person who belongs to the entity already",
+    description="of a person who belongs to the entity already",
     source="D53, D60, D61",
     reason="this is for people who belong to the entity already",
 )
+BELONGS_OR_INVITED: Final = Condition(
+    holds=_belongs_or_invited,
+    description="of a person who belongs to the entity already, or as an invitation",
+    source="D53, D60, D61",
+    reason="people become members by accepting an invitation: invite them",
+)
+ANSWERS: Final = Condition(
+    holds=_answers,
+    description="as the answer to an invitation",
+    source="D60",
+    reason="a membership is given by the entity",
+)
 LISTED_SERVICE: Final = Condition(
     holds=_listed_service,
-    says="at a service of the sub-administrator's list",
+    description="at a service of the sub-administrator's list",
     source="D53",
     reason="the service is not one that you administer",
 )
 OWNER_STAYS: Final = Condition(
     holds=_owner_stays,
-    says="if an owner who can act remains",
+    description="if an owner who can act remains",
     source="D54",
     reason="the last owner stays: appoint another one first",
 )
 NO_OPERATOR: Final = Condition(
     holds=_no_operator,
-    says="of a person who does not operate the deployment",
+    description="of a person who does not operate the deployment",
     source="D53",
     reason="operators are out of reach here",
 )
 WITHOUT_PARAMETERS: Final = Condition(
     holds=_without_parameters,
-    says="if the role needs no parameters",
+    description="if the role needs no parameters",
     source="D60",
     reason="roles with parameters are not given by provisioning",
 )
@@ -372,8 +413,8 @@ AUDIT_READ: Final = _scope("audit.read")
 OPERATIONS: Final = _scope("operations")
 
 CONDITIONS: Final = (
-    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, ADDRESS_STAYS, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
-    NO_OWNER, BELONGS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
+    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, ADDRESS_STAYS, RECIPIENT_STAYS, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
+    NO_OWNER, BELONGS, BELONGS_OR_INVITED, ANSWERS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
     CLIENTS_READ, CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
 )  # fmt: skip
 """in the order of docs/administration.md"""

@@ -161,8 +161,8 @@ class ApiClient(_Actor, frozen=True, kw_only=True):
     @property
     def detail(self) -> dict[str, str]:
         """The address of the request, and the reason if one was given (D57)."""
-        told = {"address": self.address, "reason_given": self.reason}
-        return {name: value for name, value in told.items() if value}
+        detail = {"address": self.address, "reason_given": self.reason}
+        return {name: value for name, value in detail.items() if value}
 
     @property
     def request_id(self) -> str:
@@ -175,12 +175,26 @@ class ProvisioningToken(_Actor, frozen=True, kw_only=True):
 
     token_id: str
     entity_id: str
+    request: str = ""
+    """the identifier of the request that it makes"""
+    address: str = ""
+    """where the request comes from"""
     role: ClassVar[Role] = "provisioning token"
 
     @property
     def name(self) -> str:
         """The actor as the audit table writes it."""
         return f"token:{self.token_id}"
+
+    @property
+    def detail(self) -> dict[str, str]:
+        """The address of the request (D57)."""
+        return {"address": self.address} if self.address else {}
+
+    @property
+    def request_id(self) -> str:
+        """The request that it makes (D57)."""
+        return self.request
 
 
 class Anonymous(_Actor, frozen=True):

@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from corpid.rules.directory.document import Entry
+from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.plan import RECORDS, Change, check
-from corpid.rules.directory.records import ChangeRequest, Entity, RequestedChange, Service, ThirdPartyGrant
+from corpid.rules.directory.records import (
+    ChangeRequest,
+    Entity,
+    Membership,
+    RequestedChange,
+    Service,
+    ThirdPartyGrant,
+)
 from corpid.rules.directory.sections import KINDS
 
 if TYPE_CHECKING:
@@ -35,7 +43,7 @@ class State(Enum):
     """and carried out, in the same transaction"""
     DECLINED = "declined"
     WITHDRAWN = "withdrawn"
-    """by whoever made it"""
+    """by the requester"""
     EXPIRED = "expired"
     """14 days passed without a decision"""
 
@@ -131,7 +139,9 @@ def needed(change: Change, level: Level, entity: Entity | None, service: Service
     demanded = "none" if entity is None else entity.approvals
     if demanded == "roles":
         takes_level = change.kind == "membership" and bool(level)
-        return change.kind in _ROLES or takes_level or step(change) < 0
+        # What was approved for one person would go to another.
+        redirects = is_redirection(change.was, change.becomes)
+        return change.kind in _ROLES or takes_level or redirects or step(change) < 0
     return demanded == "all" and change.kind in _ALL
 
 
@@ -162,7 +172,7 @@ def approvers(administrators: Iterable[Appointed[Administrator]]) -> int:
 
     Sub-administrators approve at their services only, so they do not count. Source: D53, D55
     """
-    return sum(each.enabled and each.record.level != "sub_administrator" for each in administrators)
+    return sum(each.enabled and each.record.approves for each in administrators)
 
 
 def requested(change: Change) -> RequestedChange:
@@ -182,6 +192,22 @@ def change_of(kept: RequestedChange) -> Change:
 def _plain(record: msgspec.Struct | None) -> dict[str, object] | None:
     plain: dict[str, object] | None = msgspec.json.decode(msgspec.json.encode(record))
     return plain
+
+
+def refreshed(change: Change, current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]]) -> Change:
+    """The change of a membership whose e-mail was perhaps sent meanwhile.
+
+    Sending is nobody's decision, so that it makes no request stale. Source: D55, D60
+    """
+    was, now, becomes = change.was, current.get(change.kind, {}).get(change.key), change.becomes
+    if not isinstance(was, Membership) or not isinstance(now, Membership):
+        return change
+    sent_at = now.invitation_sent_at
+    if msgspec.structs.replace(was, invitation_sent_at=sent_at) != now:
+        return change
+    if isinstance(becomes, Membership) and becomes.invitation_sent_at == was.invitation_sent_at:
+        becomes = msgspec.structs.replace(becomes, invitation_sent_at=sent_at)
+    return msgspec.structs.replace(change, was=now, becomes=becomes)
 
 
 def stale(changes: Iterable[Change], current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]]) -> list[Change]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.members import Telling, masked, shown, telling
+from corpid.rules.directory.members import Disclosure, disclosures, masked, shown
 from corpid.rules.directory.nodes import Problem
 from corpid.rules.directory.records import Parameter, ParameterDefinition
-from corpid.rules.directory.sources import WHOLE, door, said
+from corpid.rules.directory.sources import WHOLE, channel, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ def _taken(change: Change, user_names: Mapping[str, str]) -> Iterator[tuple[str,
     owner = change.key[0] if change.kind == "user" else ""
     for by in dict.fromkeys(change.taken.values()):
         names = [name for name, had in change.taken.items() if had == by]
-        yield "" if WHOLE in names else f"{', '.join(names)}, ", said(by, user_names, owner)
+        yield "" if WHOLE in names else f"{', '.join(names)}, ", in_words(by, user_names, owner)
 
 
 class KeptRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class KeptRecord(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[str, ...]
     """names of those that the document would change"""
     sources: tuple[str, ...]
-    """doors through which others wrote it; none if something of others rests on it"""
+    """channels through which others wrote it; none if something of others rests on it"""
     by: tuple[str, ...]
     line: int
     """of the file; 0: it does not name the record"""
@@ -85,8 +85,8 @@ def kept_record(kept: Kept, user_names: Mapping[str, str]) -> KeptRecord:
         verb=kept.verb,
         subject=_subject(kept.kind, kept.key, user_names),
         members=kept.members,
-        sources=tuple(door(by, owner) for by in kept.by),
-        by=tuple(said(by, user_names, owner) for by in kept.by),
+        sources=tuple(channel(by, owner) for by in kept.by),
+        by=tuple(in_words(by, user_names, owner) for by in kept.by),
         line=kept.line,
     )
 
@@ -136,18 +136,18 @@ def members_set(record: msgspec.Struct, key: Key) -> list[str]:
 
     Without those that are its key. Source: docs/directory.md
     """
-    members, declared = shown(record), telling(record)
+    members, declared = shown(record), disclosures(record)
     named = {name for name, value in members.items() if value in key}
     return [
         f"{name}: {_text(declared.get(name), value)}"
         for name, value in members.items()
-        if name not in named and _is_set(value)
+        if name not in named and _is_worth_showing(declared.get(name), value)
     ]
 
 
 def members_changed(record: msgspec.Struct, replaced_by: msgspec.Struct) -> list[str]:
     """The members in which two states of a record differ, in words. Source: docs/directory.md"""
-    was, becomes, declared = shown(record), shown(replaced_by), telling(replaced_by)
+    was, becomes, declared = shown(record), shown(replaced_by), disclosures(replaced_by)
     return [
         f"{name}: {_text(declared.get(name), was[name])} → {_text(declared.get(name), becomes[name])}"
         for name in becomes
@@ -155,14 +155,14 @@ def members_changed(record: msgspec.Struct, replaced_by: msgspec.Struct) -> list
     ]
 
 
-def _is_set(value: object) -> bool:
-    return value not in ("", None, (), True)
+def _is_worth_showing(how: Disclosure | None, value: object) -> bool:
+    return bool(value) if how is Disclosure.MARK else value not in ("", None, (), True)
 
 
-def _text(how: Telling | None, value: object) -> str:
-    if how is Telling.SECRET:
+def _text(how: Disclosure | None, value: object) -> str:
+    if how is Disclosure.SECRET:
         return "(set)" if value else "(none)"
-    text = masked(str(value)) if how is Telling.MASKED and value else _plain(value)
+    text = masked(str(value)) if how is Disclosure.MASKED and value else _plain(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

@@ -6,6 +6,7 @@ holds no secrets; applying it to the same directory changes nothing.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from corpid.rules.directory.sections import Key
     from corpid.rules.directory.values import Reader
 
+MOST_PROBLEMS: Final = 1000
+"""of one file, after which the rest of it is not read"""
 _PARTS: Final = frozenset(name.removeprefix("third_party.") for name in SECTIONS if name.startswith("third_party."))
 _TOP: Final = frozenset(name.split(".")[0] for name in SECTIONS)
 _WITH_REF: Final = frozenset(section.kind for section in SECTIONS.values() if "ref" in section.identity)
@@ -67,23 +70,25 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         return self.entries.get(kind, {})
 
 
-def parse(content: bytes, file: str, *, plain_passwords: bool = False) -> Document:
+def parse(content: bytes, file: str, *, plain_passwords: bool = False, most_nodes: int | None = None) -> Document:
     """Read a directory file.
 
-    `file` names it in errors. `plain_passwords` allows the key `password`, for development only.
-    Raises DirectoryError with every problem found, for any content. D51, R-14.
+    `file` names it in errors. `plain_passwords` allows the key `password`, for development only; `most_nodes` bounds
+    what is built. Raises DirectoryError with every problem found, for any content. D51, R-14.
     """
-    return from_nodes(read_nodes(content, file), file, plain_passwords=plain_passwords)
+    return from_nodes(read_nodes(content, file, most_nodes), file, plain_passwords=plain_passwords)
 
 
 def from_nodes(root: Node, file: str, problems: Sequence[Problem] = (), *, plain_passwords: bool = False) -> Document:
     """Read the nodes of a file.
 
-    `problems` were found before, and are reported together. Raises DirectoryError with every problem. D51, R-14.
+    `problems` were found before, and are reported together. Raises DirectoryError with every problem, of which it lists
+    1,000 at most. D51, R-14.
     """
     reading = _Reading(plain_passwords)
     reading.problems += problems
-    reading.read(root)
+    with suppress(_TooMany):
+        reading.read(root)
     if reading.problems:
         raise DirectoryError(file, reading.problems)
     users = reading.entries["user"].values()
@@ -94,6 +99,10 @@ def from_nodes(root: Node, file: str, problems: Sequence[Problem] = (), *, plain
         listed_members=frozenset(entry.key[0] for entry in users if "memberships" in entry.lines),
         remarks=tuple(reading.remarks),
     )
+
+
+class _TooMany(Exception):
+    """There are as many problems as are listed."""
 
 
 class _Reading:
@@ -236,6 +245,8 @@ class _Reading:
 
     def _report(self, line: int, reason: str) -> None:
         self.problems.append(Problem(line, reason))
+        if len(self.problems) >= MOST_PROBLEMS:
+            raise _TooMany
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]

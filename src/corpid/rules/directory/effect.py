@@ -54,7 +54,9 @@ def _reasons(role: Role, today: str) -> Iterator[str]:
         yield f"it starts on {in_words(role.row.start_date)}"
     if role.row.end_date < today:
         yield f"it ended on {in_words(role.row.end_date)}"
-    if not role.user.enabled:
+    if role.membership.invited:
+        yield "the invitation is not accepted"
+    elif not role.user.enabled:
         yield "the person is disabled"
     if not role.membership.enabled:
         yield "the membership is disabled"

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import msgspec
 
-from corpid.rules.directory.nodes import DEPTH, NESTED_TOO_DEEPLY, DirectoryError, Items, Node, Pairs, Problem, Scalar
+from corpid.rules.directory.nodes import (
+    DEPTH,
+    MOST_NODES,
+    NESTED_TOO_DEEPLY,
+    TOO_MANY_NODES,
+    DirectoryError,
+    Items,
+    Node,
+    Pairs,
+    Problem,
+    Scalar,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +31,8 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 _FIRST_SURROGATE: Final = "\ud800"
 _LAST_SURROGATE: Final = "\udfff"
+_SEPARATORS: Final = (b",", b"[", b"{")
+"""one of them comes before each value but the first; those in texts count, too"""
 _WHOLE: Final = 1
 """the line of the whole document"""
 
@@ -53,6 +66,8 @@ def json_value(content: bytes) -> Json:
 
     Raises DirectoryError with one problem about the whole for anything else. Source: RFC 7493 §2, D59
     """
+    if len(content) > MOST_NODES and sum(map(content.count, _SEPARATORS)) > MOST_NODES:
+        raise _whole(TOO_MANY_NODES)
     try:
         value: Json = json.loads(content.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
         _check(value, 0)

@@ -105,7 +105,7 @@ def _is_owner(record: msgspec.Struct | None) -> bool:
 
 
 def _approves(record: msgspec.Struct | None) -> bool:
-    return isinstance(record, Administrator) and record.level != "sub_administrator"
+    return isinstance(record, Administrator) and record.approves
 
 
 def _is_full(record: msgspec.Struct | None) -> bool:

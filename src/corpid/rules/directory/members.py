@@ -1,6 +1,6 @@
 """Members of records: which are secret, masked or personal (D57).
 
-One declaration, for the plan of a directory file and for the audit. A member that is not named here is told as it is.
+One declaration, for the plan of a directory file and for the audit. A member that is not named here is shown as it is.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SHOWN_CHARACTERS: Final = 4
 """of a masked member, its last ones"""
 
 
-class Telling(Enum):
-    """The ways to tell a member."""
+class Disclosure(Enum):
+    """The form in which plan and audit show a member."""
 
     SECRET = auto()
     """only whether it is set, and that it changed: hashes, secrets, key material"""
@@ -28,40 +28,57 @@ class Telling(Enum):
     """the value, and in the audit only in the details, which can be erased"""
     MASKED = auto()
     """as PERSONAL, and only its last characters"""
+    MARK = auto()
+    """the value, of a record that is added or removed only if it is true"""
 
 
-TELLINGS: Final[Mapping[str, Mapping[str, Telling]]] = {
+DISCLOSURES: Final[Mapping[str, Mapping[str, Disclosure]]] = {
     "User": {
-        "user_name": Telling.PERSONAL,
-        "name": Telling.PERSONAL,
-        "email": Telling.PERSONAL,
-        "identity_number": Telling.MASKED,
+        "user_name": Disclosure.PERSONAL,
+        "name": Disclosure.PERSONAL,
+        "email": Disclosure.PERSONAL,
+        "identity_number": Disclosure.MASKED,
+        "placeholder": Disclosure.MARK,
+    },
+    "Membership": {
+        "membership_id": Disclosure.BOOKKEEPING,
+        "invited": Disclosure.MARK,
+        "user_name": Disclosure.PERSONAL,
+        "external_id": Disclosure.PERSONAL,
+        "name": Disclosure.PERSONAL,
+        "given_name": Disclosure.PERSONAL,
+        "family_name": Disclosure.PERSONAL,
+        "email": Disclosure.PERSONAL,
+        "created_at": Disclosure.BOOKKEEPING,
+        "changed_at": Disclosure.BOOKKEEPING,
+        "invitation_sent_at": Disclosure.BOOKKEEPING,
     },
     "Credentials": {
-        "password_hash": Telling.SECRET,
-        "totp_secret": Telling.SECRET,
-        "password_source": Telling.BOOKKEEPING,
-        "password_set_by": Telling.BOOKKEEPING,
-        "totp_set_by": Telling.BOOKKEEPING,
-        "totp_last_step": Telling.BOOKKEEPING,
+        "password_hash": Disclosure.SECRET,
+        "totp_secret": Disclosure.SECRET,
+        "password_source": Disclosure.BOOKKEEPING,
+        "password_set_by": Disclosure.BOOKKEEPING,
+        "totp_set_by": Disclosure.BOOKKEEPING,
+        "totp_last_step": Disclosure.BOOKKEEPING,
     },
     "Passkey": {
-        "credential_id": Telling.BOOKKEEPING,
-        "public_key": Telling.BOOKKEEPING,
-        "sign_count": Telling.BOOKKEEPING,
-        "name": Telling.PERSONAL,
-        "created_at": Telling.BOOKKEEPING,
-        "used_at": Telling.BOOKKEEPING,
+        "credential_id": Disclosure.BOOKKEEPING,
+        "public_key": Disclosure.BOOKKEEPING,
+        "sign_count": Disclosure.BOOKKEEPING,
+        "name": Disclosure.PERSONAL,
+        "created_at": Disclosure.BOOKKEEPING,
+        "used_at": Disclosure.BOOKKEEPING,
     },
-    "ChangeRequest": {"reason": Telling.PERSONAL, "decided_reason": Telling.PERSONAL},
-    "Client": {"jwks": Telling.SECRET},
-    "RegisteredApiClient": {"jwks": Telling.SECRET},
-    "SealedKey": {"secret": Telling.SECRET, "certificate_chain": Telling.SECRET},
-    "Link": {"link_hash": Telling.BOOKKEEPING, "factors": Telling.BOOKKEEPING},
-    "FetchedKeySet": {"jwks": Telling.SECRET},
+    "ChangeRequest": {"reason": Disclosure.PERSONAL, "decided_reason": Disclosure.PERSONAL},
+    "Client": {"jwks": Disclosure.SECRET},
+    "RegisteredApiClient": {"jwks": Disclosure.SECRET},
+    "RegisteredProvisioningToken": {"token_hash": Disclosure.SECRET, "last_used_at": Disclosure.BOOKKEEPING},
+    "SealedKey": {"secret": Disclosure.SECRET, "certificate_chain": Disclosure.SECRET},
+    "Link": {"link_hash": Disclosure.BOOKKEEPING, "factors": Disclosure.BOOKKEEPING},
+    "FetchedKeySet": {"jwks": Disclosure.SECRET},
 }
-"""type of record → member → what may be told of it"""
-_OPEN: Final[Mapping[str, Telling]] = {}
+"""type of record → member → how it may be shown"""
+_OPEN: Final[Mapping[str, Disclosure]] = {}
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,9 +101,9 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
         return [name for name in self.after if name in self.before] if self.before and self.after else []
 
 
-def telling(record: msgspec.Struct) -> Mapping[str, Telling]:
+def disclosures(record: msgspec.Struct) -> Mapping[str, Disclosure]:
     """The declared members of a record. Source: D57"""
-    return TELLINGS.get(type(record).__name__, _OPEN)
+    return DISCLOSURES.get(type(record).__name__, _OPEN)
 
 
 def shown(record: msgspec.Struct | None) -> dict[str, object]:
@@ -96,32 +113,32 @@ def shown(record: msgspec.Struct | None) -> dict[str, object]:
     """
     if record is None:
         return {}
-    declared = telling(record)
+    declared = disclosures(record)
     names = record.__struct_fields__
-    return {name: getattr(record, name) for name in names if declared.get(name) is not Telling.BOOKKEEPING}
+    return {name: getattr(record, name) for name in names if declared.get(name) is not Disclosure.BOOKKEEPING}
 
 
 def changed(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> Members:
     """The members in which two states of a record differ.
 
-    As they may be told. None is the state of a record that does not exist. Source: D57
+    In the form in which they may be shown. None is the state of a record that does not exist. Source: D57
     """
     record = becomes or was
     if record is None:
         return Members()
-    declared, old, new = telling(record), shown(was), shown(becomes)
+    declared, old, new = disclosures(record), shown(was), shown(becomes)
     if was is not None and becomes is not None:
         names = [name for name in new if old[name] != new[name]]
     else:
-        names = [name for name, value in (old or new).items() if value not in _UNSET]
+        names = [name for name, value in (old or new).items() if is_disclosed(declared.get(name), value)]
     return Members(
-        before={name: told(declared.get(name), old[name]) for name in names if name in old},
+        before={name: disclosed(declared.get(name), old[name]) for name in names if name in old},
         after={
-            name: told(declared.get(name), new[name], changed=name in old and _is_set(old[name]))
+            name: disclosed(declared.get(name), new[name], changed=name in old and _is_set(old[name]))
             for name in names
             if name in new
         },
-        personal=frozenset(name for name in names if declared.get(name) in {Telling.PERSONAL, Telling.MASKED}),
+        personal=frozenset(name for name in names if declared.get(name) in {Disclosure.PERSONAL, Disclosure.MASKED}),
     )
 
 
@@ -135,17 +152,22 @@ def together(*parts: Members) -> Members:
     return Members(before=before, after=after, personal=frozenset().union(*(part.personal for part in parts)))
 
 
-def told(how: Telling | None, value: object, *, changed: bool = False) -> object:
-    """A value as JSON may have it.
+def disclosed(how: Disclosure | None, value: object, *, changed: bool = False) -> object:
+    """A value as plan and audit may show it, for JSON.
 
     `changed`: another one was there before. Source: D57
     """
-    if how is Telling.SECRET:
+    if how is Disclosure.SECRET:
         return ("changed" if changed else "set") if _is_set(value) else None
-    if how is Telling.MASKED and isinstance(value, str):
+    if how is Disclosure.MASKED and isinstance(value, str):
         return masked(value)
     plain: object = msgspec.to_builtins(value)
     return plain
+
+
+def is_disclosed(how: Disclosure | None, value: object) -> bool:
+    """Return whether the value of an added or removed record is shown. Source: D57"""
+    return bool(value) if how is Disclosure.MARK else _is_set(value)
 
 
 def masked(text: str) -> str:
@@ -163,3 +185,16 @@ _UNSET: Final = ("", None, ())
 
 def _is_set(value: object) -> bool:
     return value not in _UNSET
+
+
+def without_bookkeeping(record: msgspec.Struct) -> dict[str, object]:
+    """Return a record's members except those of bookkeeping.
+
+    Source: D60
+    """
+    declared = DISCLOSURES.get(type(record).__name__, {})
+    return {
+        name: getattr(record, name)
+        for name in record.__struct_fields__
+        if declared.get(name) is not Disclosure.BOOKKEEPING
+    }

@@ -65,6 +65,14 @@ def display_name(text: str) -> str:
     return name
 
 
+def folded(text: str) -> str:
+    """A text in its form for comparison: capital and small letters alike.
+
+    Source: Unicode 3.13 (toNFKC_Casefold), RFC 7643 §4.1.1
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
 def mixed_scripts(name: str) -> frozenset[str]:
     """The scripts of a name that mixes scripts as no language does.
 
@@ -94,3 +102,11 @@ COUNTRIES: Final = frozenset(
     YT ZA ZM ZW
     """.split()
 )
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a database can be asked for a text.
+
+    A terminal can send bytes that are no text. Source: RFC 3629 §3
+    """
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)

@@ -76,6 +76,9 @@ def located(file: str, problem: Problem) -> str:
 DEPTH: Final = 10
 LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 NESTED_TOO_DEEPLY: Final = "nested too deeply"
+MOST_NODES: Final = 2_000_000
+"""of a document that comes from elsewhere: what is built of it stays below a gigabyte (D59)"""
+TOO_MANY_NODES: Final = f"too large: more than {MOST_NODES:,} keys and values"
 
 
 class Scalar(msgspec.Struct, frozen=True):
@@ -103,10 +106,10 @@ class Pairs(msgspec.Struct, frozen=True):
 Node: TypeAlias = Scalar | Items | Pairs
 
 
-def read_nodes(content: bytes, file: str) -> Node:
+def read_nodes(content: bytes, file: str, most_nodes: int | None = None) -> Node:
     """The one document of a YAML file as a tree.
 
-    Raises DirectoryError for anything else. Source: docs/directory.md
+    `most_nodes` bounds it. Raises DirectoryError for anything else. Source: docs/directory.md
     """
     try:
         text = content.decode("utf-8-sig")
@@ -114,7 +117,7 @@ def read_nodes(content: bytes, file: str) -> Node:
         line = content[: error.start].count(b"\n") + 1
         raise DirectoryError(file, [Problem(line, "the file is not UTF-8 text")]) from None
     try:
-        return _Reader(yaml.parse(text, Loader=LOADER)).document()
+        return _Reader(yaml.parse(text, Loader=LOADER), most_nodes).document()
     except yaml.YAMLError as error:
         raise DirectoryError(file, [_problem(error, text)]) from None
     except _Refused as refused:
@@ -146,8 +149,9 @@ class _Reader:
     Bounded in depth, so that recursion is safe.
     """
 
-    def __init__(self, events: Iterator[yaml.Event]) -> None:
+    def __init__(self, events: Iterator[yaml.Event], most_nodes: int | None) -> None:
         self._events = events
+        self._room = most_nodes
         self._problems: list[Problem] = []
 
     def document(self) -> Node:
@@ -165,6 +169,10 @@ class _Reader:
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
         line = _line(event)
+        if self._room is not None:
+            self._room -= 1
+            if self._room < 0:
+                raise _Refused([Problem(0, TOO_MANY_NODES)])
         if getattr(event, "anchor", None) is not None:
             self._refuse(event, "anchors (&) and aliases (*) are not used in directory files: write the value out")
         tag = getattr(event, "tag", None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from itertools import islice
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
@@ -18,6 +19,7 @@ from corpid.rules.directory import values
 from corpid.rules.directory.document import Document, Entry
 from corpid.rules.directory.json_nodes import Json, JsonDocument, nodes, pointer
 from corpid.rules.directory.members import masked
+from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Pairs, quoted
 from corpid.rules.directory.records import (
     Administrator,
@@ -69,7 +71,7 @@ class Unfit(Exception):
     def of(cls, error: DirectoryError, document: JsonDocument) -> Unfit:
         """The faults of a directory's document, by pointer.
 
-        Of the first problems only: no more are told, and a pointer can be as long as the body.
+        Of the first problems only: no more are reported, and a pointer can be as long as the body.
         """
         return cls([Fault(document.pointer(problem.line), problem.reason) for problem in error.problems[:SHOWN]])
 
@@ -81,7 +83,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """its list, below /api/v1"""
     title: str
-    """of its schema"""
+    """of its schema, in capitalised words"""
     noun: str
     """for people, with an article"""
     record: type[msgspec.Struct]
@@ -89,6 +91,20 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """name of a member → how it is read"""
     identity: tuple[str, ...] = ()
     """the members that name an object and never change"""
+    filters: tuple[str, ...]
+    """what its list can be narrowed by"""
+    sides: tuple[str, ...] = ()
+    """the filters that name an entity; of what concerns two, the one that a bound client has by default first"""
+
+    @property
+    def width(self) -> int:
+        """The number of parts of its key."""
+        return len(self.identity) or 1
+
+    @property
+    def singular(self) -> str:
+        """Its name in those of operations."""
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", self.title).lower()
 
     @property
     def properties(self) -> dict[str, Schema]:
@@ -132,40 +148,49 @@ _THIRD_PARTY, _THIRD_PARTY_IDENTITY = _row("third_party.assignments")
 RESOURCES: Final = (
     Resource(
         kind="entity", path="entities", title="Entity", noun="an entity", record=Entity,
+        filters=("search",),
         keys=_keyed("entity_id", "entities"), identity=("entity_id",),
     ),
     Resource(
         kind="user", path="users", title="User", noun="a person", record=User,
+        filters=("search", "entity", "name"),
         keys=_keyed("user_name", "users", left_out=frozenset({"id", "memberships", *OWN_FACTORS})),
     ),
     Resource(
         kind="membership", path="memberships", title="Membership", noun="a membership", record=Membership,
+        filters=("user", "entity"), sides=("entity",),
         keys={"user": _USER, "entity": _ENTITY, "enabled": Key(member="enabled", read=values.yes_or_no)},
         identity=("user", "entity"),
     ),
     Resource(
         kind="service", path="services", title="Service", noun="a service", record=Service,
+        filters=("search",),
         keys=_keyed("service_id", "services"), identity=("service_id",),
     ),
     Resource(
         kind="assignment", path="assignments", title="Assignment", noun="a role", record=Assignment,
+        filters=("user", "entity", "service"), sides=("entity",),
         keys=_ASSIGNMENT, identity=_ASSIGNMENT_IDENTITY,
     ),
     Resource(
         kind="grant", path="third-party-grants", title="ThirdPartyGrant", noun="a third-party grant",
         record=ThirdPartyGrant, keys=_GRANT, identity=_GRANT_IDENTITY,
+        filters=("client_entity", "third_party", "service"), sides=("client_entity", "third_party"),
     ),
     Resource(
         kind="third-party row", path="third-party-assignments", title="ThirdPartyAssignment",
         noun="a third-party assignment", record=ThirdPartyAssignment, keys=_THIRD_PARTY,
-        identity=_THIRD_PARTY_IDENTITY,
+        identity=_THIRD_PARTY_IDENTITY, filters=("user", "third_party", "client_entity", "service"),
+        sides=("third_party", "client_entity"),
     ),
     Resource(
         kind="administrator", path="administrators", title="Administrator", noun="an administrator",
-        record=Administrator, keys=dict(_ADMINISTRATORS), identity=("user", "entity"),
+        record=Administrator, keys=dict(_ADMINISTRATORS), identity=("user", "entity"), filters=("user", "entity"),
+        sides=("entity",),
     ),
     Resource(
         kind="client", path="clients", title="Client", noun="a client", record=Client,
+        filters=("search",),
         keys=_keyed("client_id", "clients"), identity=("client_id",),
     ),
 )  # fmt: skip
@@ -187,17 +212,13 @@ def key_of(text: str, width: int) -> tuple[str, ...] | None:
     None for a text that is the identifier of nothing. `width` is the number of parts. Source: D59
     """
     if width == 1:
-        return (text,) if _is_storable(text) else None
+        return (text,) if is_storable(text) else None
     try:
         octets = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         parts = msgspec.json.decode(octets, type=tuple[str, ...])
     except (ValueError, binascii.Error, RecursionError):
         return None
-    return parts if len(parts) == width and object_id(parts) == text and _is_storable("".join(parts)) else None
-
-
-def _is_storable(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
+    return parts if len(parts) == width and object_id(parts) == text and is_storable("".join(parts)) else None
 
 
 def shown(resource: Resource, record: msgspec.Struct, *, user_name: str, whole: bool) -> dict[str, Json]:
@@ -278,7 +299,7 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
     fields: dict[str, object] = {}
     lines: dict[str, int] = {}
     for key, node in document.root.entries:
-        if len(faults) >= SHOWN:  # no more are told, and a suggestion for each costs seconds
+        if len(faults) >= SHOWN:  # no more are reported, and a suggestion for each costs seconds
             raise Unfit(faults)
         rule = resource.keys.get(key.text)
         if rule is None:

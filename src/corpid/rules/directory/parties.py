@@ -37,7 +37,7 @@ _USER_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     }
 )
 
-_TELLS: Final[Mapping[str, Phrase]] = MappingProxyType(
+_CONSENT_ITEMS: Final[Mapping[str, Phrase]] = MappingProxyType(
     {
         "openid": phrase("That you signed in, and which organisation you act for"),
         "entity.identity": phrase("The organisation's type, registration number and country"),
@@ -124,7 +124,7 @@ def packed_parties(user: User, entity: Entity, administrator: Administrator | No
 
 def consent_items(scopes: Collection[str]) -> tuple[Phrase, ...]:
     """The consent page's items: one phrase for each scope (Spec 4.9, D29)."""
-    return tuple(words for scope, words in _TELLS.items() if scope in scopes)
+    return tuple(words for scope, words in _CONSENT_ITEMS.items() if scope in scopes)
 
 
 def _attributes(

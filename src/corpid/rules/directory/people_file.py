@@ -33,24 +33,36 @@ def parse_people(content: bytes, file: str, *, entity_id: str) -> Document:
     empty cell says nothing. `file` names it in errors. Raises DirectoryError with every problem found. Source: RFC
     4180, docs/directory.md
     """
+    problems: list[Problem] = []
+    entries: list[tuple[Scalar, Node]] = []
+    for line, cells in read_table(content, file, problems, known=COLUMNS, needed=NEEDED):
+        entries.append(_entry(line, cells, entity_id))
+    users = Pairs(1, tuple(entries))
+    return from_nodes(Pairs(1, ((Scalar(1, "users", plain=True), users),)), file, problems)
+
+
+def read_table(
+    content: bytes, file: str, problems: list[Problem], *, known: Sequence[str], needed: Sequence[str]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Read a table (CSV) with its line numbers and cells by column.
+
+    The columns are among `known`. Problems are added to `problems`, also of the first line, after which there are no
+    rows. Raises DirectoryError for what is no text. Source: RFC 4180
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise DirectoryError(file, [Problem(line, "the file is not UTF-8 text: save it as CSV UTF-8")]) from None
-    problems: list[Problem] = []
     rows = _rows(text, problems)
     _, header = next(rows, (0, []))
     columns = [name.strip() for name in header]
-    problems += _header_problems(columns)
-    entries: list[tuple[Scalar, Node]] = []
+    problems += _header_problems(columns, known, needed)
     for line, cells in rows if not problems else ():
         if len(cells) == len(columns):
-            entries.append(_entry(line, dict(zip(columns, cells, strict=True)), entity_id))
+            yield line, {name: cell.strip() for name, cell in zip(columns, cells, strict=True)}
         elif cells:
             problems.append(Problem(line, f"{len(cells)} cells are here, and {len(columns)} columns in the first line"))
-    users = Pairs(1, tuple(entries))
-    return from_nodes(Pairs(1, ((Scalar(1, "users", plain=True), users),)), file, problems)
 
 
 def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]:
@@ -67,11 +79,11 @@ def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]
         problems.append(Problem(line, f"not valid CSV: {error}"))
 
 
-def _header_problems(columns: Sequence[str]) -> list[Problem]:
-    unknown = [f"{quoted(name)} is no column{suggestion(name, COLUMNS)}" for name in columns if name not in COLUMNS]
+def _header_problems(columns: Sequence[str], every: Sequence[str], needed: Sequence[str]) -> list[Problem]:
+    unknown = [f"{quoted(name)} is no column{suggestion(name, every)}" for name in columns if name not in every]
     twice = [f"the column {name} is there twice" for name in dict.fromkeys(columns) if columns.count(name) > 1]
-    lacking = [name for name in NEEDED if name not in columns]
-    known = f"its columns are among {', '.join(COLUMNS)}"
+    lacking = [name for name in needed if name not in columns]
+    known = f"its columns are among {', '.join(every)}"
     missing = [f"the first line lacks {', '.join(lacking)}: {known}"] if lacking else []
     return [Problem(1, reason) for reason in (*unknown, *twice, *missing)]
 

@@ -15,6 +15,7 @@ import msgspec
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory import levels
 from corpid.rules.directory.current import NAMES_USERS, Current, Key
+from corpid.rules.directory.invitations import of_nobody
 from corpid.rules.directory.names import mixed_scripts
 from corpid.rules.directory.nodes import SHOWN, DirectoryError, Problem, quoted
 from corpid.rules.directory.pruning import removals, rests_on
@@ -127,8 +128,8 @@ class _Checking:
 
     def _there(self, entry: Entry, kind: Kind, key: Key, member: str) -> None:
         if self._of(kind, key) is None:
-            known = {other[0] for other in self._wanted[kind]}
-            hint = suggestion(key[0], known)
+            few = len(self.found.problems) < SHOWN
+            hint = suggestion(key[0], {other[0] for other in self._wanted[kind]}) if few else ""
             self.found.wrong(entry, member, f"there is no {kind} {quoted(key[0])}, here or in the directory{hint}")
 
     def _named(self, entry: Entry, name: str) -> None:
@@ -319,7 +320,9 @@ def plan(
             existing = current.of(kind).get(key)
             problems += _missing(entry) if existing is None else []
             if not problems:
-                wanted[kind][key] = (entry, _record(entry, key, existing, types[kind]))
+                record = _record(entry, key, existing, types[kind])
+                problems += of_nobody(entry, key, existing, record, current)
+                wanted[kind][key] = (entry, record)
     if problems:
         raise DirectoryError(document.file, problems)
     named = {kind: set(records) for kind, records in wanted.items()}

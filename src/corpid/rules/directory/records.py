@@ -6,7 +6,7 @@ time zone (D23); `0001-01-01` means always, `9999-12-31` without end. Each recor
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -63,18 +63,46 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     identity_country: str = ""
     account_type: AccountType = "standard"
     enabled: bool = True
+    placeholder: bool = False
+    """stands for somebody who has not accepted an invitation: disabled, and nobody signs in as it (D60)"""
 
     @property
     def key(self) -> tuple[str, ...]:
         return (self.user_id,)
 
 
+DUE: Final = 0
+NOT_TO_BE_SENT: Final = -1
+
+
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
-    """A person may act for an entity."""
+    """A person may act for an entity, once an invitation is accepted.
+
+    What the entity writes about the person are members of this record; it never changes the person (D61). Moments are
+    epoch seconds.
+    """
 
     user_id: str
     entity_id: str
     enabled: bool = True
+    membership_id: str = ""
+    """a UUID, unique; given by the store, and the same before and after acceptance (D60)"""
+    invited: bool = False
+    """whether nobody has accepted it: the person is a placeholder, and nothing of it has effect (D60)"""
+    user_name: str = ""
+    """unique in the entity, capital and small letters alike"""
+    external_id: str = ""
+    """unique in the entity"""
+    name: str = ""
+    given_name: str = ""
+    family_name: str = ""
+    email: str = ""
+    created_at: int = 0
+    """0: not known"""
+    changed_at: int = 0
+    """when the entity changed a member last; 0: not known"""
+    invitation_sent_at: int = DUE
+    """the invitation's moment, DUE or NOT_TO_BE_SENT; of no meaning once it is accepted"""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -110,6 +138,16 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> tuple[str, ...]:
         return (self.service_id,)
+
+
+class GroupRole(msgspec.Struct, frozen=True, kw_only=True):
+    """A role at a service that needs no parameters (D60).
+
+    It is a group of SCIM.
+    """
+
+    service_id: str
+    role: str
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,6 +276,14 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, ...]:
         return (self.user_id, self.entity_id)
 
+    @property
+    def approves(self) -> bool:
+        """True if they can approve any change (D55).
+
+        Sub-administrators approve at their services only.
+        """
+        return self.level != "sub_administrator"
+
     def serves(self, service_id: str) -> bool:
         """Return whether the roles of a service are among what is administered."""
         return self.level != "sub_administrator" or self.services == "all" or service_id in self.services
@@ -317,8 +363,9 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def allowed(self) -> bool:
-        """True if every link is enabled."""
-        return self.user.enabled and self.entity.enabled and self.membership.enabled
+        """True if every link is enabled, and no invitation waits (D60)."""
+        waits = self.membership.invited or self.user.placeholder
+        return self.user.enabled and self.entity.enabled and self.membership.enabled and not waits
 
 
 class ThirdPartyRow(msgspec.Struct, frozen=True, kw_only=True):

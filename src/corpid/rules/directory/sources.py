@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.document import Entry
 
-Door: TypeAlias = Literal["file", "command line", "API", "SCIM", "page", "person", "unknown"]
+Channel: TypeAlias = Literal["file", "command line", "API", "SCIM", "page", "person", "unknown"]
 """through which a record or a member came"""
 
-DOORS: Final[Mapping[str, Door]] = {
+CHANNELS: Final[Mapping[str, Channel]] = {
     "file": "file",
     "command": "command line",
     "client": "API",
@@ -30,11 +30,11 @@ DOORS: Final[Mapping[str, Door]] = {
     "operator": "page",
     "user": "page",
 }
-"""kind of actor → its door; a user's own record is the person's"""
+"""kind of actor → its channel; a user's own record is the person's"""
 RELATIONS: Final[tuple[Kind, ...]] = (
     "membership", "administrator", "operator", "assignment", "grant", "third-party row",
 )  # fmt: skip
-"""kinds that a file does not give again once another door has taken them"""
+"""kinds that a file does not give again once another channel has removed them"""
 WHOLE: Final = "*"
 """stands for the record itself among its members"""
 
@@ -67,14 +67,14 @@ class Sourced(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     sources: Sources
 
 
-def door(actor: str, owner: str = "") -> Door:
-    """Return the door of an actor.
+def channel(actor: str, owner: str = "") -> Channel:
+    """Return the channel of an actor.
 
     `owner` is the person whose own record it is about, if it is one. Source: D65
     """
     if owner and actor == f"user:{owner}":
         return "person"
-    return DOORS.get(actor.partition(":")[0], "unknown")
+    return CHANNELS.get(actor.partition(":")[0], "unknown")
 
 
 def written(
@@ -89,7 +89,7 @@ def written(
     `sources` are those before, `taken` members that become the actor's with the value they have. What keeps its value
     keeps its source, and CorpID itself is none. Source: D65
     """
-    if actor.partition(":")[0] not in DOORS or (was == becomes and not taken):
+    if actor.partition(":")[0] not in CHANNELS or (was == becomes and not taken):
         return UNKNOWN if was is None else sources
     if was is None or not isinstance(becomes, User):
         return Sources(record=actor)
@@ -101,13 +101,13 @@ def written(
     return Sources(record=maker, members={name: by for name, by in members.items() if by != maker})
 
 
-def said(actor: str, user_names: Mapping[str, str], owner: str = "") -> str:
+def in_words(actor: str, user_names: Mapping[str, str], owner: str = "") -> str:
     """Return an actor in words, to follow "by"; empty if unknown.
 
     `user_names` is user identifier → user name. Source: D65
     """
     _, _, name = actor.partition(":")
-    match door(actor, owner):
+    match channel(actor, owner):
         case "file":
             return f"the file {name.rstrip('/').rpartition('/')[2] or name}"
         case "command line":
@@ -152,9 +152,9 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """The sources of a directory, and the door of a document."""
+    """The sources of a directory, and the channel of a document."""
 
-    door: Door
+    channel: Channel
     sources: dict[Kind, dict[Key, Sources]]
     removed: dict[tuple[Kind, Key], str] = msgspec.field(default_factory=dict)
     """record that there is not → who removed it last"""
@@ -172,7 +172,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         if self.take_over:
             return ()
         held = self.of(kind, key)
-        since = (by for by in held.members.values() if door(by, _owner(kind, key)) != "person")
+        since = (by for by in held.members.values() if channel(by, _owner(kind, key)) != "person")
         return tuple(dict.fromkeys(by for by in (held.record, *since) if self._is_another(by)))
 
     def remover(self, kind: Kind, key: Key) -> str:
@@ -210,7 +210,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return Settled(record=msgspec.structs.replace(record, **stay), kept=tuple(kept_members))
 
     def _is_another(self, actor: str) -> bool:
-        return door(actor) not in {self.door, "unknown"}
+        return channel(actor) not in {self.channel, "unknown"}
 
 
 def _owner(kind: Kind, key: Key) -> str:

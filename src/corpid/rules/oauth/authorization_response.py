@@ -72,8 +72,8 @@ def success(address: ReturnAddress, *, code: str) -> AuthorizationResponse:
 
 def failure(address: ReturnAddress, error: OAuthError, *, reference: str) -> AuthorizationResponse:
     """A refusal for the client; `reference` is the request id (RFC 6749 §4.1.2.1, D28)."""
-    told = {"error": error.code, "error_description": public_description(error, reference)}
-    return msgspec.structs.replace(_response(address, told), reason=error.reason.code)
+    parameters = {"error": error.code, "error_description": public_description(error, reference)}
+    return msgspec.structs.replace(_response(address, parameters), reason=error.reason.code)
 
 
 def _response(address: ReturnAddress, parameters: dict[str, str]) -> AuthorizationResponse:

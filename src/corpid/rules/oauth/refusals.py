@@ -479,6 +479,9 @@ class Reason(Enum):
     ACCESS_TOKEN_IS_BOUND = _refusal("invalid_token", _RP,
         "The token is bound to a DPoP key and was sent as a bearer token.",
         "Send it with the scheme DPoP and a proof.")
+    PROVISIONING_TOKEN = _refusal("invalid_token", _OPERATOR,
+        "The bearer token of SCIM is not known, was removed or has expired, or its entity is disabled.",
+        "`corpid provisioning-token list` shows those of an entity; `corpid provisioning-token add` makes a new one.")
     ACCESS_TOKEN_KEY = _refusal("invalid_token", _RP,
         "The token is bound to another key than the proof's, or to none.",
         "Use one DPoP key from PAR to userinfo.")

@@ -31,7 +31,7 @@ API_SCOPE_MEANINGS: Final[Mapping[ApiScope, str]] = {
     "clients.read": "Read relying parties",
     "clients.write": "Change relying parties",
     "audit.read": "Read and verify the audit",
-    "operations": "Read signing keys, make the next one, and switch maintenance",
+    "operations": "Read signing keys, make the next one, see and end sessions and locks, and switch maintenance",
 }
 """scope → what it lets a client do"""
 API_SCOPES: Final = tuple(API_SCOPE_MEANINGS)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import AuditEntry, AuditEvent
+from corpid.ports import AuditEntry, AuditEvent, AuditPart
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
+from corpid.rules.audit_seals import detail_digest
 from corpid.rules.directory.members import Members, changed
 from corpid.stores.sql.mappers import record_codec
 from corpid.stores.sql.statements import insert, parameters
@@ -32,12 +32,14 @@ PAGE: Final = 500
 CLOCKS_APART_SECONDS: Final = 3600
 """how much older the entries of a whole page must be for no earlier ones to be looked at"""
 UNCHANGED: Final = Members()
+_AFTER_EVERY_NUMBER: Final = (1 << 63) - 1
+_BEFORE_EVERY_NUMBER: Final = -(1 << 63)
 _SALT_BYTES: Final = 16
 _EVENTS: Final = record_codec(AuditEvent)
 _WRITTEN: Final = (*_EVENTS.written, "at", "members", "digest")
 
 
-class _Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Recorded(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The part of an event in one place: row or details."""
 
     before: dict[str, object] = msgspec.field(default_factory=dict)
@@ -45,10 +47,10 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     facts: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-_TOLD: Final = msgspec.json.Decoder(_Told)
+_RECORDED: Final = msgspec.json.Decoder(_Recorded)
 _FACTS: Final = msgspec.json.Decoder(dict[str, str])
 _JSON: Final = msgspec.json.Encoder().encode
-_NOTHING: Final = _Told()
+_NOTHING: Final = _Recorded()
 
 
 class SqlAudit:
@@ -64,25 +66,29 @@ class SqlAudit:
         after_row = insert(audit_details).values(
             number=sa.func.last_insert_rowid(), salt=sa.bindparam("salt"), detail=sa.bindparam("private")
         )
-        self._insert: Final = database.prepare(row.inline())
+        self._insert: Final = database.prepare(row.inline)
         self._insert_details: Final = database.prepare(
-            _detailed(row) if database.writes_in_queries else after_row.inline()
+            lambda: _detailed(row) if database.writes_in_queries else after_row.inline()
         )
-        self._last: Final = database.prepare(sa.select(sa.func.max(audit.c.number)))
+        self._last: Final = database.prepare(lambda: sa.select(sa.func.max(audit.c.number)))
         self._entries: Final = database.prepare(
-            _selected()
-            .where(audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last"))
-            .order_by(audit.c.number)
-            .limit(_LIMIT)
+            lambda: (
+                _selected()
+                .where(audit.c.number > sa.bindparam("after"), audit.c.number <= sa.bindparam("last"))
+                .order_by(audit.c.number)
+                .limit(_LIMIT)
+            )
         )
         self._sign_ins: Final = database.prepare(
-            _selected()
-            .where(
-                audit.c.actor == sa.bindparam("actor"),
-                audit.c.action == sa.literal_column(f"'{AuditAction.SIGN_IN_COMPLETE}'"),
+            lambda: (
+                _selected()
+                .where(
+                    audit.c.actor == sa.bindparam("actor"),
+                    audit.c.action == sa.literal_column(f"'{AuditAction.SIGN_IN_COMPLETE}'"),
+                )
+                .order_by(audit.c.number.desc())
+                .limit(_LIMIT)
             )
-            .order_by(audit.c.number.desc())
-            .limit(_LIMIT)
         )
 
     async def write(self, event: AuditEvent, *, now: float | None = None, members: Members = UNCHANGED) -> None:
@@ -110,13 +116,13 @@ class SqlAudit:
         for name in PERSONAL_DETAILS:
             if name in facts:
                 private[name] = facts.pop(name)
-        told, details = "", ""
+        open_members, details = "", ""
         if members is not UNCHANGED:
             facts |= {"members": " ".join(members.names)} if members.names else {}
-            told = _text(_part(members, {}, personal=False))
+            open_members = _text(_part(members, {}, personal=False))
             details = _text(_part(members, private, personal=True))
         elif private:
-            details = _JSON(_Told(facts=private)).decode()
+            details = _JSON(_Recorded(facts=private)).decode()
         salt = secrets.token_hex(_SALT_BYTES) if details else ""
         return {
             "actor": event.actor,
@@ -128,9 +134,9 @@ class SqlAudit:
             "outcome": event.outcome,
             "request_id": event.request_id,
             "detail": _JSON(facts).decode(),
-            "members": told,
+            "members": open_members,
             "at": int(self._clock() if now is None else now),
-            "digest": sha256(f"audit-detail:{salt}:{details}".encode()).hexdigest() if details else "",
+            "digest": detail_digest(salt, details) if details else "",
             "salt": salt,
             "private": details,
         }
@@ -172,13 +178,39 @@ class SqlAudit:
             found |= {entry.number: entry for entry in await self._on(way, query, limit)}
         return [found[number] for number in sorted(found, reverse=True)[:limit]]
 
-    async def _on(self, way: Way, query: AuditQuery, limit: int) -> list[AuditEntry]:
+    async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
+        """Down to where the way that is looked at least far ends."""
+        found: dict[int, AuditEntry] = {}
+        least = _BEFORE_EVERY_NUMBER
+        for way in ways(query):
+            end = await self._end(way, query, examined)
+            least = max(least, end)
+            found |= {entry.number: entry for entry in await self._on(way, query, limit + 1, least=end)}
+        numbers = [number for number in sorted(found, reverse=True) if number >= least]
+        entries = [found[number] for number in numbers[:limit]]
+        if len(numbers) > limit:
+            return AuditPart(entries=entries, before=entries[-1].number)
+        return AuditPart(entries=entries, before=0 if least == _BEFORE_EVERY_NUMBER else least)
+
+    async def _end(self, way: Way, query: AuditQuery, examined: int) -> int:
+        """The end of the entries of a way that are looked at."""
+        if not way.rest or not way.in_order:
+            return _BEFORE_EVERY_NUMBER
+        stretch = self._database.prepare(way.stretch())
+        values = way.values | {"before": query.before or _AFTER_EVERY_NUMBER, "limit": examined}
+        number, latest, count = await self._database.row(stretch, values) or (None, 0, 0)
+        is_last = number is None or count < examined or latest < query.since - CLOCKS_APART_SECONDS
+        return _BEFORE_EVERY_NUMBER if is_last else int(number)
+
+    async def _on(
+        self, way: Way, query: AuditQuery, limit: int, *, least: int = _BEFORE_EVERY_NUMBER
+    ) -> list[AuditEntry]:
         page, since = self._database.prepare(way.page()), query.since
         found: list[AuditEntry] = []
         before = query.before or _AFTER_EVERY_NUMBER
         while len(found) < limit:
             size = PAGE if since else min(PAGE, limit - len(found))
-            rows = await self._database.rows(page, way.values | {"before": before, "limit": size})
+            rows = await self._database.rows(page, way.values | {"before": before, "least": least, "limit": size})
             entries = [_entry(row) for row in rows]
             found += [entry for entry in entries if entry.at >= since]
             if len(rows) < size or max(entry.at for entry in entries) < since - CLOCKS_APART_SECONDS:
@@ -200,17 +232,17 @@ class RecordedChange:
             self._change: Final = database.prepare(change)
             return
         changed_row = change.returning(sa.literal_column("1")).cte("changed")
-        told = sa.select(*(sa.cast(sa.bindparam(name), audit.c[name].type) for name in _WRITTEN))
-        row = insert(audit).from_select(_WRITTEN, told.select_from(changed_row))
-        self._with_event: Final = database.prepare(row.inline())
-        self._with_details: Final = database.prepare(_detailed(row))
+        values = sa.select(*(sa.cast(sa.bindparam(name), audit.c[name].type) for name in _WRITTEN))
+        row = insert(audit).from_select(_WRITTEN, values.select_from(changed_row))
+        self._with_event: Final = database.prepare(row.inline)
+        self._with_details: Final = database.prepare(lambda: _detailed(row))
 
     async def run(self, values: Mapping[str, Any], event: AuditEvent) -> bool:
         """Return whether a row changed. Raises StoreUnavailable."""
         if self._database.writes_in_queries:
-            told = self._audit.values(event)
-            prepared = self._with_details if told["private"] else self._with_event
-            return await self._database.write(prepared, {**told, **values}) == 1
+            written = self._audit.values(event)
+            prepared = self._with_details if written["private"] else self._with_event
+            return await self._database.write(prepared, {**written, **values}) == 1
         async with self._database.transaction():
             changed_row = await self._database.run(self._change, values) == 1
             if changed_row:
@@ -226,11 +258,11 @@ def _detailed(row: Insert) -> Insert:
 
 
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
-_AFTER_EVERY_NUMBER: Final = (1 << 63) - 1
+_BEFORE: Final = sa.bindparam("before", type_=sa.BigInteger)
 _NO_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(OF_NO_SIGN_IN))
 _COLUMNS: Final = ("number", "at", *_EVENTS.columns, "members", "digest")
 _ENTITIES: Final = ("entity_id", "other_entity_id")
-"""columns of entities: whoever asks for one asks for both"""
+"""columns of entities: a filter by entity uses both"""
 _PARTS_END: Final = chr(ord("/") + 1)
 """sorts after every text that goes on with a slash"""
 
@@ -244,18 +276,38 @@ def _selected() -> sa.Select[Any]:
 class Way:
     """Conditions on the start of an index, and their values.
 
-    The other conditions of a question are written so that they lead neither engine to another index.
+    The other conditions of a query are written so that they lead neither engine to another index.
     """
 
-    conditions: Sequence[sa.ColumnElement[bool]]
+    leading: Sequence[sa.ColumnElement[bool]]
     values: dict[str, str]
-    number: sa.ColumnElement[int] = audit.c.number
-    """what entries are ordered by: the column if the index has them in its order"""
+    rest: Sequence[sa.ColumnElement[bool]] = ()
+    in_order: bool = True
+    """whether the index has its entries in the order of their numbers"""
+
+    @property
+    def conditions(self) -> Sequence[sa.ColumnElement[bool]]:
+        """Every condition."""
+        return (*self.leading, *self.rest)
+
+    @property
+    def number(self) -> sa.ColumnElement[int]:
+        """The order of its entries."""
+        return audit.c.number if self.in_order else audit.c.number + 0
 
     def page(self) -> sa.Select[Any]:
-        """`before`, `limit` and the values → entries, the latest first."""
-        earlier = self.number < sa.bindparam("before", type_=sa.BigInteger)
-        return _selected().where(*self.conditions, earlier).order_by(self.number.desc()).limit(_LIMIT)
+        """`before`, `least`, `limit` and the values → entries, the latest first."""
+        within = self.number < _BEFORE, self.number >= sa.bindparam("least", type_=sa.BigInteger)
+        return _selected().where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
+
+    def stretch(self) -> sa.Select[Any, Any, int]:
+        """`before`, `limit` and the values → least number, latest moment, count.
+
+        Of the entries that the index leads to.
+        """
+        found = sa.select(audit.c.number, audit.c.at).where(*self.leading, audit.c.number < _BEFORE)
+        rows = found.order_by(audit.c.number.desc()).limit(_LIMIT).subquery()
+        return sa.select(sa.func.min(rows.c.number), sa.func.max(rows.c.at), sa.func.count())
 
 
 def ways(query: AuditQuery) -> Iterator[Way]:
@@ -275,26 +327,26 @@ def ways(query: AuditQuery) -> Iterator[Way]:
     if query.user_id:
         yield from _of_person(query.user_id, rest, values)
     elif leading == "entity_id":
-        yield from (Way(conditions=[*_starts(column, leading), *rest], values=values) for column in _ENTITIES)
+        yield from (Way(leading=_starts(column, leading), rest=rest, values=values) for column in _ENTITIES)
     elif leading:
-        yield Way(conditions=[*_starts(leading, leading), *rest], values=values)
+        yield Way(leading=_starts(leading, leading), rest=rest, values=values)
     elif actions:
         for name, action in actions.items():
-            yield Way(conditions=[_is("action", name)], values={name: action})
+            yield Way(leading=[_is("action", name)], values={name: action})
     else:
-        yield Way(conditions=[], values={})
+        yield Way(leading=[], values={})
 
 
 def _of_person(user_id: str, rest: list[sa.ColumnElement[bool]], values: dict[str, str]) -> Iterator[Way]:
     """The ways to what a person did, and to their records."""
-    yield Way(conditions=[_is("actor", "by_user"), *rest], values=values | {"by_user": f"user:{user_id}"})
-    yield Way(conditions=[_is("object", "of_user"), _NO_SIGN_IN, *rest], values=values | {"of_user": user_id})
+    yield Way(leading=[_is("actor", "by_user")], rest=rest, values=values | {"by_user": f"user:{user_id}"})
+    yield Way(leading=[_is("object", "of_user"), _NO_SIGN_IN], rest=rest, values=values | {"of_user": user_id})
     begun = {"from_user": f"{user_id}/", "to_user": user_id + _PARTS_END}
     within = (
         audit.c.object > sa.bindparam("from_user", type_=sa.Text),
         audit.c.object < sa.bindparam("to_user", type_=sa.Text),
     )
-    yield Way(conditions=[*within, _NO_SIGN_IN, *rest], values=values | begun, number=audit.c.number + 0)
+    yield Way(leading=[*within, _NO_SIGN_IN], rest=rest, values=values | begun, in_order=False)
 
 
 def _is(column: str, name: str) -> sa.ColumnElement[bool]:
@@ -316,26 +368,26 @@ def _starts(column: str, name: str) -> list[sa.ColumnElement[bool]]:
     return [_is(column, name), *partial]
 
 
-def _part(members: Members, facts: dict[str, str], *, personal: bool) -> _Told:
+def _part(members: Members, facts: dict[str, str], *, personal: bool) -> _Recorded:
     def chosen(values: dict[str, object]) -> dict[str, object]:
         return {name: value for name, value in values.items() if (name in members.personal) == personal}
 
-    return _Told(before=chosen(members.before), after=chosen(members.after), facts=facts)
+    return _Recorded(before=chosen(members.before), after=chosen(members.after), facts=facts)
 
 
-def _text(told: _Told) -> str:
-    return "" if told == _NOTHING else _JSON(told).decode()
+def _text(part: _Recorded) -> str:
+    return "" if part == _NOTHING else _JSON(part).decode()
 
 
 def _entry(row: Row) -> AuditEntry:
     *plain, facts, members, digest, private = row
-    told = _TOLD.decode(members) if members else _NOTHING
-    more = _TOLD.decode(private) if private is not None else _NOTHING
+    row_part = _RECORDED.decode(members) if members else _NOTHING
+    more = _RECORDED.decode(private) if private is not None else _NOTHING
     known = dict(zip(_COLUMNS, plain, strict=False))
     return AuditEntry(
         **known,
         detail=_FACTS.decode(facts) | more.facts,
-        before=told.before | more.before,
-        after=told.after | more.after,
+        before=row_part.before | more.before,
+        after=row_part.after | more.after,
         erased=bool(digest) and private is None,
     )

@@ -12,8 +12,9 @@ from sqlalchemy.sql.expression import ClauseElement, Executable
 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
+from corpid.rules.directory.approvals import State
 from corpid.stores.sql.audit import ways
-from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals
+from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals, change_requests
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -95,6 +96,8 @@ class Pruned:
 
     removed: int
     erased: int
+    requests: int = 0
+    """decided requests for approval, which stay as long as the audit's entries"""
 
 
 async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: float, kept: Kept) -> Pruned:
@@ -103,7 +106,8 @@ async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: 
     The event is written first, if there is something to remove, with how much and for how many days entries are kept:
     it explains to a verification where they are, and itself stays for ever. Then short transactions, for one stretch of
     the table after the other, each of which lifts the rule that rows stay and sets it again. Raises StoreUnavailable;
-    what was removed by then stays removed. Source: docs/decisions/0008, 0015, 0016
+    what was removed by then stays removed. Decided requests for approval go by the same age. Source:
+    docs/decisions/0008, 0015, 0016, D55
     """
     limits = {
         "others": _limit(now, kept.audit_days),
@@ -116,7 +120,7 @@ async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: 
     )
     if planned.removed or planned.erased:
         days = {name: str(number) for name, number in asdict(kept).items()}
-        counts = {name: str(number) for name, number in asdict(planned).items()}
+        counts = {"removed": str(planned.removed), "erased": str(planned.erased)}
         await table.write(msgspec.structs.replace(event, detail=event.detail | days | counts), now=now)
     entries = _Removal(database, audit, *_STRETCH, _is_old(audit))
     details = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, _of_old_entry())
@@ -129,7 +133,35 @@ async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: 
             removed += await entries.run(values)
     if found:
         await _remove_digests(database, found[-1].end, limits)
-    return Pruned(removed=removed, erased=erased)
+    return Pruned(removed=removed, erased=erased, requests=await _remove_requests(database, limits["others"]))
+
+
+async def _remove_requests(database: Database, limit: int) -> int:
+    """Remove requests for approval that were decided before this moment.
+
+    Identifiers begin with the moment of the request, so that younger ones are not looked at.
+    """
+    row = change_requests.c
+    old = (
+        sa.select(row.request_id)
+        .where(
+            row.request_id < sa.bindparam("end", type_=sa.Text),
+            row.request_id > sa.bindparam("after", type_=sa.Text),
+            row.state != sa.literal_column(f"'{State.PENDING.value}'"),
+            row.decided_at < sa.bindparam("limit", type_=sa.BigInteger),
+        )
+        .order_by(row.request_id)
+        .limit(_ROWS)
+    )
+    look = database.prepare(old)
+    remove = database.prepare(sa.delete(change_requests).where(row.request_id == sa.bindparam("request_id")))
+    values, removed = {"after": "", "end": f"{limit:08x}", "limit": limit}, 0
+    while limit and (rows := await database.rows(look, values)):
+        async with database.transaction():
+            for (request_id,) in rows:
+                removed += await database.run(remove, {"request_id": request_id})
+        values["after"] = str(rows[-1][0])
+    return removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,32 +40,36 @@ class SqlSeals:
         limit = sa.bindparam("limit", type_=sa.Integer)
         seals = sa.select(*(audit_seals.c[name] for name in _SEAL))
         details = audit.outerjoin(audit_details, audit_details.c.number == audit.c.number)
-        self._highest: Final = database.prepare(sa.select(sa.func.max(audit.c.number)))
+        self._highest: Final = database.prepare(lambda: sa.select(sa.func.max(audit.c.number)))
         self._rows: Final = database.prepare(
-            sa.select(*audit.columns, audit_details.c.salt, audit_details.c.detail)
-            .select_from(details)
-            .where(audit.c.number > after, audit.c.number <= last)
-            .order_by(audit.c.number)
-            .limit(limit)
+            lambda: (
+                sa.select(*audit.columns, audit_details.c.salt, audit_details.c.detail)
+                .select_from(details)
+                .where(audit.c.number > after, audit.c.number <= last)
+                .order_by(audit.c.number)
+                .limit(limit)
+            )
         )
         self._unsealed: Final = database.prepare(
-            sa.select(sa.func.count(), sa.func.min(audit.c.number), sa.func.max(audit.c.number)).where(
+            lambda: sa.select(sa.func.count(), sa.func.min(audit.c.number), sa.func.max(audit.c.number)).where(
                 audit.c.number > after
             )
         )
         any_number = audit_seals.c.number > sa.literal_column("0")  # so that SQLite goes by the key
-        self._last: Final = database.prepare(seals.where(any_number).order_by(audit_seals.c.number.desc()).limit(1))
+        self._last: Final = database.prepare(
+            lambda: seals.where(any_number).order_by(audit_seals.c.number.desc()).limit(1)
+        )
         self._page: Final = database.prepare(
-            seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(limit)
+            lambda: seals.where(audit_seals.c.number > after).order_by(audit_seals.c.number).limit(limit)
         )
         self._digests: Final = database.prepare(
-            sa.select(audit_digests.c.seal, audit_digests.c.retention, audit_digests.c.digests).where(
+            lambda: sa.select(audit_digests.c.seal, audit_digests.c.retention, audit_digests.c.digests).where(
                 audit_digests.c.seal > after, audit_digests.c.seal <= last
             )
         )
-        self._insert: Final = database.prepare(insert(audit_seals).values(parameters(_SEAL)))
+        self._insert: Final = database.prepare(lambda: insert(audit_seals).values(parameters(_SEAL)))
         self._insert_digests: Final = database.prepare(
-            insert(audit_digests).values(parameters(("seal", "retention", "latest", "digests")))
+            lambda: insert(audit_digests).values(parameters(("seal", "retention", "latest", "digests")))
         )
 
     async def settled(self) -> int:

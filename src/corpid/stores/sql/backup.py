@@ -143,7 +143,7 @@ def _refusals(failure: str) -> Iterator[None]:
 
 @contextmanager
 def _draft(file: Path) -> Iterator[Path]:
-    """A temporary file (mode 0600) beside another, removed unless renamed."""
+    """A temporary file (mode 0600) next to another, removed unless renamed."""
     draft = file.with_name(f".corpid-{secrets.token_hex(8)}")
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     try:

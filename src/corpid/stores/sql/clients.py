@@ -35,11 +35,11 @@ class _Registered(Generic[T]):
         self._codec: Final = codec
         records = sa.select(*columns(table, codec))
         fetched = key_sets.c.client_id == sa.bindparam("client_id")
-        self._get: Final = database.prepare(records.where(table.c.client_id == sa.bindparam("client_id")))
-        self._all: Final = database.prepare(records.order_by(table.c.client_id))
-        self._fetched: Final = database.prepare(sa.select(*columns(key_sets, _FETCHED)).where(fetched))
-        self._store: Final = database.prepare(upsert(key_sets, ("client_id", *_FETCHED.written)))
-        self._drop: Final = database.prepare(sa.delete(key_sets).where(fetched))
+        self._get: Final = database.prepare(lambda: records.where(table.c.client_id == sa.bindparam("client_id")))
+        self._all: Final = database.prepare(lambda: records.order_by(table.c.client_id))
+        self._fetched: Final = database.prepare(lambda: sa.select(*columns(key_sets, _FETCHED)).where(fetched))
+        self._store: Final = database.prepare(lambda: upsert(key_sets, ("client_id", *_FETCHED.written)))
+        self._drop: Final = database.prepare(lambda: sa.delete(key_sets).where(fetched))
 
     async def get(self, client_id: str) -> T | None:
         row = await self._database.row(self._get, {"client_id": client_id})
@@ -88,9 +88,9 @@ class SqlUsage:
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
-        self._add: Final = database.prepare(_addition())
+        self._add: Final = database.prepare(_addition)
         self._all: Final = database.prepare(
-            sa.select(*columns(generation_use, _COUNTS)).order_by(*generation_use.primary_key)
+            lambda: sa.select(*columns(generation_use, _COUNTS)).order_by(*generation_use.primary_key)
         )
 
     async def add(self, counts: Sequence[UseCount]) -> None:

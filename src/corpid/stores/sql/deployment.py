@@ -26,15 +26,15 @@ class NamedValues:
     def __init__(self, database: Database) -> None:
         self._database: Final = database
         self._get: Final = database.prepare(
-            sa.select(deployment.c.value).where(deployment.c.name == sa.bindparam("name"))
+            lambda: sa.select(deployment.c.value).where(deployment.c.name == sa.bindparam("name"))
         )
-        self._put: Final = database.prepare(upsert(deployment, ("name", "value")))
+        self._put: Final = database.prepare(lambda: upsert(deployment, ("name", "value")))
         self._put_first: Final = database.prepare(
-            insert(deployment).values(parameters(("name", "value"))).on_conflict_do_nothing()
+            lambda: insert(deployment).values(parameters(("name", "value"))).on_conflict_do_nothing()
         )
         is_before = sa.and_(deployment.c.name == sa.bindparam("name"), deployment.c.value == sa.bindparam("before"))
         self._change: Final = database.prepare(
-            sa.update(deployment).where(is_before).values(value=sa.bindparam("value"))
+            lambda: sa.update(deployment).where(is_before).values(value=sa.bindparam("value"))
         )
 
     async def get(self, name: str) -> str | None:

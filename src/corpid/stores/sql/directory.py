@@ -27,7 +27,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import written
 from corpid.stores.sql.directory_lists import SqlDirectoryLists
-from corpid.stores.sql.mappers import ENTITIES, USERS, columns, record_codec, user_name_key
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, columns, record_codec, user_name_key
 from corpid.stores.sql.tables import (
     administrators,
     assignments,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 Parameters: TypeAlias = "list[sa.BindParameter[str]]"
 
-MEMBERSHIPS: Final = record_codec(Membership)
 ADMINISTRATORS: Final = record_codec(Administrator)
 OPERATORS: Final = record_codec(Operator)
 SERVICES: Final = record_codec(Service)
@@ -67,7 +66,8 @@ _ENTITY_ID: Final = sa.bindparam("entity_id", type_=sa.Text)
 _ESCAPE: Final = "/"
 _FORMS: Final = [sa.bindparam(f"form_{number}", type_=sa.Text) for number in range(len(FORMS))]
 _MEMBERSHIPS: Final = memberships.join(entities, entities.c.entity_id == memberships.c.entity_id)
-_MINE: Final = memberships.c.user_id == _USER_ID
+_MINE: Final = sa.and_(memberships.c.user_id == _USER_ID, sa.not_(memberships.c.invited))
+"""those that nobody has accepted give no choice, and nothing else (D60)"""
 _USABLE: Final = sa.and_(
     memberships.c.enabled, entities.c.enabled, (entities.c.type + ":" + entities.c.status).in_(_FORMS)
 )
@@ -268,21 +268,23 @@ class SqlDirectory(SqlDirectoryLists):
     def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
         super().__init__(database, audit, kinds, sign_outs)
         self._one_user: Final = kinds[User].one
-        self._user_by_name: Final = database.prepare(user_by_name())
-        self._acting: Final = database.prepare(acting())
-        self._usable: Final = database.prepare(usable())
+        self._user_by_name: Final = database.prepare(user_by_name)
+        self._acting: Final = database.prepare(acting)
+        self._usable: Final = database.prepare(usable)
         self._choices: Final = by_count(database, choices)
         self._count: Final = by_count(database, count_of_choices)
-        self._administered: Final = database.prepare(administered())
-        self._administrators: Final = database.prepare(administrators_of())
-        self._operators: Final = database.prepare(operators_of())
+        self._administered: Final = database.prepare(administered)
+        self._administrators: Final = database.prepare(administrators_of)
+        self._operators: Final = database.prepare(operators_of)
         self._services: Final = by_count(database, services_of)
         self._assignments: Final = by_count(database, assignments_of)
         self._third_party_rows: Final = by_count(database, third_party_rows_of)
         self._set_language: Final = database.prepare(
-            sa.update(users)
-            .where(users.c.user_id == sa.bindparam("user"))
-            .values(language=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
+            lambda: (
+                sa.update(users)
+                .where(users.c.user_id == sa.bindparam("user"))
+                .values(language=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
+            )
         )
 
     async def acting(self, user_id: str, entity_id: str) -> Acting | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
@@ -21,7 +22,14 @@ from corpid.rules.directory.records import (
 )
 from corpid.stores.sql.mappers import columns
 from corpid.stores.sql.records import SqlRecords
-from corpid.stores.sql.tables import BEGINNING_OF_NAME, NAME_CHARACTERS, administrators, entities, memberships, users
+from corpid.stores.sql.tables import (
+    BEGINNING_OF_NAME,
+    BEGINNING_OF_PERSONS_NAME,
+    NAME_CHARACTERS,
+    administrators,
+    memberships,
+    users,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
 NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
     Membership: ("user_id",),
     Administrator: ("entity_id", "user_id"),
-    Assignment: ("entity_id", "service_id", "user_id"),
+    Assignment: ("entity_id", "role", "service_id", "user_id"),
     ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id"),
     ThirdPartyAssignment: ("client_entity_id", "entity_id", "service_id", "user_id"),
     ChangeRequest: ("entity_id", "state"),
@@ -51,22 +59,35 @@ def named(known: RecordType, key: sa.ColumnElement[str]) -> sa.Select[Any]:
     return sa.select(*columns(known.table, known.codec)).where(*within).order_by(key).limit(_LIMIT)
 
 
-def by_name(known: RecordType) -> sa.Select[Any]:
-    """`first`, `until`, `after_name`, `after_id`, `limit` → entities."""
-    name: sa.ColumnElement[str] = sa.literal_column(BEGINNING_OF_NAME, sa.Text)
-    place = sa.tuple_(name, entities.c.entity_id)
+def by_name(known: RecordType, beginning: str) -> sa.Select[Any]:
+    """`first`, `until`, `after_name`, `after_id`, `limit` → records.
+
+    `beginning` is the expression of an index, which the key follows.
+    """
+    name: sa.ColumnElement[str] = sa.literal_column(beginning, sa.Text)
+    key = known.table.c[known.keys[0]]
     after = sa.tuple_(sa.bindparam("after_name", type_=sa.Text), sa.bindparam("after_id", type_=sa.Text))
-    within = name >= _FIRST, name < _UNTIL, place > after
-    return (
-        sa.select(*columns(known.table, known.codec)).where(*within).order_by(name, entities.c.entity_id).limit(_LIMIT)
-    )
+    within = name >= _FIRST, name < _UNTIL, sa.tuple_(name, key) > after
+    return sa.select(*columns(known.table, known.codec)).where(*within).order_by(name, key).limit(_LIMIT)
 
 
 def members(known: RecordType) -> sa.Select[Any]:
-    """`entity_id`, `first`, `until`, `limit` → user."""
+    """`entity_id`, `first`, `until`, `limit` → user, by an index of both."""
     chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
-    found = named(known, users.c.user_name_key).select_from(chain)
+    found = named(known, memberships.c.person_name_key).select_from(chain)
     return found.where(memberships.c.entity_id == sa.bindparam("entity_id", type_=sa.Text))
+
+
+def belonging(known: RecordType, of: RecordType) -> sa.Select[Any]:
+    """`entity_id`, `after`, `limit` → membership, user, by an index of both."""
+    chain = memberships.join(users, users.c.user_id == memberships.c.user_id)
+    within = (
+        memberships.c.entity_id == sa.bindparam("entity_id", type_=sa.Text),
+        memberships.c.membership_id > sa.bindparam("after", type_=sa.Text),
+    )
+    selected = (*columns(memberships, known.codec), *columns(users, of.codec))
+    found = sa.select(*selected).select_from(chain).where(*within)
+    return found.order_by(memberships.c.entity_id, memberships.c.membership_id).limit(_LIMIT)
 
 
 def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
@@ -91,6 +112,17 @@ def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
     return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
 
 
+def folded_ascii(text: str) -> str:
+    """A text with the capital letters of ASCII made small.
+
+    Both engines fold these, and no others.
+    """
+    return text.translate(_SMALL)
+
+
+_SMALL: Final = {ord(letter): letter.lower() for letter in ascii_uppercase}
+
+
 class SqlDirectoryLists(SqlRecords):
     """A ports.DirectoryLists."""
 
@@ -101,17 +133,22 @@ class SqlDirectoryLists(SqlRecords):
         return {kind: self._database.prepare(statement) for kind, statement in found.items()}
 
     @cached_property
-    def _by_name(self) -> Prepared:
-        return self._database.prepare(by_name(self._kinds[Entity]))
+    def _by_name(self) -> dict[type, Prepared]:
+        found = {Entity: BEGINNING_OF_NAME, User: BEGINNING_OF_PERSONS_NAME}
+        return {kind: self._database.prepare(by_name(self._kinds[kind], each)) for kind, each in found.items()}
 
     @cached_property
     def _members(self) -> Prepared:
         return self._database.prepare(members(self._kinds[User]))
 
     @cached_property
+    def _belonging(self) -> Prepared:
+        return self._database.prepare(belonging(self._kinds[Membership], self._kinds[User]))
+
+    @cached_property
     def _pages(self) -> dict[tuple[type, tuple[str, ...]], Prepared]:
         return {
-            (kind, given): self._database.prepare(page(self._kinds[kind], given))
+            (kind, given): self._database.prepare(partial(page, self._kinds[kind], given))
             for kind, members in NARROWED_BY.items()
             for count in range(len(members) + 1)
             for given in combinations(members, count)
@@ -124,20 +161,34 @@ class SqlDirectoryLists(SqlRecords):
 
     async def entities_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
         """Byte by byte, of a name its first hundred characters."""
-        name, entity_id = after
+        return await self._of_name(Entity, first, until, after, limit)
+
+    async def people_by_name(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
+        """As of entities; small and capital letters of ASCII are alike."""
+        folded = folded_ascii(after[0]), after[1]
+        return await self._of_name(User, folded_ascii(first), folded_ascii(until), folded, limit)
+
+    async def _of_name(self, kind: type[N], first: str, until: str, after: tuple[str, str], limit: int) -> list[N]:
         values = {
             "first": first[:NAME_CHARACTERS],
             "until": until,
-            "after_name": name[:NAME_CHARACTERS],
-            "after_id": entity_id,
+            "after_name": after[0][:NAME_CHARACTERS],
+            "after_id": after[1],
             "limit": limit,
         }
-        return [self._kinds[Entity].codec.decode(row) for row in await self._database.rows(self._by_name, values)]
+        return [self._kinds[kind].codec.decode(row) for row in await self._database.rows(self._by_name[kind], values)]
 
     async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
         """In the order of user names, byte by byte."""
         values = {"entity_id": entity_id, "first": first, "until": until, "limit": limit}
         return [self._kinds[User].codec.decode(row) for row in await self._database.rows(self._members, values)]
+
+    async def belonging(self, entity_id: str, *, after: str, limit: int) -> list[tuple[Membership, User]]:
+        """In the order of the memberships' identifiers."""
+        rows = await self._database.rows(self._belonging, {"entity_id": entity_id, "after": after, "limit": limit})
+        held, of = self._kinds[Membership].codec, self._kinds[User].codec
+        width = len(held.columns)
+        return [(held.decode(row[:width]), of.decode(row[width:])) for row in rows]
 
     async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
         """In the order of keys."""

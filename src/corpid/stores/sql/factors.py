@@ -117,41 +117,42 @@ class SqlFactors:
         self._audit: Final = audit
         self._sign_outs: Final = sign_outs
         self._credentials: Final = kinds[Credentials]
-        self._unless_there: Final = prepare(unless_there(self._credentials))
-        self._locked: Final = prepare(_locked(self._credentials))
+        self._unless_there: Final = prepare(lambda: unless_there(self._credentials))
+        self._locked: Final = prepare(lambda: _locked(self._credentials))
+        self._secret_place: Final = self._credentials.codec.columns.index(credentials.c.totp_secret.name)
         account = _account(self._credentials.codec)
-        self._account: Final = prepare(account.where(_of_person(users)))
-        self._account_by_name: Final = prepare(account.where(users.c.user_name_key == sa.bindparam("name")))
+        self._account: Final = prepare(lambda: account.where(_of_person(users)))
+        self._account_by_name: Final = prepare(lambda: account.where(users.c.user_name_key == sa.bindparam("name")))
         owner = sa.select(passkeys.c.user_id).where(_THIS_PASSKEY).correlate(None).scalar_subquery()
-        self._account_by_passkey: Final = prepare(account.where(users.c.user_id == owner))
+        self._account_by_passkey: Final = prepare(lambda: account.where(users.c.user_id == owner))
         self._raise_step: Final = audit.recorded(_raise_step())
-        self._rehash: Final = prepare(_rehash())
-        self._passkey: Final = prepare(sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
-        self._passkeys: Final = prepare(_passkeys_of_a_person())
-        self._add_passkey: Final = prepare(insert(passkeys).values(parameters(_PASSKEYS.written)))
-        self._remove_passkey: Final = prepare(sa.delete(passkeys).where(_OWN_PASSKEY))
-        self._remove_passkeys: Final = prepare(sa.delete(passkeys).where(_of_person(passkeys)))
+        self._rehash: Final = prepare(_rehash)
+        self._passkey: Final = prepare(lambda: sa.select(*columns(passkeys, _PASSKEYS)).where(_THIS_PASSKEY))
+        self._passkeys: Final = prepare(_passkeys_of_a_person)
+        self._add_passkey: Final = prepare(lambda: insert(passkeys).values(parameters(_PASSKEYS.written)))
+        self._remove_passkey: Final = prepare(lambda: sa.delete(passkeys).where(_OWN_PASSKEY))
+        self._remove_passkeys: Final = prepare(lambda: sa.delete(passkeys).where(_of_person(passkeys)))
         self._rename_passkey: Final = prepare(
-            sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
+            lambda: sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
         )
         self._use_passkey: Final = audit.recorded(_use_passkey())
         self._codes_left: Final = prepare(
-            sa.select(sa.func.count()).select_from(recovery_codes).where(_of_person(recovery_codes))
+            lambda: sa.select(sa.func.count()).select_from(recovery_codes).where(_of_person(recovery_codes))
         )
         self._take_code: Final = audit.recorded(
             sa.delete(recovery_codes).where(
                 _of_person(recovery_codes), recovery_codes.c.code_hash == sa.bindparam("code_hash")
             )
         )
-        self._drop_codes: Final = prepare(sa.delete(recovery_codes).where(_of_person(recovery_codes)))
-        self._add_code: Final = prepare(insert(recovery_codes).values(parameters(("user_id", "code_hash"))))
+        self._drop_codes: Final = prepare(lambda: sa.delete(recovery_codes).where(_of_person(recovery_codes)))
+        self._add_code: Final = prepare(lambda: insert(recovery_codes).values(parameters(("user_id", "code_hash"))))
         self._links: Final = prepare(
-            sa.select(*columns(links, _LINKS)).where(_of_person(links)).order_by(links.c.purpose)
+            lambda: sa.select(*columns(links, _LINKS)).where(_of_person(links)).order_by(links.c.purpose)
         )
-        self._link: Final = prepare(sa.select(*columns(links, _LINKS)).where(_THIS_LINK))
-        self._keep_link: Final = prepare(upsert(links, _LINKS.written))
+        self._link: Final = prepare(lambda: sa.select(*columns(links, _LINKS)).where(_THIS_LINK))
+        self._keep_link: Final = prepare(lambda: upsert(links, _LINKS.written))
         self._drop_links: Final = prepare(
-            sa.delete(links).where(
+            lambda: sa.delete(links).where(
                 _of_person(links),
                 links.c.purpose == sa.bindparam("purpose"),
                 links.c.link_hash != sa.bindparam("spared"),
@@ -198,6 +199,7 @@ class SqlFactors:
             if counted[0] is None
             else _GUESSES.decode(counted),
             signed_in_before=bool(signed_in),
+            stored_secret=stored[self._secret_place],
         )
 
     async def credentials(self, user_id: str) -> Credentials:
@@ -281,7 +283,7 @@ class SqlFactors:
         return together(
             changed(was, change.after),
             _members("recovery_codes", codes),
-            _members("passkeys", _passkeys_told(gone, change.add_passkey), personal=True),
+            _members("passkeys", _passkeys_recorded(gone, change.add_passkey), personal=True),
         )
 
     async def _lock(self, change: FactorChange) -> Credentials:
@@ -340,7 +342,7 @@ def _members(name: str, states: Mapping[str, object], *, personal: bool = False)
     )
 
 
-def _passkeys_told(removed: Sequence[Passkey], added: Passkey | None) -> dict[str, object]:
+def _passkeys_recorded(removed: Sequence[Passkey], added: Passkey | None) -> dict[str, object]:
     if not removed and added is None:
         return {}
     after = [] if added is None else [changed(None, added).after]
@@ -358,14 +360,25 @@ class SqlCodeGuesses:
     def __init__(self, database: Database, audit: SqlAudit) -> None:
         self._database: Final = database
         self._audit: Final = audit
-        self._one: Final = database.prepare(sa.select(*columns(code_guesses, _GUESSES)).where(_OF_BROWSER))
-        self._replace: Final = database.prepare(_replacement())
-        self._forget: Final = database.prepare(sa.delete(code_guesses).where(_OF_BROWSER))
-        self._forget_all: Final = database.prepare(sa.delete(code_guesses).where(_of_person(code_guesses)))
+        self._one: Final = database.prepare(lambda: sa.select(*columns(code_guesses, _GUESSES)).where(_OF_BROWSER))
+        self._every: Final = database.prepare(
+            lambda: (
+                sa.select(*columns(code_guesses, _GUESSES))
+                .where(_of_person(code_guesses))
+                .order_by(code_guesses.c.browser)
+            )
+        )
+        self._replace: Final = database.prepare(_replacement)
+        self._forget: Final = database.prepare(lambda: sa.delete(code_guesses).where(_OF_BROWSER))
+        self._forget_all: Final = database.prepare(lambda: sa.delete(code_guesses).where(_of_person(code_guesses)))
 
     async def get(self, user_id: str, browser: str) -> CodeGuesses:
         row = await self._database.row(self._one, {"user_id": user_id, "browser": browser})
         return CodeGuesses(user_id=user_id, browser=browser) if row is None else _GUESSES.decode(row)
+
+    async def of(self, user_id: str) -> list[CodeGuesses]:
+        """By browser."""
+        return [_GUESSES.decode(row) for row in await self._database.rows(self._every, {"user_id": user_id})]
 
     async def replace(self, seen: CodeGuesses, after: CodeGuesses) -> bool:
         """Raises MissingReference for a removed person."""

@@ -34,18 +34,23 @@ class SqlKeys:
         self._audit: Final = audit
         self._codec: Final = encrypted_codec(_KEYS, cipher, "keys", "kid", "secret")
         self._all: Final = database.prepare(
-            sa.select(*columns(keys, self._codec)).order_by(keys.c.created_at, keys.c.kid)
+            lambda: sa.select(*columns(keys, self._codec)).order_by(keys.c.created_at, keys.c.kid)
         )
         self._locked: Final = database.prepare(
-            sa.select(*columns(keys, self._codec)).where(keys.c.kid == sa.bindparam("kid")).with_for_update()
+            lambda: sa.select(*columns(keys, self._codec)).where(keys.c.kid == sa.bindparam("kid")).with_for_update()
         )
-        self._any: Final = database.prepare(sa.select(keys.c.kid).limit(1))
-        self._insert: Final = database.prepare(insert(keys).values(parameters(self._codec.written)))
+        self._any: Final = database.prepare(lambda: sa.select(keys.c.kid).limit(1))
+        self._insert: Final = database.prepare(lambda: insert(keys).values(parameters(self._codec.written)))
         self._update: Final = database.prepare(
-            sa.update(keys).where(keys.c.kid == sa.bindparam("this_kid")).values(parameters(_CHANGED))
+            lambda: sa.update(keys).where(keys.c.kid == sa.bindparam("this_kid")).values(parameters(_CHANGED))
         )
         self._claim: Final = database.prepare(
-            insert(deployment).values(parameters(tuple(_FIRST))).on_conflict_do_nothing().returning(deployment.c.name)
+            lambda: (
+                insert(deployment)
+                .values(parameters(tuple(_FIRST)))
+                .on_conflict_do_nothing()
+                .returning(deployment.c.name)
+            )
         )
 
     async def all(self) -> list[SealedKey]:

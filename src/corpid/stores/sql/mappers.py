@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from corpid.ports import NameRefused
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.entity_choice import search_text
-from corpid.rules.directory.names import user_name
+from corpid.rules.directory.names import folded, user_name
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -120,6 +121,15 @@ def _users() -> Codec[User]:
     )
 
 
+def _memberships() -> Codec[Membership]:
+    codec = record_codec(Membership)
+    return replace(
+        codec,
+        written=(*codec.written, "user_name_key"),
+        encode=lambda member: codec.encode(member) | {"user_name_key": folded(member.user_name)},
+    )
+
+
 def _entities() -> Codec[Entity]:
     codec = record_codec(Entity)
     return replace(
@@ -147,6 +157,10 @@ def _client_text(client: Client) -> str:
     return msgspec.json.encode({**msgspec.to_builtins(client), **former}).decode()
 
 
+_OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
+"""columns of clients of either kind"""
+
+
 def _clients() -> Codec[Client]:
     decoder, former = msgspec.json.Decoder(Client), msgspec.json.Decoder(_FormerClient)
 
@@ -156,13 +170,8 @@ def _clients() -> Codec[Client]:
 
     return Codec(
         columns=("record",),
-        written=("client_id", "name", "enabled", "record"),
-        encode=lambda client: {
-            "client_id": client.client_id,
-            "name": client.name,
-            "enabled": client.enabled,
-            "record": _client_text(client),
-        },
+        written=_OF_CLIENTS,
+        encode=lambda client: _client_row(client, _client_text(client)),
         decode=decode,
     )
 
@@ -171,19 +180,19 @@ def _api_clients() -> Codec[RegisteredApiClient]:
     decoder = msgspec.json.Decoder(RegisteredApiClient)
     return Codec(
         columns=("record",),
-        written=("client_id", "name", "enabled", "record"),
-        encode=lambda client: {
-            "client_id": client.client_id,
-            "name": client.name,
-            "enabled": client.enabled,
-            "record": msgspec.json.encode(client).decode(),
-        },
+        written=_OF_CLIENTS,
+        encode=lambda client: _client_row(client, msgspec.json.encode(client).decode()),
         decode=lambda row: decoder.decode(row[0]),
     )
 
 
+def _client_row(client: Client | RegisteredApiClient, record: str) -> dict[str, Any]:
+    return {"client_id": client.client_id, "name": client.name, "enabled": client.enabled, "record": record}
+
+
 ENTITIES: Final = _entities()
 USERS: Final = _users()
+MEMBERSHIPS: Final = _memberships()
 CLIENTS: Final = _clients()
 API_CLIENTS: Final = _api_clients()
 
@@ -191,7 +200,7 @@ API_CLIENTS: Final = _api_clients()
 PAGE: Final = 500
 """rows that a scan reads at a time"""
 _SOURCES: Final = ("source", "member_sources")
-"""columns that tell where a record comes from (D65); no request reads them"""
+"""columns with the source of a record (D65); no request reads them"""
 _NOBODY: Final = "{}"
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, str])
 
@@ -210,8 +219,13 @@ _TABLES: Final[Mapping[type[Any], sa.Table]] = {
     ThirdPartyAssignment: tables.third_party_assignments,
     RegisteredApiClient: tables.api_clients,
     ChangeRequest: tables.change_requests,
+    RegisteredProvisioningToken: tables.provisioning_tokens,
 }
-"""in the order of their references; no file writes the last two, so they keep no sources"""
+"""in the order of their references; no file writes the last three, so they keep no sources"""
+_CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
+    **{record: record_codec(record) for record in _TABLES},
+    Client: CLIENTS, Entity: ENTITIES, User: USERS, Membership: MEMBERSHIPS, RegisteredApiClient: API_CLIENTS,
+}  # fmt: skip
 
 
 class RecordType:
@@ -354,11 +368,9 @@ Kinds: TypeAlias = dict[type, RecordType]
 def record_types(database: Database, cipher: SecretCipher) -> Kinds:
     """Every kind, prepared for a database. Raises nothing; their codecs raise EncryptionError."""
     secret = encrypted_codec(record_codec(Credentials), cipher, "credentials", "user_id", "totp_secret")
-    codecs: dict[type[Any], Codec[Any]] = {
-        Client: CLIENTS, Entity: ENTITIES, User: USERS, Credentials: secret, RegisteredApiClient: API_CLIENTS,
-    }  # fmt: skip
+    codecs: dict[type[Any], Codec[Any]] = {**_CODECS, Credentials: secret}
     return {
-        record: RecordType(database, table, codecs.get(record) or record_codec(record), rank)
+        record: RecordType(database, table, codecs[record], rank)
         for rank, (record, table) in enumerate(_TABLES.items())
     }
 
@@ -369,12 +381,25 @@ def columns(table: sa.FromClause, codec: Codec[Any]) -> list[sa.ColumnElement[An
 
 
 def _kept(table: sa.Table) -> dict[str, Any]:
-    """Column values that an upsert must not lower.
+    """Column values that an upsert must not undo.
 
-    The last accepted TOTP step only rises: writing a person's record never makes a spent code good. Source: D45
+    The last accepted TOTP step only rises: writing a person's record never makes a spent code good. An identifier of
+    a membership stays, and what was accepted is never an invitation again. Source: D45, D60
     """
+    if table is tables.memberships:
+        identifier: sa.ColumnElement[str] = sa.case(
+            (table.c.membership_id != "", table.c.membership_id), else_=sa.literal_column("excluded.membership_id")
+        )
+        return {"membership_id": identifier, "invited": _still(table, "invited")}
+    if table is tables.users:
+        return {"placeholder": _still(table, "placeholder")}
     if table is not tables.credentials:
         return {}
     stored = table.c.totp_last_step
     new: sa.ColumnElement[int] = sa.literal_column("excluded.totp_last_step")
     return {"totp_last_step": sa.case((stored > new, stored), else_=new)}
+
+
+def _still(table: sa.Table, flag: str) -> sa.ColumnElement[bool]:
+    """A flag that an upsert can only take away."""
+    return sa.literal_column(f"{table.name}.{flag} AND excluded.{flag}", sa.Boolean)

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_start
 from corpid.stores.sql import migration_plan, schema
-from corpid.stores.sql.answers import SqlAnswers
 from corpid.stores.sql.audit import SqlAudit
 from corpid.stores.sql.audit_seals import SqlSeals
 from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
 from corpid.stores.sql.deployment import SqlDeployment
 from corpid.stores.sql.directory import SqlDirectory
 from corpid.stores.sql.factors import SqlCodeGuesses, SqlFactors
+from corpid.stores.sql.idempotency import SqlIdempotencyKeys
+from corpid.stores.sql.invitations import SqlInvitations
 from corpid.stores.sql.keys import SqlKeys, check_cipher, rewrap
 from corpid.stores.sql.mappers import record_types
 from corpid.stores.sql.migration_target import SchemaOlder
+from corpid.stores.sql.provisioning import SqlProvisioning
 from corpid.stores.sql.sessions import SignOuts, SqlSessions
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.transient import SqlTransientStore
@@ -48,12 +50,14 @@ class SqlRegistry:
     keys: SqlKeys
     sessions: SqlSessions
     factors: SqlFactors
+    invitations: SqlInvitations
     code_guesses: SqlCodeGuesses
     usage: SqlUsage
     audit: SqlAudit
     seals: SqlSeals
     deployment: SqlDeployment
-    answers: SqlAnswers
+    idempotency_keys: SqlIdempotencyKeys
+    provisioning: SqlProvisioning
 
 
 def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlRegistry:
@@ -66,12 +70,14 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         keys=SqlKeys(database, cipher, audit),
         sessions=SqlSessions(database, audit, records, sign_outs),
         factors=SqlFactors(database, audit, records, sign_outs),
+        invitations=SqlInvitations(database),
         code_guesses=SqlCodeGuesses(database, audit),
         usage=SqlUsage(database),
         audit=audit,
         seals=SqlSeals(database),
         deployment=SqlDeployment(database, audit),
-        answers=SqlAnswers(database),
+        idempotency_keys=SqlIdempotencyKeys(database),
+        provisioning=SqlProvisioning(database),
     )
 
 
@@ -112,9 +118,7 @@ async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate
     not the one that sealed this database) and StoreUnavailable, each with a sentence for the operator.
     D43, DESIGN "One-time means one statement".
     """
-    if migrate:
-        schema.migrate(path)
-    schema.check(path)
+    (schema.migrate if migrate else schema.check)(path)
     database = SqliteDatabase(path)
     try:
         await check_cipher(database, cipher)

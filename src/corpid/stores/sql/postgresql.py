@@ -20,13 +20,13 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
-from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
+from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
 from corpid.stores.sql.statements import Prepared, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from corpid.stores.sql.statements import Database, Row
+    from corpid.stores.sql.statements import Database, Row, Statement
 
     Admission: TypeAlias = Callable[[Any], Awaitable[None]]
     Question: TypeAlias = Callable[[Any, str, Row], Awaitable[Any]]
@@ -73,7 +73,6 @@ DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.I
 
 _CONSTRAINT_CLASS: Final = "23"
 _FOREIGN_KEY: Final = "23503"
-_USER_NAME: Final = "uq_users_user_name_key"
 
 _UNAVAILABLE_CLASSES: Final = frozenset({
     "08",  # the connection is gone
@@ -140,8 +139,13 @@ def _reason_of(error: OSError) -> str:
 def _conflict(error: asyncpg.PostgresError) -> Conflict:
     if error.sqlstate == _FOREIGN_KEY:
         return MissingReference("it refers to a record that does not exist")
-    if getattr(error, "constraint_name", None) == _USER_NAME:
-        return NameTaken("another user has this user name")
+    match getattr(error, "constraint_name", None):
+        case "uq_users_user_name_key":
+            return NameTaken("another user has this user name")
+        case "ix_memberships_user_name":
+            return MemberNameTaken("another member of the entity has this user name")
+        case "ix_memberships_external_id":
+            return ExternalIdTaken("another member of the entity has this external identifier")
     return Conflict(str(error))
 
 
@@ -246,7 +250,7 @@ class PostgresDatabase:
         """Connections that a statement or a transaction has now."""
         return int(self._pool.get_size()) - int(self._pool.get_idle_size()) - len(self._idle)
 
-    def prepare(self, statement: sa.Executable) -> Prepared:
+    def prepare(self, statement: Statement) -> Prepared:
         return Prepared(statement, self._dialect)
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:

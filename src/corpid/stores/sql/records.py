@@ -4,21 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports import ChangedMeanwhile, Conflict, Delete, NobodyRemains, Remains, RolesUnder, Seen, SignOut, Upsert
+from corpid.ports import (
+    Accept,
+    ChangedMeanwhile,
+    Conflict,
+    Delete,
+    NobodyRemains,
+    Remains,
+    RolesUnder,
+    Seen,
+    SignOut,
+    Upsert,
+)
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.records import Administrator, Operator, ThirdPartyAssignment, ThirdPartyGrant, User
+from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    Membership,
+    Operator,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+    User,
+)
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, Sourced, written
 from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.mappers import PAGE, columns
-from corpid.stores.sql.tables import administrators, memberships, operators, users
+from corpid.stores.sql.tables import (
+    administrators,
+    assignments,
+    memberships,
+    operators,
+    third_party_assignments,
+    users,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from corpid.ports import AuditEvent, Change, R, Written
     from corpid.ports.registry import W
@@ -32,6 +60,10 @@ _MEANWHILE: Final = "something that this rests on was changed at the same moment
 CHANGES_AT_ONCE: Final = 200
 """changes of one transaction: a few milliseconds"""
 _READS_AT_ONCE: Final = 200
+_SORTED_AT_ONCE: Final = 5000
+"""changes that are put in order without a thread"""
+_OF_PERSON: Final = (User, Membership, Administrator, Operator, Assignment, ThirdPartyAssignment)
+"""kinds whose key begins with the person"""
 
 
 _FULL_OPERATORS: Final = operators.c.level == "operator"
@@ -67,6 +99,22 @@ def _between(known: RecordType) -> sa.Select[Any]:
     return sa.select(*columns(known.table, known.codec)).where(*same)
 
 
+_OF_INVITED: Final = (administrators, assignments, third_party_assignments)
+"""what moves with an invited membership to the person who accepts it"""
+
+
+def _moved(table: sa.Table) -> sa.Update:
+    """`waiting`, `entity`, `person` → the rows of a membership, of another person."""
+    rows = table.c.user_id == sa.bindparam("waiting"), table.c.entity_id == sa.bindparam("entity")
+    return sa.update(table).where(*rows).values(user_id=sa.bindparam("person"))
+
+
+def _vacated() -> sa.Update:
+    """`waiting`, `entity` → a membership without what is unique."""
+    this = memberships.c.user_id == sa.bindparam("waiting"), memberships.c.entity_id == sa.bindparam("entity")
+    return sa.update(memberships).where(*this).values(membership_id="", user_name_key="", external_id="")
+
+
 class SqlRecords:
     """The part of ports.Directory common to every kind of record."""
 
@@ -75,12 +123,14 @@ class SqlRecords:
         self._audit: Final = audit
         self._kinds: Final = kinds
         self._sign_outs: Final = sign_outs
-        self._locked_operators: Final = database.prepare(_locked_operators())
-        self._able_operator: Final = database.prepare(_able_operator())
-        self._locked_owners: Final = database.prepare(_locked_owners())
-        self._able_owner: Final = database.prepare(_able_owner())
-        self._grants: Final = database.prepare(_between(kinds[ThirdPartyGrant]))
-        self._roles_under: Final = database.prepare(_between(kinds[ThirdPartyAssignment]))
+        self._locked_operators: Final = database.prepare(_locked_operators)
+        self._able_operator: Final = database.prepare(_able_operator)
+        self._locked_owners: Final = database.prepare(_locked_owners)
+        self._able_owner: Final = database.prepare(_able_owner)
+        self._grants: Final = database.prepare(lambda: _between(kinds[ThirdPartyGrant]))
+        self._roles_under: Final = database.prepare(lambda: _between(kinds[ThirdPartyAssignment]))
+        self._vacate: Final = database.prepare(_vacated)
+        self._move: Final = [database.prepare(partial(_moved, table)) for table in _OF_INVITED]
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """Lets others run now and then."""
@@ -121,7 +171,12 @@ class SqlRecords:
             after = dict(zip(known.keys, rows[-1][-len(known.keys) :], strict=True))
             rows = await self._database.rows(known.next_page, after | {"limit": PAGE}) if len(rows) == PAGE else []
 
-    async def write(self, changes: Sequence[Change], event: AuditEvent | None = None) -> None:
+    async def write(
+        self,
+        changes: Sequence[Change],
+        event: AuditEvent | None = None,
+        within: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Write removals first, then records in the order of their references.
 
         Administrators and operators are removed last, so that others can take their place. The order of `changes` does
@@ -131,7 +186,8 @@ class SqlRecords:
         Raises Conflict (NameTaken, NameRefused, MissingReference), naming the record, ChangedMeanwhile and
         NobodyRemains. Up to 200 changes are then all undone; of more, the changes of earlier transactions stay.
         """
-        parts = self._parts(changes)
+        many = len(changes) > _SORTED_AT_ONCE
+        parts = await asyncio.to_thread(self._parts, changes) if many else self._parts(changes)
         for part in parts[:-1]:
             started = time.monotonic()
             async with self._database.transaction():
@@ -142,12 +198,15 @@ class SqlRecords:
             await self._write(parts[-1])
             if event is not None:
                 await self._audit.write(event)
+            if within is not None:
+                await within()
 
     def _parts(self, changes: Sequence[Change]) -> list[list[Change]]:
         """Return the changes of each transaction, at least one transaction.
 
         A sign-out goes with the last change of its person, and roles end when every grant of the same parties is
-        written. What was seen is looked at in the first transaction, and somebody has to remain after each.
+        written. What was seen is looked at in the first transaction that changes anything of its person, else in the
+        first of all, and somebody has to remain after each.
         """
         of_records = [change for change in changes if isinstance(change, Upsert | Delete)]
         of_records.sort(key=self._order)
@@ -163,14 +222,19 @@ class SqlRecords:
             for number, change in enumerate(of_records)
             if isinstance(change.record, ThirdPartyGrant)
         }
+        first: dict[str, int] = {}
+        for number, each in enumerate(of_records):
+            first.setdefault(getattr(each.record, "user_id", ""), number // CHANGES_AT_ONCE)
         for change in changes:
             if isinstance(change, SignOut):
                 parts[last.get(change.user_id, -1)].append(change)
             elif isinstance(change, Remains):
                 for part in parts:
                     part.append(change)
-            elif isinstance(change, Seen):
+            elif isinstance(change, Accept):
                 parts[0].append(change)
+            elif isinstance(change, Seen):
+                parts[first.get(change.key[0], 0) if change.kind in _OF_PERSON else 0].append(change)
             elif isinstance(change, RolesUnder):
                 parts[grants[change.grant.key[:3]]].append(change)
         return parts
@@ -186,9 +250,11 @@ class SqlRecords:
         await self._check_seen(seen)
         guarded = [change for change in changes if isinstance(change, Remains) and await self._is_held(change)]
         await self._apply_all(changes, {(each.kind, each.key) for each in seen if each.record is None})
-        for under in changes:
-            if isinstance(under, RolesUnder):
-                await self._end_roles(under)
+        for further in changes:
+            if isinstance(further, RolesUnder):
+                await self._end_roles(further)
+            elif isinstance(further, Accept):
+                await self._accept(further)
         for remains in guarded:
             if not await self._somebody(remains):
                 raise NobodyRemains(
@@ -252,6 +318,23 @@ class SqlRecords:
         for row in ended:
             await self._apply(Delete(row, msgspec.structs.replace(under.event, object="/".join(row.key))), set())
 
+    async def _accept(self, change: Accept) -> None:
+        """Move an invited membership, whose row nobody else may refer to meanwhile."""
+        known, person = self._kinds[Membership], self._kinds[User]
+        invited, becomes = change.invited, change.becomes
+        row = await self._database.row(known.locked_alone, known.key(invited))
+        if row is None or known.decoded(row) != invited:
+            raise ChangedMeanwhile(_MEANWHILE)
+        values = {"waiting": invited.user_id, "entity": invited.entity_id, "person": becomes.user_id}
+        await self._database.run(self._vacate, values)
+        moved = known.codec.encode(becomes) | known.encoded_sources(known.sources_of(row))
+        if await self._database.run(known.insert, moved) == 0:
+            raise ChangedMeanwhile(_MEANWHILE)
+        for move in self._move:
+            await self._database.run(move, values)
+        await self._database.run(person.delete, {"user_id": invited.user_id})
+        await self._audit.record_change(change.event, invited, becomes)
+
     async def _stored(self, change: Upsert | Delete) -> tuple[Written | None, Sources]:
         """The record that a change replaces, locked, and its sources.
 
@@ -288,8 +371,17 @@ class SqlRecords:
                 sources = written(event.actor, was, change.record, sources, change.taken)
             if is_new or event is not None:
                 row |= kind.encoded_sources(sources)
+            if is_new and isinstance(change.record, Membership) and change.record.invited:
+                await self._add_placeholder(change.record)
             found = await self._database.run(kind.statement(is_new=is_new, sourced=event is not None), row)
             if is_new and found == 0:
                 raise ChangedMeanwhile(_MEANWHILE)
         if event is not None:
             await self._audit.record_change(event, was, change.record if isinstance(change, Upsert) else None)
+
+    async def _add_placeholder(self, invited: Membership) -> None:
+        """Add the person of an invitation, whom nobody is yet."""
+        person = self._kinds[User]
+        row = person.codec.encode(placeholder(invited)) | person.encoded_sources(UNKNOWN)
+        if await self._database.run(person.insert, row) == 0:
+            raise ChangedMeanwhile(_MEANWHILE)

@@ -266,7 +266,7 @@ def _opened(database: Path | str, *, create: bool) -> Iterator[MigrationTarget]:
 
 _BATCH: Final = 1000
 """rows that are walked in one transaction"""
-_TOLD_SECONDS: Final = 2.0
+_LOG_SECONDS: Final = 2.0
 """between two words of progress"""
 _NUMBERED: Final = "SELECT max({key}), count(*) FROM (SELECT {key} FROM {table} WHERE {key} > :after ORDER BY {key} LIMIT {batch}) batch"
 _LEFT: Final = "SELECT count(*) FROM {table} WHERE {key} > :after"
@@ -311,7 +311,7 @@ def _walk(place: MigrationTarget, step: Step, report: Callable[[str], None], sto
                 f"stopped after {done:,} of about {total:,} rows of {_backfill(step).table}, which stay done: "
                 "`corpid migrate` goes on from there"
             )
-        if time.monotonic() - last > _TOLD_SECONDS:
+        if time.monotonic() - last > _LOG_SECONDS:
             last = time.monotonic()
             left = max(0, total - done) * (last - began) / done
             report(f"{step.revision}: {done:,} of about {total:,} rows, about {left:,.0f} seconds left")

@@ -41,16 +41,16 @@ class SignOuts:
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
-        self._sessions: Final = database.prepare(_locked(sessions.c.session_id))
-        self._links: Final = database.prepare(_locked(links.c.link_hash))
+        self._sessions: Final = database.prepare(lambda: _locked(sessions.c.session_id))
+        self._links: Final = database.prepare(lambda: _locked(links.c.link_hash))
         self._end_sessions: Final = database.prepare(
-            sa.delete(sessions).where(
+            lambda: sa.delete(sessions).where(
                 _of_person(sessions),
                 sessions.c.session_id != sa.bindparam("but_session"),
                 sessions.c.browser_id != sa.bindparam("but_browser"),
             )
         )
-        self._end_links: Final = database.prepare(sa.delete(links).where(_of_person(links)))
+        self._end_links: Final = database.prepare(lambda: sa.delete(links).where(_of_person(links)))
 
     async def lock(self, user_id: str) -> LockedRows:
         """Lock a person's sessions and links; credentials, if touched, are locked first."""
@@ -120,6 +120,22 @@ def _person_locked(secret: Codec[Credentials], *, passkey: bool) -> sa.Select[An
     return found.where(_of_person(users)).with_for_update(read=True, of=locked)
 
 
+def _put_if_as_stored(secret: Codec[Credentials], *, passkey: bool) -> sa.Insert:
+    """Store a session if its person's factors are as they were stored.
+
+    The person must be enabled. `seen_hash` and `seen_secret` are the stored values that were loaded. The person and the
+    factors are locked, so that a change of them finds the session.
+    """
+    row = [sa.cast(sa.bindparam(name), sessions.c[name].type).label(name) for name in _SESSIONS.written]
+    locked = _person_locked(secret, passkey=passkey).with_only_columns(*row)
+    same = (
+        users.c.enabled,
+        credentials.c.password_hash.is_not_distinct_from(sa.bindparam("seen_hash", type_=sa.Text)),
+        credentials.c.totp_secret.is_not_distinct_from(sa.bindparam("seen_secret", type_=sa.Text)),
+    )
+    return sa.insert(sessions).from_select(list(_SESSIONS.written), locked.where(*same))
+
+
 _SESSIONS: Final = record_codec(Session)
 _SESSION_END: Final = len(_SESSIONS.columns)
 _MILLISECONDS: Final = sa.literal_column("1000", sa.BigInteger)
@@ -135,10 +151,10 @@ class SqlSessions:
         self._audit: Final = audit
         self._sign_outs: Final = sign_outs
         self._secret: Final = kinds[Credentials].codec
-        self._look: Final = database.prepare(_person_now(self._secret))
-        self._lock: Final = database.prepare(_person_locked(self._secret, passkey=False))
-        self._lock_with_passkey: Final = database.prepare(_person_locked(self._secret, passkey=True))
-        self._unless_there: Final = database.prepare(unless_there(kinds[Credentials]))
+        self._look: Final = database.prepare(lambda: _person_now(self._secret))
+        self._lock: Final = database.prepare(lambda: _person_locked(self._secret, passkey=False))
+        self._lock_with_passkey: Final = database.prepare(lambda: _person_locked(self._secret, passkey=True))
+        self._unless_there: Final = database.prepare(lambda: unless_there(kinds[Credentials]))
         this = sessions.c.session_id == sa.bindparam("session_id")
         now = database.now // _MILLISECONDS
         # PostgreSQL asks the clock once, not for every row, and so can use the index
@@ -147,27 +163,33 @@ class SqlSessions:
             sa.select(sessions).where(sessions.c.expires_at <= once).limit(_SWEPT).with_for_update(skip_locked=True)
         )
         self._get: Final = database.prepare(
-            sa.select(*columns(sessions, _SESSIONS)).where(this, sessions.c.expires_at > now)
+            lambda: sa.select(*columns(sessions, _SESSIONS)).where(this, sessions.c.expires_at > now)
         )
         owned = sa.select(sa.func.count()).select_from(passkeys).where(_OWNED).scalar_subquery()
         people = sessions.join(users, users.c.user_id == sessions.c.user_id)
         self._with_factors: Final = database.prepare(
-            sa.select(*columns(sessions, _SESSIONS), owned, *columns(credentials, self._secret))
-            .select_from(people.outerjoin(credentials, credentials.c.user_id == users.c.user_id))
-            .where(this, sessions.c.expires_at > now)
+            lambda: (
+                sa.select(*columns(sessions, _SESSIONS), owned, *columns(credentials, self._secret))
+                .select_from(people.outerjoin(credentials, credentials.c.user_id == users.c.user_id))
+                .where(this, sessions.c.expires_at > now)
+            )
         )
         self._of: Final = database.prepare(
-            sa.select(*columns(sessions, _SESSIONS))
-            .where(sessions.c.user_id == sa.bindparam("user_id"), sessions.c.expires_at > now)
-            .order_by(sessions.c.auth_time.desc(), sessions.c.session_id)
+            lambda: (
+                sa.select(*columns(sessions, _SESSIONS))
+                .where(sessions.c.user_id == sa.bindparam("user_id"), sessions.c.expires_at > now)
+                .order_by(sessions.c.auth_time.desc(), sessions.c.session_id)
+            )
         )
-        self._put: Final = database.prepare(upsert(sessions, _SESSIONS.written))
-        self._end: Final = database.prepare(sa.delete(sessions).where(this))
-        self._use: Final = database.prepare(sa.update(sessions).where(this).values(seen_at=sa.bindparam("at")))
+        self._put: Final = database.prepare(lambda: upsert(sessions, _SESSIONS.written))
+        self._put_if: Final = database.prepare(lambda: _put_if_as_stored(self._secret, passkey=False))
+        self._put_if_with_passkey: Final = database.prepare(lambda: _put_if_as_stored(self._secret, passkey=True))
+        self._end: Final = database.prepare(lambda: sa.delete(sessions).where(this))
+        self._use: Final = database.prepare(lambda: sa.update(sessions).where(this).values(seen_at=sa.bindparam("at")))
         self._use_for: Final = database.prepare(
-            sa.update(sessions).where(this).values(seen_at=sa.bindparam("at"), entity_id=sa.bindparam("chosen"))
+            lambda: sa.update(sessions).where(this).values(seen_at=sa.bindparam("at"), entity_id=sa.bindparam("chosen"))
         )
-        self._sweep: Final = database.prepare(sa.delete(sessions).where(database.among(sessions, expired)))
+        self._sweep: Final = database.prepare(lambda: sa.delete(sessions).where(database.among(sessions, expired)))
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
         """Live while now < expires_at, by the engine's clock if any.
@@ -195,8 +217,18 @@ class SqlSessions:
         """Raises MissingReference for a removed user."""
         await self._database.write(self._put, _SESSIONS.encode(session))
 
-    async def put_if_unchanged(self, session: Session, seen: Credentials, *, passkey: str = "") -> bool:
-        """The person and their credentials are locked until the transaction ends."""
+    async def put_if_unchanged(
+        self, session: Session, seen: Credentials, *, passkey: str = "", stored_secret: str | None = None
+    ) -> bool:
+        """One statement, if the factors are there as they were stored.
+
+        Otherwise they are compared: the person and their credentials are locked until the transaction ends.
+        """
+        secret = None if seen.totp_secret is None else stored_secret
+        as_stored = {"passkey": passkey, "seen_hash": seen.password_hash, "seen_secret": secret}
+        put = self._put_if_with_passkey if passkey else self._put_if
+        if await self._database.write(put, _SESSIONS.encode(session) | as_stored) == 1:
+            return True
         lock = self._lock_with_passkey if passkey else self._lock
         async with self._database.transaction():
             held = await self._is_as_seen(lock, seen, passkey)

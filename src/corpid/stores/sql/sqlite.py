@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
-from corpid.ports import Conflict, MissingReference, NameTaken, StoreUnavailable
+from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
 from corpid.stores.sql.statements import Prepared, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from corpid.stores.sql.statements import Row
+    from corpid.stores.sql.statements import Row, Statement
 
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _PRIMARY_CODE: Final = 0xFF
@@ -61,6 +61,10 @@ def _conflict(error: sqlite3.IntegrityError) -> Conflict:
         return MissingReference("it refers to a record that does not exist")
     if "users.user_name_key" in str(error):
         return NameTaken("another user has this user name")
+    if "memberships.user_name_key" in str(error):
+        return MemberNameTaken("another member of the entity has this user name")
+    if "memberships.external_id" in str(error):
+        return ExternalIdTaken("another member of the entity has this external identifier")
     return Conflict(str(error))
 
 
@@ -205,7 +209,7 @@ class SqliteDatabase:
     async def outlive_writers(self, lock: int) -> None:
         """There is one writer at a time."""
 
-    def prepare(self, statement: sa.Executable) -> Prepared:
+    def prepare(self, statement: Statement) -> Prepared:
         return Prepared(statement, self._dialect)
 
     async def row(self, prepared: Prepared, values: Mapping[str, Any]) -> Row | None:

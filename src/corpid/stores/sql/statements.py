@@ -1,7 +1,7 @@
 """Prepared statements, transactions, and the interface of databases.
 
-A statement is written in SQLAlchemy Core and compiled to text when it is first used, so that a command
-compiles the few that it needs; from then on a request costs the driver's own time only. `insert` is
+A statement is written in SQLAlchemy Core. It is made and compiled to text when it is first used, so that a command
+makes the few that it needs; from then on a request costs the driver's own time only. `insert` is
 PostgreSQL's construct, which SQLite's compiler renders as well, so one statement serves both.
 """
 
@@ -24,21 +24,26 @@ if TYPE_CHECKING:
 
     from sqlalchemy.sql.compiler import SQLCompiler
 
-__all__ = ["Database", "Prepared", "Row", "insert", "parameters", "upsert"]
+__all__ = ["Database", "Prepared", "Row", "Statement", "insert", "parameters", "upsert"]
 
 Row: TypeAlias = tuple[Any, ...]
+
+
+Statement: TypeAlias = "sa.Executable | Callable[[], sa.Executable]"
+"""a statement, or what makes it when it is first used"""
 
 
 class Prepared:
     """A statement's text for one dialect, with positional values."""
 
-    def __init__(self, statement: sa.Executable, dialect: sa.Dialect) -> None:
+    def __init__(self, statement: Statement, dialect: sa.Dialect) -> None:
         self._statement: Final = statement
         self._dialect: Final = dialect
 
     @cached_property
     def _compiled(self) -> SQLCompiler:
-        return cast("SQLCompiler", cast("sa.ClauseElement", self._statement).compile(dialect=self._dialect))
+        made = self._statement if isinstance(self._statement, sa.Executable) else self._statement()
+        return cast("SQLCompiler", cast("sa.ClauseElement", made).compile(dialect=self._dialect))
 
     @cached_property
     def text(self) -> str:
@@ -105,7 +110,7 @@ class Database(Protocol):
         """
         ...
 
-    def prepare(self, statement: sa.Executable) -> Prepared:
+    def prepare(self, statement: Statement) -> Prepared:
         """A statement in this database's dialect.
 
         Made once per store, never per request.

@@ -49,6 +49,11 @@ def _later_flag(name: str) -> sa.Column[bool]:
     return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
 
 
+def _later_moment(name: str) -> sa.Column[int]:
+    """A moment that the previous version does not know or write."""
+    return sa.Column(name, sa.BigInteger, nullable=False, server_default="0")
+
+
 def _source() -> sa.Column[str]:
     """The actor that wrote a record; of a user, that made it (D65)."""
     return _later("source", "")
@@ -89,12 +94,35 @@ def _some_rows(name: str, column: str, condition: str) -> sa.Index:
     return sa.Index(name, column, "number", postgresql_where=sa.text(condition), sqlite_where=sa.text(condition))
 
 
+def _partial(name: str, *columns: str, rows: str, unique: bool = False) -> sa.Index:
+    """An index of some rows."""
+    return sa.Index(name, *columns, unique=unique, postgresql_where=sa.text(rows), sqlite_where=sa.text(rows))
+
+
+IDENTIFIED: Final = "membership_id <> ''"
+HAS_USER_NAME: Final = "user_name_key <> ''"
+HAS_EXTERNAL_ID: Final = "external_id <> ''"
+DUE: Final = "invited AND (invitation_sent_at = 0 OR invitation_sent_at < -2)"
+"""memberships whose invitation is to be sent, or is being sent"""
+
 OF_NO_SIGN_IN: Final = "substr(action, 1, 8) <> 'sign_in.'"
 """rows of the audit whose object is worth an index: that of a sign-in is its own identifier"""
 
 BEGINNING_OF_NAME: Final = "substr(search_text, 1, 100)"
 """of an entity, folded: a name may fold to more than PostgreSQL keeps in an index"""
 NAME_CHARACTERS: Final = 100
+BEGINNING_OF_PERSONS_NAME: Final = "lower(substr(name, 1, 100))"
+"""of both engines: they fold the letters of ASCII, and no others"""
+
+SHOWN_USER_NAME: Final = "coalesce(nullif(memberships.user_name_key, ''), memberships.person_name_key)"
+SHOWN_EMAIL: Final = "lower(coalesce(nullif(memberships.email, ''), memberships.person_email))"
+"""of a member: what the entity wrote, else the person's; of addresses the letters of ASCII are folded"""
+
+
+def _of_members(expression: str) -> sa.TextClause:
+    """An expression of memberships as their indexes have it."""
+    return sa.text(expression.replace("memberships.", ""))
+
 
 clients: Final = _table("clients", _key("client_id"), _text("name"), _flag("enabled"), _text("record"), _source())
 
@@ -155,6 +183,8 @@ users: Final = _table(
     _flag("enabled"),
     _source(),
     _later("member_sources", "{}"),
+    _later_flag("placeholder"),
+    sa.Index("ix_users_name", sa.text(BEGINNING_OF_PERSONS_NAME), "user_id"),
 )
 
 credentials: Final = _table(
@@ -174,6 +204,35 @@ memberships: Final = _table(
     _key("entity_id", _to("entities.entity_id")),
     _flag("enabled"),
     _source(),
+    *(_later(name, "") for name in ("membership_id", "user_name", "user_name_key", "external_id", "name")),
+    *(_later(name, "") for name in ("given_name", "family_name", "email")),
+    *(_later_moment(name) for name in ("created_at", "changed_at", "invitation_sent_at")),
+    _later_flag("invited"),
+    *(_later(name, "") for name in ("person_name_key", "person_email")),
+    sa.Index(None, "entity_id"),
+    _partial("ix_memberships_membership_id", "membership_id", rows=IDENTIFIED, unique=True),
+    _partial("ix_memberships_user_name", "entity_id", "user_name_key", rows=HAS_USER_NAME, unique=True),
+    _partial("ix_memberships_external_id", "entity_id", "external_id", rows=HAS_EXTERNAL_ID, unique=True),
+    sa.Index(None, "entity_id", "membership_id"),
+    _partial("ix_memberships_due", "invitation_sent_at", "membership_id", rows=DUE),
+    sa.Index("ix_memberships_person", "entity_id", "person_name_key"),
+    sa.Index("ix_memberships_shown_name", "entity_id", _of_members(SHOWN_USER_NAME), "membership_id"),
+    sa.Index("ix_memberships_shown_email", "entity_id", _of_members(SHOWN_EMAIL), "membership_id"),
+    _partial("ix_memberships_invited", "entity_id", "membership_id", rows="invited"),
+)
+"""Triggers give every row its `membership_id`, and end a placeholder with its invitation. Others copy the person's user
+name and address, so that an entity's members are found and ordered by an index of the entity."""
+
+provisioning_tokens: Final = _table(
+    "provisioning_tokens",
+    _key("token_id"),
+    _text("entity_id", _to("entities.entity_id")),
+    _text("name"),
+    sa.Column("token_hash", _TEXT, nullable=False, unique=True),
+    _integer("created_at"),
+    _integer("expires_at"),
+    _text("created_by"),
+    _integer("last_used_at"),
     sa.Index(None, "entity_id"),
 )
 
@@ -399,7 +458,7 @@ deployment: Final = _table("deployment", _key("name"), _text("value"))
 api_answers: Final = _table(
     "api_answers", _key("client_id"), _key("key"), _text("answer"), _integer("expires_at", index=True)
 )
-"""`key` is a hash of the Idempotency-Key."""
+"""First responses; `key` is a hash of the Idempotency-Key."""
 
 transient: Final = sa.Table(
     "transient",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from corpid.ports import TransientEngine
-from corpid.stores import READINESS, READINESS_SECONDS
+from corpid.stores import READINESS, READINESS_SECONDS, in_turn
 from corpid.stores.sql.statements import Transaction, insert, parameters
 from corpid.stores.sql.tables import transient
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.dialects.postgresql import Insert
 
-    from corpid.ports import Clock, EngineCondition, TransientStore
+    from corpid.ports import BatchedVerb, Clock, EngineCondition, TransientStore
     from corpid.stores.sql.statements import Database
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
@@ -122,18 +122,18 @@ class SqlTransientStore:
         self._lost_at: Final = reject_issued_before
         self._rejected_before = 0.0
         live = sa.and_(_THIS, transient.c.expires_at > database.now)
-        self.put: Final = database.prepare(_put(database.now))
-        self.look: Final = database.prepare(sa.select(*_CONTENT).where(live))
-        self.take: Final = database.prepare(sa.delete(transient).where(live).returning(*_CONTENT))
-        self.add: Final = database.prepare(_add(database.now))
-        self.count: Final = database.prepare(_count(database.now))
+        self.put: Final = database.prepare(lambda: _put(database.now))
+        self.look: Final = database.prepare(lambda: sa.select(*_CONTENT).where(live))
+        self.take: Final = database.prepare(lambda: sa.delete(transient).where(live).returning(*_CONTENT))
+        self.add: Final = database.prepare(lambda: _add(database.now))
+        self.count: Final = database.prepare(lambda: _count(database.now))
         self.looks: Final = cache(lambda number: database.prepare(_looks(database.now, number)))
         self.counts: Final = cache(lambda number: database.prepare(_counts(database.now, number)))
         self.written = 0
         """rows written since the last sweep"""
         self._chunk: Final = database.prepare(_NEXT)
-        self._clear: Final = database.prepare(_clear(database))
-        self._time: Final = database.prepare(sa.select(database.now))
+        self._clear: Final = database.prepare(lambda: _clear(database))
+        self._time: Final = database.prepare(lambda: sa.select(database.now))
         self._swept_up_to: tuple[str, bytes] = _START
 
     @property
@@ -260,8 +260,11 @@ class SqlTransientUnit(Transaction):
         counted = await self._database.row(self._store.count, row)
         return int(counted[0]) if counted else 0
 
-    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
-        return [await self.take(kind, key) for kind, key in places]
+    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+        return await in_turn(self, verbs)
+
+    async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
+        await self.count(kind, key, ttl, by)
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
         self._store.written += len(places)

@@ -113,8 +113,8 @@ class Keyspace:
         Raises StoreUnavailable. Source: D49
         """
         epoch = await self.epoch()
-        told = await asyncio.gather(*(link.time() for link in epoch.links()))
-        return max(told, key=lambda moment: abs(self._clock() - moment))
+        moments = await asyncio.gather(*(link.time() for link in epoch.links()))
+        return max(moments, key=lambda moment: abs(self._clock() - moment))
 
     async def write_everywhere(self, name: bytes, seconds: float) -> None:
         """Write an empty entry on every node, for a time.
@@ -170,9 +170,9 @@ class Keyspace:
             await self._mark(link, [part for part in marks if self._serving[part] is not link])
 
     async def _marks(self, link: Link, parts: Sequence[int]) -> dict[int, bytes | None]:
-        told = await link.ask_each(("GET", epochs.marker(part)) for part in parts)
+        found = await link.ask_each(("GET", epochs.marker(part)) for part in parts)
         marks: dict[int, bytes | None] = {}
-        for part, mark in zip(parts, told, strict=True):
+        for part, mark in zip(parts, found, strict=True):
             if isinstance(mark, StoreUnavailable):
                 self._serving[part] = mark
                 continue

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
     from types import TracebackType
 
-    from corpid.ports import Clock, TransientStore
+    from corpid.ports import BatchedVerb, Clock, TransientStore
     from corpid.stores.valkey.epochs import Epoch
     from corpid.stores.valkey.link import Address, Answer, Command, Link
 
@@ -96,6 +96,9 @@ class ValkeyTransientStore:
         await self.keyspace.close()
 
 
+_COMMANDS: Final = {"get": "GET", "take": "GETDEL", "add": "SET"}
+
+
 class ValkeyTransientUnit:
     """A ports.TransientUnit.
 
@@ -141,12 +144,21 @@ class ValkeyTransientUnit:
         part, name = self._epoch.entry(kind, key)
         return int((await self._ask(part, ("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX")))[-2])
 
-    async def take_each(self, places: Sequence[tuple[str, bytes]]) -> list[bytes | None]:
-        asked = []
-        for kind, key in places:
-            part, name = self._epoch.entry(kind, key)
-            asked.append((part, (("GETDEL", name),)))
-        return [_content(value) for [value] in await self._ask_each(asked)]
+    async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
+        part, name = self._epoch.entry(kind, key)
+        self._unsent.setdefault(part, []).extend((("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX")))
+
+    async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
+        sent = []
+        for each in verbs:
+            part, name = self._epoch.entry(each.kind, each.key)
+            given = (each.value, "PX", _lifetime(each.ttl), "NX") if each.verb == "add" else ()
+            sent.append((part, ((_COMMANDS[each.verb], name, *given),)))
+        answers = await self._ask_each(sent)
+        return [
+            value is not None if each.verb == "add" else _content(value)
+            for each, [value] in zip(verbs, answers, strict=True)
+        ]
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
         asked = []

@@ -57,10 +57,10 @@ class Page:
     view: Callable[[AccountContext], Awaitable[View | Response]]
     submit: Callable[[AccountContext], Awaitable[None]] | None = None
     leads_to: str = ""
-    says: str = ""
+    field: str = ""
     """the field of its errors; empty: the page as a whole"""
     fresh: bool = False
-    """whether a sign-in of these minutes opens it (`account.openings`)"""
+    """whether a sign-in of these minutes opens it (`account_sessions`)"""
     part_of: str | None = None
     """the page that contains it, which is opened in its place"""
 
@@ -119,20 +119,20 @@ async def _choose_language(account: AccountContext) -> None:
     await activity.choose_language(account.context, account.visit, language=wanted)
 
 
-_ONE_PASSKEY: Final = Page(view=pages.passkey, submit=_change_passkey, leads_to="passkeys", says="name", fresh=True)
+_ONE_PASSKEY: Final = Page(view=pages.passkey, submit=_change_passkey, leads_to="passkeys", field="name", fresh=True)
 _PAGES: Final[Mapping[str, Page]] = {
     "": Page(view=pages.overview),
     "passkeys": Page(view=pages.passkeys),
-    "new-passkey": Page(view=pages.new_passkey, submit=_add_passkey, leads_to="passkeys", says="passkey", fresh=True),
-    "app": Page(view=pages.app, submit=_set_up_app, says="code", fresh=True),
+    "new-passkey": Page(view=pages.new_passkey, submit=_add_passkey, leads_to="passkeys", field="passkey", fresh=True),
+    "app": Page(view=pages.app, submit=_set_up_app, field="code", fresh=True),
     "app/qr.svg": Page(view=_qr_code, fresh=True, part_of="app"),
     "remove-app": Page(view=pages.remove_app, submit=_remove_app, fresh=True),
-    "password": Page(view=pages.password, submit=_change_password, says="password", fresh=True),
-    "codes": Page(view=pages.codes, submit=_replace_codes, says="kept", fresh=True),
+    "password": Page(view=pages.password, submit=_change_password, field="password", fresh=True),
+    "codes": Page(view=pages.codes, submit=_replace_codes, field="kept", fresh=True),
     "remove-codes": Page(view=pages.remove_codes, submit=_remove_codes, fresh=True),
     "browsers": Page(view=pages.browsers, submit=_end, leads_to="browsers"),
     "sign-ins": Page(view=pages.sign_ins),
-    "language": Page(view=pages.language, submit=_choose_language, says="language"),
+    "language": Page(view=pages.language, submit=_choose_language, field="language"),
 }
 """by the path after `/account/`"""
 
@@ -249,10 +249,10 @@ async def _post(request: Request, account: AccountContext, page: Page) -> Respon
     try:
         await page.submit(sent)
     except Throttled as slowed:
-        failed = replace(sent, errors=((page.says, slowed.sentence),))
+        failed = replace(sent, errors=((page.field, slowed.sentence),))
         return throttled(await _shown(request, failed, page), slowed)
     except Rejected as rejected:
-        failed = replace(sent, errors=((page.says, rejected.sentence),))
+        failed = replace(sent, errors=((page.field, rejected.sentence),))
         return await _shown(request, failed, page, status=422)
     answer = _to(web, page.leads_to, f"?{_SAVED}")
     language = lookup((sent.form.get("language", ""),), LANGUAGES)

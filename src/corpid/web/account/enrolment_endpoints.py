@@ -6,20 +6,21 @@ Source: D34, D46
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import enrolments, reauthenticate, set_factor
-from corpid.flows.account.enrolments import NotHere, OpenElsewhere, Stopped
+from corpid.flows.account.enrolments import Expired, NotHere, OpenElsewhere, Stopped
 from corpid.flows.account.links import Step
 from corpid.flows.authentication import browsers
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.directory import acceptance
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.responses import page_response, require_own_form, see_other, throttled
+from corpid.web.pages.responses import page_response, reader_language, require_own_form, see_other, throttled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 
     Submit = Callable[..., Awaitable[Enrolment]]
 
-FIELDS: Final = frozenset({"form_token", "step", "user_name", "password", "code", "passkey", "kept", "decision"})
+FIELDS: Final = frozenset(
+    {"form_token", "step", "user_name", "name", "password", "code", "passkey", "kept", "decision"}
+)
 _PICTURE: Final = "qr.svg"
 _FINISH: Final = "finish"
 _EXTEND: Final = "extend"
@@ -49,20 +52,23 @@ class _Action:
     """None: every step is done, and what they brought is to be written"""
     takes: str = ""
     """the form's field, and the keyword for its value; empty: there is nothing to fill in"""
+    also: str = ""
+    """a second field"""
     beside: str | None = None
     """the field of its errors, empty for the page as a whole; None: the one that it takes"""
 
     async def submitted(self, context: RequestContext, visit: EnrolmentVisit, form: Mapping[str, str]) -> Enrolment:
         if self.submit is None:
             return visit.enrolment
-        given = {self.takes: form.get(self.takes, "")} if self.takes else {}
+        given = {field: form.get(field, "") for field in (self.takes, self.also) if field}
         return await self.submit(context, visit, **given)
 
-    def wrong(self, sentence: Phrase) -> FieldError:
-        return self.takes if self.beside is None else self.beside, sentence
+    def wrong(self, sentence: Phrase, *, field: str = "") -> FieldError:
+        return field or (self.takes if self.beside is None else self.beside), sentence
 
 
 ACTIONS: Final[Mapping[tuple[Step | None, str], _Action]] = {
+    (Step.PROFILE, "profile"): _Action(submit=set_factor.submit_profile, takes="name", also="user_name"),
     (Step.PROVE_PASSWORD, "password"): _Action(submit=reauthenticate.submit_password, takes="password"),
     (Step.PROVE_SECOND_FACTOR, "code"): _Action(submit=reauthenticate.submit_code, takes="code"),
     (Step.PROVE_SECOND_FACTOR, "passkey"): _Action(submit=reauthenticate.submit_passkey, takes="passkey"),
@@ -116,6 +122,8 @@ def ended(request: Request, web: WebContext, ending: NotHere | OpenElsewhere | S
 
     Source: D34, D45
     """
+    if isinstance(ending, Expired):
+        return page_response(request, web.renderer, enrolment_pages.expired(ending.entity.name), status=410)
     view, status = {
         NotHere: (enrolment_pages.gone, 404),
         OpenElsewhere: (enrolment_pages.other_browser, 403),
@@ -136,21 +144,30 @@ async def _post(
     try:
         moved = await taken.submitted(context, visit, form)
     except Throttled as slowed:
-        return throttled(await _again(request, web, context, visit, taken.wrong(slowed.sentence)), slowed)
+        return throttled(await _again(request, web, context, visit, taken.wrong(slowed.sentence), form), slowed)
     except Rejected as rejected:
-        return await _again(request, web, context, visit, taken.wrong(rejected.sentence))
+        wrong = taken.wrong(rejected.sentence, field=rejected.field)
+        return await _again(request, web, context, visit, wrong, form)
     if moved.step is None and action != _EXTEND:
         after = await enrolments.sit(context, at.enrolment_id, at.browser_id)
-        await set_factor.finish(context, after)
+        if after.invited is None:
+            await set_factor.finish(context, after)
+        else:
+            await acceptance.finish(context, after, language=reader_language(request, web.renderer).tag)
     return to_enrolment(web, at.enrolment_id)
 
 
 async def _again(
-    request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit, error: FieldError
+    request: Request,
+    web: WebContext,
+    context: RequestContext,
+    visit: EnrolmentVisit,
+    error: FieldError,
+    typed: Mapping[str, str],
 ) -> Response:
     """The same page with its errors, unless another request moved on."""
     before = visit.enrolment
-    after = await enrolments.sit(context, before.enrolment_id, before.browser_id)
+    after = replace(await enrolments.sit(context, before.enrolment_id, before.browser_id), typed=typed)
     if after.enrolment.serial != before.serial:
         raise StaleStep
     return page_response(

@@ -55,11 +55,25 @@ class Begin(FormView):
     template: ClassVar[str] = "enrolment/begin.html"
 
     heading: Phrase
-    told: Phrase
+    introduction: Phrase
     user_name: str
     steps: int
     fewer: bool = False
     """whether they may be fewer, with a passkey"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChooseName(FormView):
+    """The name and user name of a new person.
+
+    Fields: name, user_name.
+    """
+
+    template: ClassVar[str] = "enrolment/profile.html"
+    heading: ClassVar[Phrase] = phrase("Your name and user name")
+
+    name: str
+    user_name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +136,8 @@ class ForgottenPassword(FormView):
 
 
 PATH: Final = "/enrolment/"
+_SHOWN_CHARACTERS: Final = 400
+"""of what was typed, which the page shows again"""
 _NO_MORE_CODES: Final = phrase("No more codes can be sent here. Set up an authenticator app, or ask for a new link.")
 _APP_INSTEAD: Final = (Way.APP.value, phrase("Set up an authenticator app"))
 _NO_MORE_TIME: Final = phrase("There is no more time after that. If it is too short, ask for a new link.")
@@ -141,7 +157,7 @@ def begin(
         frame=Frame(form_token=form_token, under_way=True),
         action=action,
         heading=purpose.heading,
-        told=purpose.told(user.name, web.provider.policy.name),
+        introduction=purpose.introduction(user.name, web.provider.policy.name),
         user_name=user.user_name,
         steps=len(purpose.steps),
         fewer=_ends_early(context, purpose),
@@ -166,7 +182,7 @@ def _frame(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> F
     steps, more = enrolment.steps, Form(action=enrolment_path(web, enrolment.enrolment_id, "extend"))
     return Frame(
         step=(steps.index(enrolment.step) + 1, len(steps)) if enrolment.step else None,
-        fewer_steps=enrolment.step is Step.FIRST and _ends_early(context, PURPOSES[enrolment.purpose]),
+        fewer_steps=enrolment.step in (Step.PROFILE, Step.FIRST) and _ends_early(context, PURPOSES[enrolment.purpose]),
         step_name=step_name(enrolment),
         form_token=interactions.form_token(context, enrolment.browser_id, enrolment.enrolment_id),
         limit=time_limit(
@@ -194,6 +210,20 @@ def _passkey(web: WebContext, visit: EnrolmentVisit, options: str) -> AskPasskey
     if not options:
         return None
     return AskPasskey(action=enrolment_path(web, visit.enrolment.enrolment_id, "passkey"), options=options)
+
+
+async def _profile(
+    web: WebContext, _: RequestContext, visit: EnrolmentVisit, frame: Frame, errors: tuple[FieldError, ...]
+) -> View:
+    """The names that were typed, else those that the entity wrote."""
+    enrolment, given = visit.enrolment, visit.invited.membership if visit.invited else None
+    called = {"name": given.name, "user_name": given.user_name} if given else {}
+    chosen = {"name": enrolment.name, "user_name": enrolment.user_name} if enrolment.user_name else called
+    taken = () if errors or not enrolment.name_taken else (("user_name", set_factor.NAME_TAKEN),)
+    typed = visit.typed or chosen
+    shown = {name: typed.get(name, "")[:_SHOWN_CHARACTERS] for name in ("name", "user_name")}
+    action = enrolment_path(web, enrolment.enrolment_id, "profile")
+    return ChooseName(frame=frame, action=action, errors=errors or taken, **shown)
 
 
 async def _first(
@@ -302,6 +332,7 @@ async def _save(
 
 
 _PAGES: Final[Mapping[Step | None, Page]] = {
+    Step.PROFILE: _profile,
     Step.FIRST: _first,
     Step.PASSWORD: _password,
     Step.SECOND_FACTOR: _second_factor,
@@ -347,6 +378,15 @@ def gone() -> View:
             ),
             phrase("If you have used it already, sign in as usual. If not, ask for a new one where you got it."),
         ),
+    )
+
+
+def expired(entity: str) -> View:
+    """The page of an invitation that was sent too long ago (D60)."""
+    return Problem(
+        frame=Frame(),
+        heading=phrase("This invitation has expired"),
+        paragraphs=(phrase("Ask {entity} to send it again. The new e-mail has a new link.", entity=entity),),
     )
 
 

@@ -12,16 +12,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import enrolments, recovery
-from corpid.flows.account.enrolments import NotHere, NotOpened, OpenElsewhere, Stopped
+from corpid.flows.account.enrolments import Expired, NotHere, NotOpened, OpenElsewhere, Stopped
 from corpid.flows.account.links import PATH
 from corpid.flows.authentication import account_client, browsers, interactions
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
-from corpid.web.account import enrolment_pages
+from corpid.web.account import enrolment_pages, invitations
 from corpid.web.account.enrolment_endpoints import ended, to_enrolment
+from corpid.web.account.invitations import OPENED_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import Frame, Link
 from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie, throttled
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
 
-OPENED_PATH: Final = "/link/"
 _FORM: Final = "link code"
 """what its form is bound to in addition to the browser (D35)"""
 _FIELDS: Final = frozenset({"form_token", "step", "code", "followed"})
@@ -80,7 +81,7 @@ async def _open(request: Request, web: WebContext, context: RequestContext, brow
     except ValueError:
         return _again(request, web, context, bound_to, typed, ("code", _INCOMPLETE))
     except NotHere as gone:
-        if form.get("followed"):
+        if form.get("followed") or isinstance(gone, Expired):
             return ended(request, web, gone)
         return _again(request, web, context, bound_to, typed, ("code", _OPENS_NOTHING))
     return see_other(f"{web.base_path}{OPENED_PATH}{opened_id}")
@@ -118,21 +119,24 @@ async def opened(request: Request, web: WebContext) -> Response:
     try:
         if browser is None:
             raise NotOpened
-        found, user = await enrolments.opened_link(context, browser, opened_id)
+        found = await enrolments.opened_link(context, browser, opened_id)
+        if found.invited is not None:
+            return await invitations.opened(request, web, context, browser, opened_id, found)
         if request.method == "POST":
             form = parameters.parse(await form_bytes(request), _FIELDS)
             require_own_form(context, form, browser.browser_id, opened_id)
-            begun = await enrolments.begin(context, found, browser)
+            begun = await enrolments.begin(context, found.link, browser)
             return to_enrolment(web, begun.enrolment_id)
     except NotOpened:
         return see_other(web.base_path + PATH)
     except (NotHere, OpenElsewhere, Stopped) as ending:
-        return ended(request, web, ending)
+        return await invitations.ended_here(request, web, context, browser, opened_id, ending)
+    except StaleStep:
+        return see_other(f"{web.base_path}{OPENED_PATH}{opened_id}")
     action = f"{web.base_path}{OPENED_PATH}{opened_id}"
     token = interactions.form_token(context, browser.browser_id, opened_id)
-    return page_response(
-        request, web.renderer, enrolment_pages.begin(web, context, found, user, action=action, form_token=token)
-    )
+    view = enrolment_pages.begin(web, context, found.link, found.user, action=action, form_token=token)
+    return page_response(request, web.renderer, view)
 
 
 async def link_of_before(request: Request, web: WebContext) -> Response:

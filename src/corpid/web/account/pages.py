@@ -328,7 +328,7 @@ async def remove_app(account: AccountContext) -> View:
         frame=frame(account),
         action=account_path(account.web, "remove-app"),
         heading=phrase("Remove the authenticator app?"),
-        told=phrase("Its codes no longer work then, and you are signed out everywhere else."),
+        consequence=phrase("Its codes no longer work then, and you are signed out everywhere else."),
         used=moment(account.web, used_at) if used_at else None,
         button=phrase("Remove the app"),
         notes=account.notes,
@@ -365,7 +365,7 @@ async def remove_codes(account: AccountContext) -> View:
         frame=frame(account),
         action=account_path(account.web, "remove-codes"),
         heading=phrase("Remove your recovery codes?"),
-        told=counted(
+        consequence=counted(
             left,
             "The {count} code that is left no longer works then, and you are signed out everywhere else.",
             "The {count} codes that are left no longer work then, and you are signed out everywhere else.",

@@ -98,13 +98,13 @@ class Passkey(FormView):
 class Remove(FormView):
     """A confirmation before a factor is removed.
 
-    `told` states the consequence. Fields: none of its own.
+    `consequence` is a sentence. Fields: none of its own.
     """
 
     template: ClassVar[str] = "account/remove.html"
 
     heading: Phrase
-    told: Phrase
+    consequence: Phrase
     button: Phrase
     used: datetime | None = None
     """when last, if known"""
@@ -232,3 +232,41 @@ class KeepCodes(FormView):
     """what the account says of it first"""
     remove: Link | None = None
     """if the account removes the previous one"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation(FormView):
+    """An invitation, and the two ways to accept it.
+
+    The buttons send decision=sign_in, decision=new and decision=decline.
+    """
+
+    template: ClassVar[str] = "enrolment/invitation.html"
+
+    heading: Phrase
+    introduction: Phrase
+    entity: str
+    type: str
+    number: str
+    steps: int
+    fewer: bool
+    """whether they may be fewer, with a passkey"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accept(FormView):
+    """An invitation, for the person who is signed in.
+
+    The buttons send decision=accept, decision=decline and decision=other_account.
+    """
+
+    template: ClassVar[str] = "account/invitation.html"
+
+    heading: Phrase
+    entity: str
+    type: str
+    number: str
+    name: str
+    user_name: str
+    belongs: bool
+    """whether the person acts for the entity already"""

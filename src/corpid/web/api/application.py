@@ -23,9 +23,8 @@ from starlette.responses import Response
 from corpid.rules.directory.nodes import SHOWN
 from corpid.rules.directory.values import suggestion
 from corpid.rules.oauth.api_server import API_PATH as PATH
-from corpid.web.api.audit import audit_keys
 from corpid.web.api.openapi import described, documented
-from corpid.web.api.operations import OPERATIONS, Operation
+from corpid.web.api.operations import OPERATIONS
 from corpid.web.api.problems import Problem, response
 from corpid.web.api.security import METHOD, WEB, admit, challenge
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from corpid.web.api.calls import Call
+    from corpid.web.api.operation import Operation
     from corpid.web.context import WebContext
 
 _CALL: Final = "corpid.call"
@@ -58,7 +58,6 @@ def application() -> ASGIApp:
     for operation in OPERATIONS:
         api.router.routes.append(_Route(operation))
     api.router.add_route(f"{PATH}/openapi.json", _openapi, methods=["GET"], name="openapi")
-    api.router.add_route(f"{PATH}/audit/keys", _audit_keys, methods=["GET"], name="audit_keys")
     api.add_exception_handler(HTTPException, _refused)
     return _without_body_of_head(api)
 
@@ -73,14 +72,6 @@ def document(base_url: str) -> bytes:
 async def _openapi(request: Request) -> Response:
     base_url = request.scope[WEB].provider.policy.base_url
     return Response(document(base_url), 200, {"Cache-Control": "public, max-age=300"}, "application/json")
-
-
-async def _audit_keys(request: Request) -> Response:
-    web: WebContext = request.scope[WEB]
-    try:
-        return await audit_keys(request, web)
-    except Exception as error:  # noqa: BLE001 - rendered as every refusal of the API
-        return response(request, error, challenge(web))
 
 
 class _Route(APIRoute):
@@ -132,9 +123,10 @@ def _endpoint(operation: Operation) -> Callable[..., Awaitable[Response]]:
         path = Path(description="The member `id` of the object.", min_length=1, max_length=1024)
         parameters.append(Parameter("id", keyword, annotation=Annotated[str, path]))
     for query in operation.queries:
-        kind = query.kind if query.default is not None else query.kind | None
-        told = QueryParameter(description=query.description, ge=query.least, le=query.most)
-        parameters.append(Parameter(query.name, keyword, annotation=Annotated[kind, told], default=query.default))
+        kind = query.kind if query.needed or query.default is not None else query.kind | None
+        documented_as = QueryParameter(description=query.description, ge=query.least, le=query.most)
+        default = Parameter.empty if query.needed else query.default
+        parameters.append(Parameter(query.name, keyword, annotation=Annotated[kind, documented_as], default=default))
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__name__ = operation.name
     return run
@@ -175,8 +167,8 @@ async def _refused(request: Request, error: Exception) -> Response:
     allowed: list[str] = sorted({each.method for each, path in _PATHS if path.fullmatch(request.scope["path"])})
     if status == 405 and allowed:
         allowed += ["HEAD"] if "GET" in allowed else []
-        told = ", ".join(allowed)
-        return response(request, Problem(405, f"Use {told}", headers={"Allow": told}), challenge(web))
+        methods = ", ".join(allowed)
+        return response(request, Problem(405, f"Use {methods}", headers={"Allow": methods}), challenge(web))
     return response(request, Problem(404, "Nothing is served at this path"), challenge(web))
 
 

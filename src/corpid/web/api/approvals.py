@@ -43,7 +43,20 @@ async def waiting(call: Call, request: ChangeRequest) -> Answer:
     """
     found = await approvals.shown(call.provider.registry, request, call.context.now)
     location = f"{call.provider.policy.base_url}{API_PATH}/approvals/{quote(request.request_id, safe='')}"
-    return Answer(body=_members(call, found), status=202, headers={"Location": location})
+    return Answer(body=_members(call, found), status=202, headers={"Location": location}, shows=request.request_id)
+
+
+async def requested(call: Call, request_id: str) -> Answer:
+    """A request again, as it is now.
+
+    Raises objects.Unknown if it is there no more. Source: D55, D59
+    """
+    everything = msgspec.structs.replace(call.actor, scopes=ALL_SCOPES)
+    try:
+        found = await approvals.request(call.provider.registry, everything, request_id, now=call.context.now)
+    except (Forbidden, approvals.NoRequest):
+        raise Unknown from None
+    return Answer(body=_members(call, found))
 
 
 async def list_approvals(call: Call) -> Response:

@@ -7,24 +7,29 @@ import binascii
 import hmac
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from corpid.flows.directory.objects import Administration
-from corpid.flows.operations.answers import KEY_CHARACTERS, once
-from corpid.ports import StoredAnswer
+from corpid.flows import namespaces
+from corpid.flows.directory.objects import Administration, Unknown
+from corpid.flows.large import beside
+from corpid.flows.operations.idempotency import KEY_CHARACTERS, once, once_at_end
+from corpid.ports import StoredResponse
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.json_nodes import json_value
+from corpid.rules.directory.members import without_bookkeeping
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.limits import BODY_BYTES
 from corpid.web.api.problems import Problem
 from corpid.web.http.requests import headers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from starlette.requests import Request
 
@@ -36,6 +41,10 @@ if TYPE_CHECKING:
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
+_BYTES_AT_ONCE: Final = 1000
+_NUMBER_DIGITS: Final = 18
+KEYS_PER_DAY: Final = 100_000
+"""of one client: each is a row for a day"""
 CHANGE_REASON: Final = "Change-Reason"
 """a header: addresses are logged on the way, and a merge patch has no place for it (RFC 9110 §17.9)"""
 
@@ -47,11 +56,16 @@ class Answer:
     body: Any = None
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
+    shows: str = ""
+    """the identifier of the object that it shows"""
 
-    def stored(self, request: str) -> StoredAnswer:
-        """The answer as it is repeated."""
-        text = "" if self.body is None else msgspec.json.encode(self.body).decode()
-        return StoredAnswer(request=request, status=self.status, headers=self.headers, body=text)
+    def stored(self, request: str) -> StoredResponse:
+        """The answer as it is stored.
+
+        It holds no member of a record: a person may be removed, and their data must go with them.
+        """
+        headers = {name: value for name, value in self.headers.items() if name != "ETag"}
+        return StoredResponse(request=request, status=self.status, headers=headers, body="", shown=self.shows)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,9 +101,10 @@ class Call:
     def tag(self, record: msgspec.Struct) -> str:
         """The strong entity tag of a record.
 
-        A MAC: a hash could be searched for members that the caller is shown in part. Source: RFC 9110 §8.8.3
+        A MAC: a hash could be searched for members that the caller is shown in part. What the store and background
+        tasks write changes no tag. Source: RFC 9110 §8.8.3
         """
-        canonical = msgspec.json.encode(record).decode()
+        canonical = msgspec.json.encode(without_bookkeeping(record)).decode()
         return f'"{self.context.keys.mac("api entity tag", type(record).__name__, canonical)[:27]}"'
 
     def matches(self, tag: str) -> bool:
@@ -103,17 +118,21 @@ class Call:
     def _header(self, name: bytes) -> str:
         return b", ".join(headers(self.request, name)).decode("latin-1")
 
-    async def body(self, *types: str) -> bytes:
+    async def body(self, *types: str, most: int = BODY_BYTES) -> bytes:
         """The body, which has to be of one of these media types.
 
-        Raises Problem: 413, 415.
+        `most` is the number of bytes that it may have. Raises Problem: 413, 415, and 400 if it does not come to its
+        end.
         """
         self.media_type(*types)
         whole = bytearray()
-        async for piece in self.request.stream():
-            whole += piece
-            if len(whole) > BODY_BYTES:
-                raise Problem(413, f"A body may have {BODY_BYTES:,} bytes here")
+        try:
+            async for piece in self.request.stream():
+                whole += piece
+                if len(whole) > most:
+                    raise Problem(413, f"A body may have {most:,} bytes here")
+        except ClientDisconnect:
+            raise Problem(400, "The request ended before its body was complete") from None
         return bytes(whole)
 
     def media_type(self, *types: str) -> str:
@@ -144,28 +163,89 @@ class Call:
             raise Problem(400, f"Idempotency-Key must be 1 to {KEY_CHARACTERS} printable ASCII characters, sent once")
         return key
 
-    async def carried_out(self, body: bytes, work: Callable[[], Awaitable[Answer]]) -> Response:
+    async def carried_out(
+        self, body: bytes, work: Callable[[], Awaitable[Answer]], again: Callable[[StoredResponse], Awaitable[Answer]]
+    ) -> Response:
         """Carry out a POST, once if it names an Idempotency-Key.
 
-        Raises Problem for a malformed key, and whatever the flow raises.
+        `again` makes the body of a repeated answer from the present records. Raises Problem for a malformed
+        key, and whatever the flow raises.
         """
         key = self.key()
         if key is None:
-            answer = (await work()).stored("")
-            self.provider.registry_cache.drop()
-            return _response(answer, repeated=False)
-        path, query = self.request.scope["path"], self.request.scope["query_string"].decode("latin-1")
-        mac = self.context.keys.mac("api request", path, query, body.hex(), self.actor.reason)
+            return self._answered(await work())
+        mac, made = self._mac(body), list[Answer]()
 
-        async def stored() -> StoredAnswer:
-            return (await work()).stored(mac)
+        async def stored() -> StoredResponse:
+            await self._count_key()
+            made.append(await work())
+            return made[-1].stored(mac)
 
+        registry, client_id = self.provider.registry, self.actor.client_id
         with self.alone(f"key {key}"):
-            answer, repeated = await once(
-                self.provider.registry, self.actor.client_id, key, mac, stored, now=self.context.now
-            )
+            first, repeated = await once(registry, client_id, key, mac, stored, now=self.context.now)
+        return await self._repeated(first, again) if repeated else self._answered(made[-1])
+
+    async def carried_out_at_end(
+        self,
+        body: bytes,
+        work: Callable[[Callable[[Answer], Awaitable[None]] | None], Awaitable[Answer]],
+        again: Callable[[StoredResponse], Awaitable[Answer]],
+    ) -> Response:
+        """Carry out a long POST, once if it names an Idempotency-Key.
+
+        `work` gets what it awaits in the transaction of its last change, with the answer. The rest as of `carried_out`.
+        """
+        key = self.key()
+        if key is None:
+            return self._answered(await work(None))
+        mac, made = await beside(lambda: self._mac(body), len(body) // _BYTES_AT_ONCE), list[Answer]()
+
+        async def stored(save: Callable[[StoredResponse], Awaitable[None]]) -> StoredResponse:
+            await self._count_key()
+            made.append(await work(lambda answer: save(answer.stored(mac))))
+            return made[-1].stored(mac)
+
+        registry, client_id = self.provider.registry, self.actor.client_id
+        with self.alone(f"key {key}"):
+            first, repeated = await once_at_end(registry, client_id, key, mac, stored, now=self.context.now)
+        return await self._repeated(first, again) if repeated else self._answered(made[-1])
+
+    async def _count_key(self) -> None:
+        """Count a new key of this client.
+
+        Raises Problem beyond the most of a day.
+        """
+        counter = namespaces.API_KEYS.entry(self.provider.policy.deployment_url, self.actor.client_id)
+        async with self.provider.transient.unit(self.context.now) as unit:
+            counted = await counter.count(unit)
+        if counted > KEYS_PER_DAY:
+            detail = f"A client may send {KEYS_PER_DAY:,} keys in a day: go on without Idempotency-Key, or later"
+            raise Problem(429, detail, headers={"Retry-After": "3600"})
+
+    def _answered(self, answer: Answer) -> Response:
         self.provider.registry_cache.drop()
-        return _response(answer, repeated=repeated)
+        return plain(answer)
+
+    async def _repeated(self, first: StoredResponse, again: Callable[[StoredResponse], Awaitable[Answer]]) -> Response:
+        """The first answer again.
+
+        Raises Problem if what it showed is there no more.
+        """
+        replayed = {"Idempotent-Replayed": "true"}
+        if first.body:  # as a version before this one has stored it
+            return _response(first.body.encode(), first.status, {**first.headers, **replayed})
+        try:
+            shown = await again(first)
+        except Unknown:
+            raise Problem(409, "What this request made has been removed since", headers=replayed) from None
+        return _response(_encoded(shown), first.status, {**first.headers, **shown.headers, **replayed})
+
+    def _mac(self, body: bytes) -> str:
+        """A MAC that differs between requests with the same key."""
+        path, query = self.request.scope["path"], self.request.scope["query_string"].decode("latin-1")
+        content = body.hex() if len(body) <= BODY_BYTES else sha256(body).hexdigest()
+        return self.context.keys.mac("api request", path, query, content, self.actor.reason)
 
     @contextmanager
     def alone(self, what: str) -> Iterator[None]:
@@ -217,18 +297,28 @@ def parsed(content: bytes) -> Json:
 
 def plain(answer: Answer) -> Response:
     """The response of a call that is not repeated."""
-    return _response(answer.stored(""), repeated=False)
+    return _response(_encoded(answer), answer.status, answer.headers)
 
 
-def _response(answer: StoredAnswer, *, repeated: bool) -> Response:
-    told = {"Idempotent-Replayed": "true"} if repeated else {}
-    sent = {"Cache-Control": "no-store", **answer.headers, **told}
-    return Response(answer.body.encode(), answer.status, sent, JSON if answer.body else None)
+def _encoded(answer: Answer) -> bytes:
+    return b"" if answer.body is None else msgspec.json.encode(answer.body)
+
+
+def _response(body: bytes, status: int, headers: Mapping[str, str]) -> Response:
+    return Response(body, status, {"Cache-Control": "no-store", **headers}, JSON if body else None)
 
 
 def cursor(after: tuple[str, ...]) -> str:
     """A place in a list, opaque to callers. Source: D59"""
     return base64.urlsafe_b64encode(msgspec.json.encode(after)).rstrip(b"=").decode("ascii")
+
+
+def number(text: str) -> int:
+    """A number in a cursor.
+
+    Raises Problem for what no list has given.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS else int(*place("", 1))
 
 
 def place(text: str, width: int) -> tuple[str, ...]:

@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import msgspec
 
 from corpid.flows.directory import apply, object_lists, objects
+from corpid.flows.large import beside, without_collector
+from corpid.flows.oauth import api_tokens
 from corpid.flows.operations import readiness, signing_keys
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
 from corpid.rules.directory.json_nodes import nodes, pointer
-from corpid.rules.directory.nodes import SHOWN, DirectoryError
+from corpid.rules.directory.nodes import MOST_NODES, SHOWN, DirectoryError
 from corpid.rules.directory.nodes import Problem as Fault
 from corpid.rules.directory.objects import Unfit, unknown_member
 from corpid.rules.directory.records import ChangeRequest, User
 from corpid.rules.directory.sections import KINDS
+from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
 from corpid.rules.oauth.api_server import API_PATH
 from corpid.web.api import approvals
 from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parsed, place, plain
 from corpid.web.api.problems import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
     from starlette.responses import Response
 
     from corpid.flows.directory.objects import Found
-    from corpid.ports import SealedKey
+    from corpid.ports import SealedKey, StoredResponse
     from corpid.rules.directory.document import Document
-    from corpid.rules.directory.json_nodes import Json
+    from corpid.rules.directory.json_nodes import Json, JsonDocument
     from corpid.rules.directory.objects import Resource
     from corpid.web.api.calls import Call
 
 YAML: Final = "application/yaml"
+_BYTES_OF_AN_ENTRY: Final = 100
+"""of the text of a document, about"""
 
 
 async def list_objects(call: Call, resource: Resource) -> Response:
     """A page of objects (D59)."""
-    wanted = {
-        name: str(call.given[name]) for name in object_lists.FILTERS[resource.record] if call.given[name] is not None
-    }
+    wanted = {name: str(call.given[name]) for name in resource.filters if call.given[name] is not None}
+    if "name" in wanted and (len(wanted) > 1 or call.actor.entity_id):
+        detail = "name goes without other filters, and is not for clients that are bound to an entity"
+        raise Problem(400, "A query parameter is not understood", faults=[{"parameter": "name", "detail": detail}])
     by, limit = call.administration, call.given["limit"]
     after = _after(call, object_lists.width(by, resource, wanted))
     page = await object_lists.listed(by, resource, wanted, after=after, limit=limit)
@@ -64,9 +73,14 @@ async def add_object(call: Call, resource: Resource) -> Response:
         if isinstance(found, ChangeRequest):
             return await approvals.waiting(call, found)
         location = f"{call.provider.policy.base_url}{API_PATH}/{resource.path}/{quote(found.id, safe='')}"
-        return Answer(body=found.members, status=201, headers={"ETag": found.tag, "Location": location})
+        return Answer(body=found.members, status=201, headers={"ETag": found.tag, "Location": location}, shows=found.id)
 
-    return await call.carried_out(body, add)
+    async def again(first: StoredResponse) -> Answer:
+        if first.status == _ACCEPTED:
+            return await approvals.requested(call, first.shown)
+        return _shown(await objects.written(call.administration, resource, first.shown))
+
+    return await call.carried_out(body, add, again)
 
 
 async def change_object(call: Call, resource: Resource) -> Response:
@@ -85,30 +99,62 @@ async def remove_object(call: Call, resource: Resource) -> Response:
 
 
 async def apply_directory(call: Call) -> Response:
-    """Apply a directory document, or tell what it would change (D59)."""
+    """Apply a directory document, or show what it would change (D59)."""
     call.key()
     with call.alone("directory"):
-        body = await call.body(YAML, JSON)
-        is_json = call.media_type(YAML, JSON) == JSON
+        body = await call.body(YAML, JSON, most=BULK_BODY_BYTES)
 
-        async def carry_out() -> Answer:
-            applied = await _applied(call, body, is_json=is_json)
-            names = ("verb", "subject", "members", "sources", "by")
-            kept = [{name: getattr(each, name) for name in names} for each in applied.kept]
-            told = {"changes": applied.differences, "kept": kept, "written": applied.written}
-            warnings = [problem.reason for problem in applied.warnings]
-            return Answer(body=msgspec.to_builtins({**told, "warnings": warnings}))
+        async def carry_out(save: Callable[[Answer], Awaitable[None]] | None) -> Answer:
+            async def within(applied: apply.Applied) -> None:
+                if save is not None:
+                    await save(Answer(shows="written" if applied.written else ""))
+
+            async with _room(call, body):
+                # Body and wait may have taken minutes, and the right may have ended in them (D50).
+                await api_tokens.refuse_ended(call.context, call.actor, now=call.provider.clock())
+                applied = await _applied(call, body, within)
+                content = await beside(
+                    lambda: msgspec.Raw(msgspec.json.encode(_applied_members(applied))), len(applied.differences)
+                )
+            return Answer(body=content)
+
+        async def again(first: StoredResponse) -> Answer:
+            return Answer(body={**_NOTHING_APPLIED, "written": bool(first.shown)})
 
         if call.given["dry_run"]:
-            return plain(await carry_out())
-        return await call.carried_out(body, carry_out)
+            return plain(await carry_out(None))
+        return await call.carried_out_at_end(body, carry_out, again)
 
 
-async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
-    value = parsed(body) if is_json else None
-    read = nodes(value) if is_json else None
+_ACCEPTED: Final = 202
+_NOTHING_APPLIED: Final[dict[str, Any]] = {"changes": [], "kept": [], "written": False, "warnings": []}
+"""what is repeated of a document: its lists would be stored as long as they are"""
+
+
+@asynccontextmanager
+async def _room(call: Call, body: bytes) -> AsyncIterator[None]:
+    """Wait until no other large document is carried out by this process."""
+    if len(body) <= BODY_BYTES:
+        yield
+        return
+    async with call.web.large_documents:
+        with without_collector():
+            yield
+
+
+def _applied_members(applied: apply.Applied) -> dict[str, Any]:
+    names = ("verb", "subject", "members", "sources", "by")
+    return {
+        "changes": applied.differences,
+        "kept": [{name: getattr(each, name) for name in names} for each in applied.kept],
+        "written": applied.written,
+        "warnings": [problem.reason for problem in applied.warnings],
+    }
+
+
+async def _applied(call: Call, body: bytes, within: Callable[[apply.Applied], Awaitable[None]]) -> apply.Applied:
+    document, read = await beside(lambda: _read(call, body), len(body) // _BYTES_OF_AN_ENTRY)
     try:
-        document = from_nodes(read.root, "") if read is not None else parse(body, "API")
         _refuse_kinds(call, document)
         await _refuse_chosen_ids(call, document)
         return await apply.apply(
@@ -123,18 +169,33 @@ async def _applied(call: Call, body: bytes, *, is_json: bool) -> apply.Applied:
             prune=call.given["prune"],
             take_over=call.given["take_over"],
             dry_run=call.given["dry_run"],
+            within=within,
         )
     except DirectoryError as error:
-        if read is not None:
-            raise Unfit.of(error, read) from None
-        faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:SHOWN]]
-        raise Problem(422, "The document cannot be applied: errors says why", faults=faults) from None
+        raise _unfit(error, read) from None
+
+
+def _read(call: Call, body: bytes) -> tuple[Document, JsonDocument | None]:
+    """The document, and of one in JSON its nodes. Raises Problem, Unfit."""
+    read = nodes(parsed(body)) if call.media_type(YAML, JSON) == JSON else None
+    try:
+        document = from_nodes(read.root, "") if read is not None else parse(body, "API", most_nodes=MOST_NODES)
+    except DirectoryError as error:
+        raise _unfit(error, read) from None
+    return document, read
+
+
+def _unfit(error: DirectoryError, read: JsonDocument | None) -> Exception:
+    if read is not None:
+        return Unfit.of(error, read)
+    faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:SHOWN]]
+    return Problem(422, "The document cannot be applied: errors says why", faults=faults)
 
 
 def _refuse_kinds(call: Call, document: Document) -> None:
     """Refuse a document with kinds that the client may not write.
 
-    Also one that only tells what it would change, since that shows what there is. Raises access.Forbidden. Source: D59
+    Also with `dry_run`, since the result shows what there is. Raises access.Forbidden. Source: D59
     """
     for kind in KINDS:
         if kind in document.complete or document.of(kind):
@@ -166,10 +227,14 @@ async def list_keys(call: Call) -> Response:
 
 async def read_key(call: Call) -> Response:
     """One signing key (D42)."""
+    return plain(await _one_key(call, call.given["id"]))
+
+
+async def _one_key(call: Call, kid: str) -> Answer:
     for key in await signing_keys.listed(call.provider.registry, call.actor):
-        if key.kid == call.given["id"]:
+        if key.kid == kid:
             shown = _key(call, key)
-            return plain(Answer(body=shown, headers={"ETag": shown["etag"]}))
+            return Answer(body=shown, headers={"ETag": shown["etag"]})
     raise objects.Unknown
 
 
@@ -179,12 +244,21 @@ async def rotate_key(call: Call) -> Response:
     at_once = _flag(parsed(body or b"{}"), "at_once")
 
     async def rotate() -> Answer:
-        key = await signing_keys.rotate(call.provider.registry, call.actor, now=call.context.now, at_once=bool(at_once))
+        registry, now = call.provider.registry, call.context.now
+        try:
+            key = await signing_keys.rotate(registry, call.actor, now=now, at_once=bool(at_once))
+        except signing_keys.TooSoon as early:
+            detail = "A key was made less than an hour ago: wait, or use `corpid key rotate`"
+            raise Problem(429, detail, headers={"Retry-After": str(early.seconds)}) from None
         shown = _key(call, key)
         location = f"{call.provider.policy.base_url}{API_PATH}/keys/{key.kid}"
-        return Answer(body=shown, status=201, headers={"ETag": shown["etag"], "Location": location})
+        return Answer(body=shown, status=201, headers={"ETag": shown["etag"], "Location": location}, shows=key.kid)
 
-    return await call.carried_out(body, rotate)
+    async def again(first: StoredResponse) -> Answer:
+        return await _one_key(call, first.shown)
+
+    with call.alone("rotation"):
+        return await call.carried_out(body, rotate, again)
 
 
 async def read_maintenance(call: Call) -> Response:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from starlette.routing import BaseRoute
 
-    from corpid.web.api.operations import Operation
+    from corpid.web.api.operation import Operation
 
 SCHEME: Final = "api"
 _ALWAYS: Final = (400, 401, 403, 429, 503)
@@ -42,7 +42,7 @@ _ABOUT: Final = (
 
 def described(operation: Operation) -> dict[str, Any]:
     """The documentation of an operation, as FastAPI takes it."""
-    extra: dict[str, Any] = {"security": [{SCHEME: [operation.scope]}]}
+    extra: dict[str, Any] = {"security": [{SCHEME: [operation.scope]}] if operation.scope else []}
     parameters = list(_headers(operation))
     if parameters:
         extra["parameters"] = parameters
@@ -63,7 +63,7 @@ def described(operation: Operation) -> dict[str, Any]:
 
 def statuses(operation: Operation) -> tuple[int, ...]:
     """The statuses of the errors that an operation can answer."""
-    found = {*_ALWAYS, *operation.errors}
+    found = {*_ALWAYS, *operation.errors} - (set() if operation.scope else {401, 403})
     found |= {404} if operation.takes_object else set()
     found |= {412, 428} if operation.conditional else set()
     found |= {413, 415} if operation.body else set()
@@ -86,7 +86,7 @@ def documented(routes: Sequence[BaseRoute], base_url: str, path: str) -> dict[st
     found["paths"] = {name.removeprefix(path): item for name, item in found["paths"].items()}
     for item in found["paths"].values():
         for operation in item.values():
-            if "422" not in _told(operation):
+            if "422" not in _declared_statuses(operation):
                 operation["responses"].pop("422", None)
     flow = {"tokenUrl": f"{base_url}/api/token", "scopes": dict(API_SCOPE_MEANINGS)}
     found["components"] = {
@@ -102,7 +102,7 @@ def documented(routes: Sequence[BaseRoute], base_url: str, path: str) -> dict[st
     return found
 
 
-def _told(operation: Mapping[str, Any]) -> set[str]:
+def _declared_statuses(operation: Mapping[str, Any]) -> set[str]:
     """The statuses that are ours: FastAPI adds one of its own."""
     return {
         status
@@ -114,34 +114,40 @@ def _told(operation: Mapping[str, Any]) -> set[str]:
 def _headers(operation: Operation) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if operation.conditional:
-        told = "The entity tag of the object as it was read."
+        description = "The entity tag of the object as it was read."
         found.append(
-            {"name": "If-Match", "in": "header", "required": True, "description": told, "schema": {"type": "string"}}
+            {
+                "name": "If-Match",
+                "in": "header",
+                "required": True,
+                "description": description,
+                "schema": {"type": "string"},
+            }
         )
     if operation.method not in {"GET", "HEAD"}:
-        told = (
+        description = (
             "Why, for the history; needed if the change needs approval. Printable ASCII, other characters as UTF-8 in "
             "percent-encoding."
         )
         schema = {"type": "string", "maxLength": 500, "pattern": "^[ -~]*$"}
-        found.append({"name": CHANGE_REASON, "in": "header", "description": told, "schema": schema})
+        found.append({"name": CHANGE_REASON, "in": "header", "description": description, "schema": schema})
     if operation.repeatable:
-        told = "Makes it safe to send the request again within 24 hours: the first answer comes again."
+        description = "Makes it safe to send the request again within 24 hours: the first answer comes again."
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
-        found.append({"name": "Idempotency-Key", "in": "header", "description": told, "schema": schema})
+        found.append({"name": "Idempotency-Key", "in": "header", "description": description, "schema": schema})
     return found
 
 
 def _success(operation: Operation) -> dict[str, Any]:
     words = {200: "Carried out", 201: "Added", 204: "Removed"}
-    told: dict[str, Any] = {"description": words[operation.status]}
+    answer: dict[str, Any] = {"description": words[operation.status]}
     if operation.answer:
         schema = {"$ref": f"#/components/schemas/{operation.answer}"}
-        told["content"] = {"application/json": {"schema": schema}}
+        answer["content"] = {operation.answer_type: {"schema": schema}}
     names = {201: ("ETag", "Location")}.get(operation.status, ())
     if names:
-        told["headers"] = {name: {"schema": {"type": "string"}} for name in names}
-    return told
+        answer["headers"] = {name: {"schema": {"type": "string"}} for name in names}
+    return answer
 
 
 def _requested(operation: Operation) -> dict[int | str, dict[str, Any]]:

@@ -5,84 +5,26 @@ Routes, scopes, rate limits, the OpenAPI document and the tests of access follow
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from corpid.flows.directory.object_lists import FILTERS
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import RequestState
-from corpid.web.api import approvals, audit, endpoints
+from corpid.web.api import approvals, audit, endpoints, invitations, sessions
+from corpid.web.api.operation import Operation, Query
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from starlette.responses import Response
+    from collections.abc import Iterator
 
     from corpid.rules.directory.actors import Scope
     from corpid.rules.directory.objects import Resource
-    from corpid.web.api.calls import Call
-
-Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A query parameter."""
-
-    name: str
-    description: str
-    kind: Any = str
-    default: Any = None
-    least: int | None = None
-    most: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One operation: its name, its parameters, and who may call it."""
-
-    name: str
-    """its operationId"""
-    method: Method
-    path: str
-    """below the path of the API; `{id}` names an object"""
-    tag: str
-    summary: str
-    description: str
-    scope: Scope
-    run: Callable[[Call], Awaitable[Response]]
-    queries: tuple[Query, ...] = ()
-    body: str = ""
-    """the schema of its body; empty: it takes none"""
-    media_types: tuple[str, ...] = ("application/json",)
-    answer: str = ""
-    """the schema of its answer; empty: it has no body"""
-    status: int = 200
-    errors: tuple[int, ...] = ()
-    """further than those of every operation"""
-    conditional: bool = False
-    """whether it demands If-Match"""
-    requested: bool = False
-    """whether it is requested if it needs approval (202)"""
-    repeatable: bool = False
-    """whether an Idempotency-Key makes it safe to send again"""
-    bound: bool = True
-    """whether clients that are bound to an entity may call it at all"""
-    in_maintenance: bool = False
-    """whether it is carried out while maintenance is on"""
-
-    @property
-    def takes_object(self) -> bool:
-        """True if its path names an object."""
-        return self.path.endswith("{id}")
-
 
 _CURSOR: Final = Query(name="cursor", description="The member `next` of the page before.")
 _LIMIT: Final = Query(name="limit", description="Objects of a page.", kind=int, default=50, least=1, most=200)
 _FILTERS: Final = {
     "search": "The beginning of the identifier, of a person of the user name.",
+    "name": "The beginning of a person's name, by which the list is ordered; without `search` and `entity`.",
     "user": "A user name.",
     "entity": "The identifier of an entity.",
     "service": "The identifier of a service.",
@@ -93,7 +35,6 @@ _FILTERS: Final = {
 
 def _of(resource: Resource) -> Iterator[Operation]:
     """The five operations on a kind of record."""
-    subject = "clients" if resource.kind == "client" else "directory"
     read: Scope = "clients.read" if resource.kind == "client" else "directory.read"
     write: Scope = "clients.write" if resource.kind == "client" else "directory.write"
     plural = resource.path.replace("-", " ")
@@ -106,15 +47,15 @@ def _of(resource: Resource) -> Iterator[Operation]:
         method="GET",
         path=f"/{resource.path}",
         summary=f"List {plural}",
-        description=f"A page of {plural}, in the order of their keys (of people, by user name).",
+        description=f"A page of {plural}, in the order of their keys; people by user name, those of an entity by membership.",
         scope=read,
         run=partial(endpoints.list_objects, resource=resource),
-        queries=(*(Query(name=name, description=_FILTERS[name]) for name in FILTERS[resource.record]), _LIMIT, _CURSOR),
+        queries=(*(Query(name=name, description=_FILTERS[name]) for name in resource.filters), _LIMIT, _CURSOR),
         answer=f"{title}Page",
         **common,
     )
     yield Operation(
-        name=f"add_{_singular(resource)}",
+        name=f"add_{resource.singular}",
         method="POST",
         path=f"/{resource.path}",
         summary=f"Add {resource.noun}",
@@ -130,18 +71,18 @@ def _of(resource: Resource) -> Iterator[Operation]:
         **common,
     )
     yield Operation(
-        name=f"read_{_singular(resource)}",
+        name=f"read_{resource.singular}",
         method="GET",
         path=one,
         summary=f"Read {resource.noun}",
-        description=f"Shows {resource.noun} with its entity tag. Belongs to the {subject}.",
+        description=f"Shows {resource.noun} with its entity tag.",
         scope=read,
         run=partial(endpoints.read_object, resource=resource),
         answer=title,
         **common,
     )
     yield Operation(
-        name=f"change_{_singular(resource)}",
+        name=f"change_{resource.singular}",
         method="PATCH",
         path=one,
         summary=f"Change {resource.noun}",
@@ -157,7 +98,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         **common,
     )
     yield Operation(
-        name=f"remove_{_singular(resource)}",
+        name=f"remove_{resource.singular}",
         method="DELETE",
         path=one,
         summary=f"Remove {resource.noun}",
@@ -172,10 +113,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
     )
 
 
-def _singular(resource: Resource) -> str:
-    return {"entities": "entity"}.get(resource.path, resource.path.removesuffix("s")).replace("-", "_")
-
-
+_PERSON: Final = Query(name="user", description="The user name of the person.", needed=True)
 _OTHERS: Final = (
     Operation(
         name="apply_directory",
@@ -210,6 +148,79 @@ _OTHERS: Final = (
         errors=(409, 422),
         repeatable=True,
         bound=False,
+    ),
+    Operation(
+        name="list_invitations",
+        method="GET",
+        path="/invitations",
+        tag="invitations",
+        summary="List invitations",
+        description="Invitations of an entity that nobody has accepted, by their identifiers. A client that is bound to an "
+        "entity names none.",
+        scope="directory.read",
+        run=invitations.list_invitations,
+        queries=(Query(name="entity", description="The entity that invites."), _LIMIT, _CURSOR),
+        answer="InvitationPage",
+        errors=(422,),
+    ),
+    Operation(
+        name="add_invitation",
+        method="POST",
+        path="/invitations",
+        tag="invitations",
+        summary="Invite somebody",
+        description="Invites somebody to act for an entity, as `corpid membership invite` does. The answer is the same "
+        "whether the person has an account or not; without effect until they accept. At most 25,000 invitations of an "
+        "entity in a day, and 5 to one address (429).",
+        scope="directory.write",
+        run=invitations.add_invitation,
+        body="NewInvitation",
+        answer="Invitation",
+        status=201,
+        errors=(409, 422),
+        repeatable=True,
+        requested=True,
+    ),
+    Operation(
+        name="read_invitation",
+        method="GET",
+        path="/invitations/{id}",
+        tag="invitations",
+        summary="Read an invitation",
+        description="Shows an invitation with its entity tag, also after it was accepted, while the membership lasts. "
+        "Which person accepted it, the membership tells.",
+        scope="directory.read",
+        run=invitations.read_invitation,
+        answer="Invitation",
+    ),
+    Operation(
+        name="resend_invitation",
+        method="POST",
+        path="/invitations/{id}/resend",
+        tag="invitations",
+        summary="Send an invitation again",
+        description="Sends the e-mail again, with a new link; the earlier one ends then. Not within 30 minutes of the "
+        "last one (409).",
+        scope="directory.write",
+        run=invitations.resend_invitation,
+        answer="Invitation",
+        errors=(409, 422),
+        repeatable=True,
+    ),
+    Operation(
+        name="revoke_invitation",
+        method="DELETE",
+        path="/invitations/{id}",
+        tag="invitations",
+        summary="Revoke an invitation",
+        description="Ends an invitation, with the level and the roles that were given with it. One that was accepted "
+        "stays (409): remove the membership.",
+        scope="directory.write",
+        run=invitations.revoke_invitation,
+        status=204,
+        errors=(409, 422),
+        conditional=True,
+        requested=True,
     ),
     Operation(
         name="list_approvals",
@@ -275,7 +286,7 @@ _OTHERS: Final = (
         tag="keys",
         summary="Make a new signing key",
         description="The key is published now and signs in two hours, when the present one retires; with `at_once` it "
-        "signs now, which is for emergencies.",
+        "signs now, which is for emergencies. At most one in an hour (429).",
         scope="operations",
         run=endpoints.rotate_key,
         body="NewKey",
@@ -298,6 +309,86 @@ _OTHERS: Final = (
         bound=False,
     ),
     Operation(
+        name="list_sessions",
+        method="GET",
+        path="/sessions",
+        tag="sessions",
+        summary="List a person's sessions",
+        description="Where a person is signed in, the latest first. Not those of people who operate the deployment.",
+        scope="operations",
+        run=sessions.list_sessions,
+        queries=(_PERSON, _LIMIT, _CURSOR),
+        answer="SessionPage",
+        bound=False,
+    ),
+    Operation(
+        name="end_sessions",
+        method="DELETE",
+        path="/sessions",
+        tag="sessions",
+        summary="End all sessions of a person",
+        description="Signs a person out everywhere, and takes no factor from them.",
+        scope="operations",
+        run=sessions.end_sessions,
+        queries=(_PERSON,),
+        status=204,
+        errors=(404,),
+        bound=False,
+    ),
+    Operation(
+        name="read_session",
+        method="GET",
+        path="/sessions/{id}",
+        tag="sessions",
+        summary="Read a session",
+        description="Shows a session with its entity tag, which use of the session does not change.",
+        scope="operations",
+        run=sessions.read_session,
+        answer="Session",
+        bound=False,
+    ),
+    Operation(
+        name="end_session",
+        method="DELETE",
+        path="/sessions/{id}",
+        tag="sessions",
+        summary="End a session",
+        description="Signs a person out of one browser.",
+        scope="operations",
+        run=sessions.end_session,
+        status=204,
+        conditional=True,
+        bound=False,
+    ),
+    Operation(
+        name="list_locks",
+        method="GET",
+        path="/locks",
+        tag="locks",
+        summary="List a person's locks",
+        description="Pauses after too many wrong codes that hold now. The delays of at most five minutes after wrong "
+        "passwords belong to addresses and are not listed. Not those of people who operate the deployment.",
+        scope="operations",
+        run=sessions.list_locks,
+        queries=(_PERSON,),
+        answer="LockPage",
+        bound=False,
+    ),
+    Operation(
+        name="end_locks",
+        method="DELETE",
+        path="/locks",
+        tag="locks",
+        summary="End the locks of a person",
+        description="Ends pauses after wrong codes and delays after wrong passwords, as `corpid user unlock` does.",
+        scope="operations",
+        run=sessions.end_locks,
+        queries=(_PERSON,),
+        status=204,
+        errors=(404,),
+        bound=False,
+    ),
+    Operation(
         name="list_audit",
         method="GET",
         path="/audit",
@@ -308,7 +399,10 @@ _OTHERS: Final = (
         scope="audit.read",
         run=audit.list_audit,
         queries=(
-            Query(name="user", description="What this person did, and what was done to them: user name or identifier."),
+            Query(
+                name="user",
+                description="What this person did, and what was done to them: user name of today, or identifier.",
+            ),
             Query(name="entity", description="What concerns this entity."),
             Query(name="client", description="What concerns this client."),
             Query(name="action", description="An action, or the start of several: `membership.`"),
@@ -345,6 +439,20 @@ _OTHERS: Final = (
         answer="AuditVerification",
         errors=(409,),
         bound=False,
+    ),
+    Operation(
+        name="audit_keys",
+        method="GET",
+        path="/audit/keys",
+        tag="audit",
+        summary="Read the public audit keys",
+        description="The keys that the audit's seals are signed with, as a JWK Set (RFC 7517), for whoever verifies an "
+        "export. No key is ever removed. Also answered during maintenance.",
+        scope="",
+        run=audit.audit_keys,
+        answer="KeySet",
+        answer_type=audit.KEY_SET,
+        in_maintenance=True,
     ),
     Operation(
         name="read_maintenance",

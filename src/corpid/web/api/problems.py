@@ -9,9 +9,11 @@ import msgspec
 from starlette.responses import Response
 
 from corpid.flows.directory.approvals import NoReason, NoRequest
+from corpid.flows.directory.invitation_limits import RETRY_SECONDS, TooManyInvitations
 from corpid.flows.directory.objects import Differs, Exists, Unknown
+from corpid.flows.directory.provisioning import MalformedDetails, Taken
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.answers import KeyReused
+from corpid.flows.operations.idempotency import KeyReused
 from corpid.ports import Conflict, PasswordsBusy, StoreUnavailable
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.nodes import SHOWN
@@ -20,7 +22,7 @@ from corpid.rules.oauth.errors import OAuthError, TemporarilyUnavailable, UseDPo
 from corpid.web.pages import errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -58,8 +60,7 @@ def of(error: Exception) -> Problem | None:
         case Problem():
             return error
         case Unfit(faults=faults):
-            told = [{"pointer": fault.pointer, "detail": fault.detail} for fault in faults[:SHOWN]]
-            return Problem(422, "The body cannot be carried out: errors says why", faults=told)
+            return _unfit((fault.pointer, fault.detail) for fault in faults[:SHOWN])
         case Unknown() | NoRequest():
             return Problem(404, "There is no such object")
         case NoReason():
@@ -67,18 +68,36 @@ def of(error: Exception) -> Problem | None:
                 422, "This needs another administrator's approval: say why, for them, in the header Change-Reason"
             )
         case Exists() | Refused() | Conflict():
-            return Problem(409, _sentence(str(error)))
+            return Problem(409, errors.sentence(str(error)))
         case Differs():
             return Problem(412, "The object was changed since: read it again, and decide on what it is now")
         case KeyReused():
             return Problem(422, "This Idempotency-Key came with another request before: use a new one")
         case Forbidden(reason=reason):
-            return Problem(403, _sentence(reason))
+            return Problem(403, errors.sentence(reason))
         case StoreUnavailable() | PasswordsBusy():
             busy = {"Retry-After": str(_RETRY_SECONDS)}
             return Problem(503, "CorpID is busy or down: try again in a moment", headers=busy)
         case _:
+            return _of_invitation(error)
+
+
+def _of_invitation(error: Exception) -> Problem | None:
+    match error:
+        case TooManyInvitations():
+            return Problem(429, errors.sentence(str(error)), headers={"Retry-After": str(RETRY_SECONDS)})
+        case Taken(member=member):
+            fault = {"pointer": f"/{member}", "detail": "another member of this entity has it"}
+            return Problem(409, errors.sentence(str(error)), faults=[fault])
+        case MalformedDetails(faults=faults):
+            return _unfit((f"/{member}", sentence) for member, sentence in faults)
+        case _:
             return None
+
+
+def _unfit(faults: Iterable[tuple[str, str]]) -> Problem:
+    listed = [{"pointer": pointer, "detail": detail} for pointer, detail in faults]
+    return Problem(422, "The body cannot be carried out: errors says why", faults=listed)
 
 
 def response(request: Request, error: Exception, challenge: str) -> Response:
@@ -111,14 +130,14 @@ def _of_oauth(request: Request, raised: Exception, challenge: str) -> Problem:
     status = 401 if isinstance(error, UseDPoPNonce) else error.status
     headers: dict[str, str] = {}
     if status in {400, 401, 403} and isinstance(raised, OAuthError):
-        told = "" if error.code == "credentials_required" else f', error="{error.code}"'
+        error_member = "" if error.code == "credentials_required" else f', error="{error.code}"'
         scope = getattr(error, "scope", "")
-        headers["WWW-Authenticate"] = challenge + told + (f', scope="{scope}"' if scope else "")
+        headers["WWW-Authenticate"] = challenge + error_member + (f', scope="{scope}"' if scope else "")
     if isinstance(error, UseDPoPNonce):
         headers["DPoP-Nonce"] = error.nonce
     if isinstance(error, TemporarilyUnavailable):
         headers["Retry-After"] = str(error.retry_after)
-    return Problem(status, _sentence(error.description), headers=headers)
+    return Problem(status, errors.sentence(error.description), headers=headers)
 
 
 def _places(problem: Problem) -> list[str]:
@@ -127,7 +146,3 @@ def _places(problem: Problem) -> list[str]:
     What they say may repeat a value.
     """
     return [fault.get("pointer") or fault.get("parameter", "") for fault in problem.faults]
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"

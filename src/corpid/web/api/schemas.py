@@ -6,11 +6,12 @@ Those of records follow from the declarations that read them (`rules.directory.o
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from corpid.ports import AuditEntry
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import Finding
+from corpid.rules.directory.invitations import EmailState
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.sections import SECTIONS
 
@@ -94,6 +95,26 @@ _VERIFIED: Final[Schema] = {
     "pruned": 0, "erased": 3, "unsealed": 0, "first_unsealed": 0, "last_unsealed": 0, "found": 1,
     "findings": [{"object": "entry", "number": 4711, "problem": "changed", "text": "Entry 4711 was changed."}],
     "next": 20,
+}  # fmt: skip
+
+
+_SESSION: Final[Schema] = {
+    "id": "WyI1YjBiNmQwZSIsIjNmIl0", "user": "lina", "user_id": _LINA, "purpose": "sign_in", "entity": "E1001",
+    "device": "Firefox on Windows", "amr": ["pwd", "otp", "mfa"], "signed_in_at": 1795000000, "seen_at": 1795000120,
+    "expires_at": 1795028800, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
+}  # fmt: skip
+_NEW_INVITATION: Final[Schema] = {"entity": "E1001", "name": "Tan Mei", "email": "mei@example.org"}
+_INVITATION: Final[Schema] = {
+    "id": "0f9d7c52-6a3b-4f0e-9a55-7d1c2b3a4e5f", "entity": "E1001", "user_name": "mei@example.org", "external_id": "",
+    "name": "Tan Mei", "email": "mei@example.org", "state": "invited", "email_state": "waiting", "email_sent_at": None,
+    "created_at": 1795000000, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
+}  # fmt: skip
+_PUBLIC_KEY: Final[Schema] = {
+    "kty": "EC", "crv": "P-256", "use": "sig", "kid": "Zk3_audit", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+}  # fmt: skip
+_LOCK: Final[Schema] = {
+    "user": "lina", "user_id": _LINA, "browser": "new", "guesses": 20, "ends_at": 1795000900,
 }  # fmt: skip
 
 
@@ -192,6 +213,18 @@ def _others() -> dict[str, Schema]:
             "type": "object", "properties": {"at_once": {"type": "boolean"}}, "additionalProperties": False,
             "examples": [{}],
         },
+        "KeySet": {
+            "type": "object", "description": "A JWK Set (RFC 7517).",
+            "properties": {"keys": {"type": "array", "items": {"type": "object"}}}, "required": ["keys"],
+            "examples": [{"keys": [_PUBLIC_KEY]}],
+        },
+        "Session": _session(),
+        "SessionPage": _page({"$ref": "#/components/schemas/Session"}, _SESSION),
+        "Lock": _lock(),
+        "LockPage": _page({"$ref": "#/components/schemas/Lock"}, _LOCK),
+        "Invitation": _invitation(),
+        "NewInvitation": _new_invitation(),
+        "InvitationPage": _page({"$ref": "#/components/schemas/Invitation"}, _INVITATION),
         "Approval": _approval(),
         "ApprovalPatch": {
             "type": "object", "properties": {"state": {"type": "string", "enum": ["withdrawn"]}},
@@ -246,6 +279,66 @@ def _others() -> dict[str, Schema]:
     }  # fmt: skip
 
 
+def _session() -> Schema:
+    kinds: dict[str, Schema] = {
+        **dict.fromkeys(("signed_in_at", "seen_at", "expires_at"), _NUMBER),
+        "amr": {"type": "array", "items": _TEXT},
+        "purpose": {**_TEXT, "description": "sign_in, or account for the person's own pages."},
+        "entity": {**_TEXT, "description": "The entity chosen last; empty before one was."},
+        "device": {**_TEXT, "description": "Browser and system, as far as they are known."},
+    }
+    return _shown(_SESSION, kinds, "A browser in which a person is signed in.")
+
+
+def _lock() -> Schema:
+    kinds: dict[str, Schema] = {
+        "guesses": _NUMBER, "ends_at": _NUMBER,
+        "browser": {**_TEXT, "description": "known, new for all others together, or link for enrolments by a link."},
+    }  # fmt: skip
+    return _shown(_LOCK, kinds, "A pause after too many wrong codes.")
+
+
+def _invitation() -> Schema:
+    kinds: dict[str, Schema] = {
+        "email_sent_at": _MAYBE_NUMBER, "created_at": _NUMBER,
+        "user_name": {**_TEXT, "description": "What the entity calls the member; the address if it wrote none."},
+        "state": {"type": "string", "enum": ["invited", "accepted"]},
+        "email_state": {
+            "type": "string", "enum": list(get_args(EmailState)),
+            "description": "none: none is to be sent. waiting: a server sends it. refused: the mail server says that there "
+            "is no such mailbox. no_mail: it waits, and this deployment sends no e-mail (`mail_url`).",
+        },
+    }  # fmt: skip
+    return _shown(_INVITATION, kinds, "An invitation to act for an entity, as the entity wrote it.")
+
+
+def _new_invitation() -> Schema:
+    return {
+        "type": "object",
+        "properties": {
+            "entity": {**_TEXT, "description": "The entity that invites; by default the one that the client is bound to."},
+            "name": {**_TEXT, "description": "The person's name."},
+            "email": {**_TEXT, "description": "The address that the e-mail goes to."},
+            "user_name": {**_TEXT, "description": "What the entity calls the member; default the address."},
+            "external_id": {**_TEXT, "description": "The member's identifier in another system."},
+            "send": {"type": "boolean", "default": True, "description": "Whether the e-mail is sent."},
+        },
+        "required": ["name", "email"],
+        "additionalProperties": False,
+        "examples": [_NEW_INVITATION],
+    }  # fmt: skip
+
+
+def _shown(example: Schema, kinds: Mapping[str, Schema], description: str) -> Schema:
+    return {
+        "type": "object",
+        "description": description,
+        "properties": {name: kinds.get(name, _TEXT) for name in example},
+        "required": list(example),
+        "examples": [example],
+    }
+
+
 def _approval() -> Schema:
     kinds: dict[str, Schema] = {
         "changes": _DIFFERENCES, "created_at": _NUMBER, "expires_at": _NUMBER, "decided_at": _MAYBE_NUMBER,
@@ -265,7 +358,7 @@ def _approval() -> Schema:
 
 def _verification() -> Schema:
     finding = {name: _NUMBER if name == "number" else _TEXT for name in Finding.__struct_fields__}
-    told = {
+    described = {
         "digest": {**_TEXT, "description": "Of the last seal of this part, as the log has it; empty if it has none."},
         "entries": {**_NUMBER, "description": "Sealed ones that are there."},
         "pruned": {**_NUMBER, "description": "Sealed ones that were removed by age."},
@@ -278,7 +371,7 @@ def _verification() -> Schema:
     return {
         "type": "object",
         "description": "What `corpid audit verify --json` prints, of a part of the seals.",
-        "properties": {name: told.get(name, _NUMBER) for name in _VERIFIED},
+        "properties": {name: described.get(name, _NUMBER) for name in _VERIFIED},
         "required": list(_VERIFIED),
         "examples": [_VERIFIED],
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.oauth import api_tokens, rate_limits
+from corpid.rules.directory.actors import ApiClient
 from corpid.rules.oauth.errors import InsufficientScope
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.api.calls import Call, reason_of
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.actors import ApiClient
-    from corpid.web.api.operations import Operation
+    from corpid.web.api.operation import Operation
     from corpid.web.context import WebContext
 
 WEB: Final = "corpid.web"
 """in a request's scope: the WebContext"""
 METHOD: Final = "corpid.method"
 """in a request's scope: the method as it was sent, which a proof names"""
+
+
+_NOBODY: Final = ApiClient(client_id="", scopes=frozenset())
+"""who calls what needs no token: no rule allows them anything"""
 
 
 async def admit(request: Request, web: WebContext, operation: Operation) -> Call:
@@ -34,6 +38,8 @@ async def admit(request: Request, web: WebContext, operation: Operation) -> Call
     """
     context = await client_request(request, web.provider)
     await web.provider.rate_limits.address(rate_limits.API, context.address, context.now)
+    if not operation.scope:
+        return Call(request=request, web=web, context=context, actor=_NOBODY)
     actor = await _actor(request, context)
     request.scope["state"]["log"]["client_id"] = actor.client_id
     await web.provider.rate_limits.client(rate_limits.API, actor.client_id, context.address, context.now)
@@ -47,10 +53,10 @@ async def admit(request: Request, web: WebContext, operation: Operation) -> Call
         await web.provider.registry_cache.refuse_maintenance(context.now)
     if operation.conditional and not headers(request, b"if-match"):
         raise Problem(428, "If-Match is needed: the entity tag of the object as you have read it")
-    told = msgspec.structs.replace(
+    actor = msgspec.structs.replace(
         actor, request=context.request_id, address=context.address, reason=reason_of(request)
     )
-    return Call(request=request, web=web, context=context, actor=told)
+    return Call(request=request, web=web, context=context, actor=actor)
 
 
 async def _actor(request: Request, context: RequestContext) -> ApiClient:

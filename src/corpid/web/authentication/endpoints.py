@@ -380,10 +380,8 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
         raise InvalidRequest(Reason.STEP_UNKNOWN, "there is no such step")
     require_own_form(context, form, visit.browser.browser_id, interaction_id)
     looked_at = visit.interaction
-    # A form that completes the sign-in finds out by itself whether the request was answered meanwhile.
-    answered = looked_at.outcome is None and not step.proves
-    completed = await completion.completed(context, looked_at) if answered else None
-    closed = machine.closed(looked_at, completed, now=context.now)
+    # Whether the request was answered in another tab is found out by whatever claims the step.
+    closed = machine.closed(looked_at, None, now=context.now)
     if closed is not None or form.get("step") != pages.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
     if not step.proves:

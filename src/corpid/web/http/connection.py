@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount
 
     Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, Reason, str], None]
-    """told of every refusal: the peer's address, what was read of the headers, status, request id, reason, description
+    """gets every refusal: the peer's address, what was read of the headers, status, request id, reason, description
     """
 
 
@@ -81,8 +81,17 @@ class Connection(RequestReader):
         open_connections: ConnectionRegistry,
         refused: Refused,
         bodiless: Collection[str] = (),
+        streamed: Collection[str] = (),
     ) -> None:
-        super().__init__(config, server_state, app_state, limits=limits, in_progress=in_progress, bodiless=bodiless)
+        super().__init__(
+            config,
+            server_state,
+            app_state,
+            limits=limits,
+            in_progress=in_progress,
+            bodiless=bodiless,
+            streamed=streamed,
+        )
         self._open_connections = open_connections
         self._refused = refused
         self.opening: asyncio.Task[None] | None = None
@@ -114,7 +123,7 @@ class Connection(RequestReader):
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Answer a half-closed caller's requests, then end the connection."""
-        if not self._answering() or self.scheme == "https":
+        if self._streaming or not self._answering() or self.scheme == "https":
             return False
         self.cycle.keep_alive = False
         self._deaf = True
@@ -154,7 +163,7 @@ class Connection(RequestReader):
         self._final = True
         if self._answering():
             self.cycle.keep_alive = False
-            self._deaf = True
+            self._deaf = not self._streaming
         elif self._reading is Reading.NOTHING and self.is_made:
             self.transport.close()
 
@@ -163,21 +172,29 @@ class Connection(RequestReader):
             self._first_byte = now
             self.deadline = now + self.limits.head_seconds
             return
-        part, seconds = (
-            ("headers", self.limits.head_seconds)
-            if self._reading is Reading.HEAD
-            else ("body", self.limits.body_seconds)
-        )
+        if self._reading is Reading.HEAD:
+            part, seconds = "headers", self.limits.head_seconds
+        else:
+            part = "body"
+            seconds = self.limits.bulk_body_seconds if self._streaming else self.limits.body_seconds
         self.refuse(
             408,
             Reason.HTTP_TOO_SLOW,
             f"The {part} of the request did not arrive within {seconds:g} seconds of its first byte",
         )
 
-    def _dispatch(self) -> None:
+    def _start(self) -> None:
         self._open_connections.asks(self)
-        super()._dispatch()
+        super()._start()
         self.cycle.transport = self._out  # type: ignore[assignment]
+
+    def _stream_body(self) -> None:
+        super()._stream_body()
+        self._out.hang_up = self._hang_up_unread
+
+    def _end_stream(self) -> None:
+        super()._end_stream()
+        self._out.hang_up = self.transport.close
 
     def _leave_body(self) -> None:
         super()._leave_body()
@@ -193,8 +210,9 @@ class Connection(RequestReader):
         self.flow.resume_reading()
         if self.pipeline:
             cycle, app = self.pipeline.pop()
-            self._start_asgi_task(cycle, app)
-            return
+            if not cycle.disconnected:
+                self._start_asgi_task(cycle, app)
+                return
         self._open_connections.rests(self)
         if self._pending is not None:
             self._end_with(self._pending, self.limits.linger_seconds)
@@ -218,12 +236,27 @@ class Connection(RequestReader):
         self.deadline = math.inf
         self._refused(self.client[0] if self.client else "", self.headers, status, reference, reason, description)
         answer = refusal(status, f"{description} (reference {reference})", self.server_state.default_headers)
-        if self._answering():
+        is_next = not self._answering()
+        if self._streaming:
+            is_next = not self.pipeline
+            self._abandon()
+        if not is_next:
             self._pending = answer
         else:
             self._end_with(answer, self.limits.linger_seconds)
 
+    def _abandon(self) -> None:
+        """Tell the application that its body stays incomplete."""
+        self._streaming = False
+        if self.cycle.response_started:
+            self.transport.abort()
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+
     def _hang_up_unread(self) -> None:
+        self._streaming = False
+        self._deaf = True
+        self._reading = Reading.END
         limits = self.limits
         seconds = limits.unread_seconds if self.transport.get_write_buffer_size() else limits.linger_seconds
         self._end_with(b"", seconds)

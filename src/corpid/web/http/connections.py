@@ -27,10 +27,14 @@ class Limits:
     head_bytes: int = law.HEAD_BYTES
     """request line and headers"""
     body_bytes: int = law.BODY_BYTES
+    bulk_body_bytes: int = law.BULK_BODY_BYTES
+    """of a body that the application reads itself, of callers that it knows"""
     head_seconds: float = law.HEAD_SECONDS
     """from a request's first byte to the end of its headers, and from a connection's beginning to that first byte"""
     body_seconds: float = law.BODY_SECONDS
     """from a request's first byte to the end of its body"""
+    bulk_body_seconds: float = law.BULK_BODY_SECONDS
+    """from the moment when the application begins to read a body to its end"""
     idle_seconds: float = 75.0
     """between an answer and the next request"""
     unread_seconds: float = 30.0
@@ -54,6 +58,11 @@ class Limits:
         Chunk sizes, extensions and trailers count here only.
         """
         return 8 * (self.head_bytes + self.body_bytes)
+
+    @property
+    def bulk_wire_bytes(self) -> int:
+        """The same, of a request whose body the application reads itself."""
+        return 8 * (self.head_bytes + self.bulk_body_bytes)
 
 
 @dataclass(slots=True)
@@ -88,7 +97,7 @@ OTHER_FILES: Final = 160
 """that a process opens in addition to connections and the database's pool: engines, metrics, key sets, the log,
 libraries"""
 _LEAST_CONNECTIONS: Final = 16
-_TELL_SECONDS: Final = 60.0
+_LOG_SECONDS: Final = 60.0
 
 
 class OpenConnection(Protocol):
@@ -116,7 +125,7 @@ class ConnectionRegistry:
         self._silent: dict[OpenConnection, None] = {}
         self._idle: dict[OpenConnection, None] = {}
         self._sent_away = 0
-        self._told_at = -math.inf
+        self._logged_at = -math.inf
 
     def __len__(self) -> int:
         """The number of open connections."""
@@ -153,7 +162,7 @@ class ConnectionRegistry:
         return tuple(self._all)
 
     def _make_room(self) -> bool:
-        self._tell()
+        self._log_eviction()
         for waiting in (self._silent, self._idle):
             oldest = next(iter(waiting), None)
             if oldest is not None:
@@ -162,16 +171,16 @@ class ConnectionRegistry:
                 return True
         return False
 
-    def _tell(self) -> None:
+    def _log_eviction(self) -> None:
         self._sent_away += 1
         now = self._clock()
-        if now - self._told_at < _TELL_SECONDS:
+        if now - self._logged_at < _LOG_SECONDS:
             return
         access_log.log().warning(
             "connections_full",
             detail=f"{self.limit} are open; ended or turned away since the last such line: {self._sent_away}",
         )
-        self._told_at, self._sent_away = now, 0
+        self._logged_at, self._sent_away = now, 0
 
 
 def files_for(connections: int, others: int) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
     from uvicorn._types import ASGI3Application
     from uvicorn.config import Config
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -76,6 +76,10 @@ class RequestReader(HttpToolsProtocol):
 
     A request at one of the paths `bodiless` is complete with its head: a body is left unread, and the connection
     ends with the answer, since the start of a next request is unknown (RFC 9112 §9.6).
+
+    The body of a POST at one of the paths `streamed` may be large (D59). The application starts with the head and
+    reads the body when it wants it, which it does of callers that it knows. Until then nothing more is read of the
+    connection; afterwards at most 64 KiB wait here for the application.
     """
 
     def __init__(
@@ -87,10 +91,12 @@ class RequestReader(HttpToolsProtocol):
         limits: Limits,
         in_progress: RequestCount,
         bodiless: Collection[str] = (),
+        streamed: Collection[str] = (),
     ) -> None:
         super().__init__(config, server_state, app_state)
         self.limits = limits
         self._bodiless = bodiless
+        self._streamed = streamed
         self._in_progress = in_progress
         self.deadline = math.inf
         self._reading = Reading.NOTHING
@@ -105,6 +111,11 @@ class RequestReader(HttpToolsProtocol):
         self._body = bytearray()
         self._upgrade_rest: int | None = None
         self._thrown_away = 0
+        self._streaming = False
+        """whether the application reads a body that is not complete"""
+        self._streamed_bytes = 0
+        self._announces_continue = False
+        self._keeps_alive = False
 
     def refuse(self, status: int, reason: Reason, description: str) -> None:
         """End the connection with this answer; `Connection` does it."""
@@ -158,7 +169,7 @@ class RequestReader(HttpToolsProtocol):
         """
         if self._reading is Reading.HEAD and self._raw > self.limits.head_bytes:
             self._refuse_head()
-        elif self._reading is Reading.BODY and self._raw > self.limits.wire_bytes:
+        elif self._reading is Reading.BODY and self._raw > self._wire_bytes:
             self._refuse_body()
 
     def _throw_away(self, size: int) -> None:
@@ -216,6 +227,9 @@ class RequestReader(HttpToolsProtocol):
         if self._ignores_body():
             self._leave_body()
             raise _Stop
+        if self._is_streamed():
+            self._stream_body()
+            return
         if self.parser.should_upgrade():
             self._offered_upgrade()
         if self.expect_100_continue:
@@ -227,7 +241,7 @@ class RequestReader(HttpToolsProtocol):
         if crowded or ((self._pipelined or self._raw > limits.head_bytes) and self._head_size() > limits.head_bytes):
             self._refuse_head()
             raise _Stop
-        if self._declared is not None and self._declared > limits.body_bytes and not self._ignores_body():
+        if self._declared is not None and self._declared > self._body_bytes and not self._ignores_body():
             self._refuse_body()
             raise _Stop
         if self.parser.get_http_version() == "0.9":
@@ -262,6 +276,66 @@ class RequestReader(HttpToolsProtocol):
         announced = self._declared or self._chunked
         return bool(announced and self._bodiless) and path(self.url) in self._bodiless
 
+    def _is_streamed(self) -> bool:
+        """Return whether the application reads the coming body itself. Source: D59"""
+        announced = self._declared or self._chunked
+        if not announced or not self._streamed or self.parser.get_method() != b"POST" or self.parser.should_upgrade():
+            return False
+        return path(self.url) in self._streamed
+
+    @property
+    def _body_bytes(self) -> int:
+        """The most bytes of the body of this request."""
+        return self.limits.bulk_body_bytes if self._is_streamed() else self.limits.body_bytes
+
+    @property
+    def _wire_bytes(self) -> int:
+        """The most bytes of this request on the wire."""
+        return self.limits.bulk_wire_bytes if self._streaming else self.limits.wire_bytes
+
+    def _stream_body(self) -> None:
+        """Run the application, and read no further before it reads.
+
+        The connection ends with the answer if that comes before the end of the body (RFC 9112 §9.6).
+        """
+        self._streaming = True
+        self._streamed_bytes = 0
+        self.deadline = math.inf
+        self._announces_continue, self.expect_100_continue = self.expect_100_continue, False
+        self._start()
+        self._keeps_alive, self.cycle.keep_alive = self.cycle.keep_alive, False
+        self.flow.pause_reading()
+
+    async def _streamed_in_room(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def read() -> Message:
+            self._want_body()
+            return await receive()
+
+        await self._in_room(scope, read, send)
+
+    def _want_body(self) -> None:
+        """Start the time limit of the body.
+
+        The application reads it now.
+        """
+        if not self._streaming or self.deadline < math.inf:
+            return
+        self.deadline = self.loop.time() + self.limits.bulk_body_seconds
+        if self._announces_continue:
+            self._announces_continue = False
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _end_stream(self) -> None:
+        """The body is complete: the connection may take a next request."""
+        self._streaming = False
+        self._reading = Reading.NOTHING
+        self.deadline = math.inf
+        super().on_message_complete()
+        cycle = self.cycle
+        if not cycle.response_started:
+            cycle.keep_alive = self._keeps_alive and not self._final and len(self.pipeline) < self.limits.pipelined
+        self._deaf = not cycle.keep_alive
+
     def _leave_body(self) -> None:
         """Answer now.
 
@@ -291,13 +365,22 @@ class RequestReader(HttpToolsProtocol):
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
+        if self._streaming:
+            self._streamed_bytes += len(body)
+            if self._streamed_bytes > self.limits.bulk_body_bytes:
+                self._refuse_body()
+                raise _Stop
+            super().on_body(body)
+            return
         self._body += body
         if len(self._body) > self.limits.body_bytes:
             self._refuse_body()
             raise _Stop
 
     def on_message_complete(self) -> None:
-        if self._upgrade_rest is None:
+        if self._streaming:
+            self._end_stream()
+        elif self._upgrade_rest is None:
             self._dispatch()
 
     def _dispatch(self) -> None:
@@ -307,13 +390,20 @@ class RequestReader(HttpToolsProtocol):
         """
         self._reading = Reading.NOTHING
         self.deadline = math.inf
-        super().on_headers_complete()
+        self._start()
         cycle = self.cycle
         cycle.body = self._body
         super().on_message_complete()
         if self._final or len(self.pipeline) >= self.limits.pipelined:
             cycle.keep_alive = False
         self._deaf = not cycle.keep_alive
+
+    def _start(self) -> None:
+        """Make the request's cycle.
+
+        It begins at once unless an earlier one is being answered.
+        """
+        super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Start the request's task, counted at once.
@@ -322,7 +412,9 @@ class RequestReader(HttpToolsProtocol):
         """
         if self._in_progress.taken < self.limits.concurrent_requests:
             self._in_progress.taken += 1
-            super()._start_asgi_task(cycle, self._in_room)  # type: ignore[arg-type]
+            streamed = self._streaming and cycle is self.cycle
+            run = self._streamed_in_room if streamed else self._in_room
+            super()._start_asgi_task(cycle, run)  # type: ignore[arg-type]
             return
         cycle.scope["state"][CROWDED] = True
         super()._start_asgi_task(cycle, app)
@@ -346,4 +438,5 @@ class RequestReader(HttpToolsProtocol):
         )
 
     def _refuse_body(self) -> None:
-        self.refuse(413, Reason.HTTP_BODY_TOO_LARGE, f"A request body may have {self.limits.body_bytes} bytes")
+        most = self.limits.bulk_body_bytes if self._streaming or self._is_streamed() else self.limits.body_bytes
+        self.refuse(413, Reason.HTTP_BODY_TOO_LARGE, f"A request body may have {most} bytes here")

@@ -125,7 +125,8 @@ class StartupFailed(Exception):
 class Server:
     """Serves one ASGI application on sockets, inside the running event loop.
 
-    `bodiless` are the paths at which a request's body is not read. `addresses` knows the proxies in front, for the
+    `bodiless` are the paths at which a request's body is not read, `streamed` those at which the application reads a
+    large one itself. `addresses` knows the proxies in front, for the
     log's lines of requests that broke a limit. `on_draining` is called once, when stopping begins: from then on
     /readyz has to say so.
     """
@@ -136,6 +137,7 @@ class Server:
         *,
         limits: Limits | None = None,
         bodiless: Collection[str] = (),
+        streamed: Collection[str] = (),
         addresses: ClientAddresses | None = None,
         tls: ssl.SSLContext | None = None,
         drain_seconds: float = 10.0,
@@ -144,6 +146,7 @@ class Server:
     ) -> None:
         self._limits = limits or Limits()
         self._bodiless = bodiless
+        self._streamed = streamed
         self._addresses = addresses or ClientAddresses()
         self.in_progress: Final = RequestCount()
         self.open_connections: Final = ConnectionRegistry(self._limits.connections, monotonic)
@@ -219,6 +222,7 @@ class Server:
             open_connections=self.open_connections,
             refused=self._refused,
             bodiless=self._bodiless,
+            streamed=self._streamed,
         )
         if self._draining:
             connection.take_one_request()

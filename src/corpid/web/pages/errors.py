@@ -263,3 +263,8 @@ def machine_error(request: Request, status: int, reason: Reason, description: st
     state["log"].update(error=code, reason=reason.code)
     content = {"error": code, "error_description": f"{description} (reference {state['request_id']})"}
     return Response(msgspec.json.encode(content), status, {**NOT_CACHED, **extra}, "application/json")
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter, for interfaces without pages."""
+    return f"{text[:1].upper()}{text[1:]}"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.web.context import WebContext
     from corpid.web.pages.rendering import Renderer
+    from corpid.web.pages.translations import Language
     from corpid.web.pages.views import View
 
 LANGUAGE_COOKIES: Final = ("__Host-corpid_language", "corpid_language")
@@ -50,6 +51,21 @@ def where_of(path: str) -> str:
     return found[0] if found else ""
 
 
+def reader_language(request: Request, renderer: Renderer, *, ui_locales: tuple[str, ...] = ()) -> Language:
+    """The language in which a page answers this request.
+
+    Source: RFC 9110 §12.5.4, OpenID Connect Core §3.1.2.1
+    """
+    picked = [value for name in LANGUAGE_COOKIES for value in cookies(request, name)]
+    return choose(
+        renderer.languages,
+        pick=Pick.read(picked[0] if picked else ""),
+        where=where_of(request.scope["path"]),
+        ui_locales=ui_locales,
+        accept_language=b",".join(headers(request, b"accept-language")).decode("latin-1"),
+    )
+
+
 def page_response(
     request: Request,
     renderer: Renderer,
@@ -62,14 +78,7 @@ def page_response(
 
     Source: RFC 9110 §8.5, §12.5.5
     """
-    picked = [value for name in LANGUAGE_COOKIES for value in cookies(request, name)]
-    language = choose(
-        renderer.languages,
-        pick=Pick.read(picked[0] if picked else ""),
-        where=where_of(request.scope["path"]),
-        ui_locales=view.frame.ui_locales,
-        accept_language=b",".join(headers(request, b"accept-language")).decode("latin-1"),
-    )
+    language = reader_language(request, renderer, ui_locales=view.frame.ui_locales)
     own = {
         "Cache-Control": "no-store",
         "Content-Language": language.tag,

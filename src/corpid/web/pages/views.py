@@ -122,8 +122,8 @@ def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
 
     Source: DESIGN "Pages", D45
     """
-    says = {**_OTHER_WAYS, Way.EMAIL: _USE_SENT_CODE} if page.under_way else _OTHER_WAYS
-    ways = tuple((other.value, says[other]) for other in page.others)
+    labels = {**_OTHER_WAYS, Way.EMAIL: _USE_SENT_CODE} if page.under_way else _OTHER_WAYS
+    ways = tuple((other.value, labels[other]) for other in page.others)
     if page.way is not Way.EMAIL:
         heading, wanted = _OWN_WAYS[page.way]
         return heading, replace(wanted, ways_action=ways_action, ways=ways)
@@ -372,7 +372,7 @@ class Home(PageView):
 
 
 class View(Protocol):
-    """A renderable view, of this file or of one beside its pages."""
+    """A renderable view, of this file or of a room's own views."""
 
     @property
     def template(self) -> str: ...

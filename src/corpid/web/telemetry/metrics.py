@@ -21,6 +21,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from corpid import __version__
+from corpid.flows.directory.invitation_letters import OUTCOMES
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import StoreUnavailable
 from corpid.web.http.addresses import OwnHosts
@@ -116,6 +117,11 @@ class Metrics:
         )
         for outcome in ("fetched", "unusable", "failed"):
             self._fetches.labels(outcome)
+        self._invitations = Counter(
+            "corpid_invitation_letters", "E-mails of invitations.", ("outcome",), registry=registry
+        )
+        for outcome in OUTCOMES:
+            self._invitations.labels(outcome)
         self._fetching = Histogram(
             "corpid_client_key_fetch_seconds", "Time to fetch a key set.", buckets=_FETCH_SECONDS, registry=registry
         )
@@ -183,6 +189,10 @@ class Metrics:
         if code == reason:
             self._children[endpoint, status, reason, issuer] = child
         return child
+
+    def invitation(self, outcome: str) -> None:
+        """Count a letter of an invitation, by outcome (D60)."""
+        self._invitations.labels(outcome).inc()
 
     def counting(self, fetch: Callable[[str], Awaitable[bytes]]) -> Callable[[str], Awaitable[bytes]]:
         """A fetch of key sets, counted by result.

@@ -225,7 +225,7 @@ class _Requests:
                 raise
             finally:
                 if span.is_recording():
-                    _tell(span, scope, status, failure)
+                    _describe(span, scope, status, failure)
 
     def _started(self, scope: Scope) -> AbstractContextManager[Span]:
         method = scope["method"] if scope["method"] in _METHODS else _OTHER
@@ -256,7 +256,7 @@ class _Requests:
         return Context(), [Link(caller)]
 
 
-def _tell(span: Span, scope: Scope, status: int, failure: str) -> None:
+def _describe(span: Span, scope: Scope, status: int, failure: str) -> None:
     route = getattr(scope.get("route"), "path", "")
     if route:
         span.update_name(f"{_shown(scope['method'])} {route}")

@@ -48,7 +48,7 @@ SCOPES: frozenset[Scope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"
-EVERYTHING = f"{RECORDS} session lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment"
+EVERYTHING = f"{RECORDS} session lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation"
 
 
 def administering(level: AdministratorLevel, **facts: object) -> Administering:
@@ -83,31 +83,32 @@ ACTORS: dict[Role, Actor] = {
 ALLOWED: dict[Role, dict[Action, str]] = {
     "command line": {
         "read": f"{RECORDS} session lock identity_number audit approval API_client provisioning_token key deployment",
-        "write": f"{RECORDS} link password_link approval API_client provisioning_token key deployment",
+        "write": f"{RECORDS} link password_link approval API_client provisioning_token key deployment invitation",
         "delete": f"{RECORDS} session lock API_client provisioning_token key",
     },
     "file": {"read": RECORDS, "write": RECORDS, "delete": RECORDS},
     "operator": {
         "read": EVERYTHING,
-        "write": f"{RECORDS} link password_link approval API_client provisioning_token key deployment",
+        "write": f"{RECORDS} link password_link approval API_client provisioning_token key deployment invitation",
         "delete": f"{RECORDS} session lock API_client provisioning_token key",
     },
     "support": {
         "read": "service entity user credentials membership administrator assignment grant third-party_row client "
         "session lock audit approval key deployment",
-        "write": "link password_link",
+        "write": "link password_link invitation",
         "delete": "session lock",
     },
     "auditor": {"read": EVERYTHING, "write": "", "delete": ""},
     "owner": {
         "read": "service entity user membership administrator assignment grant third-party_row audit provisioning_token "
         "approval",
-        "write": "entity membership administrator assignment grant third-party_row provisioning_token approval withdrawal",
+        "write": "entity membership administrator assignment grant third-party_row provisioning_token approval withdrawal "
+        "invitation",
         "delete": "membership administrator assignment grant third-party_row provisioning_token",
     },
     "administrator": {
         "read": "service entity user membership administrator assignment grant third-party_row audit approval",
-        "write": "membership administrator assignment grant third-party_row approval withdrawal",
+        "write": "membership administrator assignment grant third-party_row approval withdrawal invitation",
         "delete": "membership administrator assignment grant third-party_row",
     },
     "sub_administrator": {
@@ -117,24 +118,24 @@ ALLOWED: dict[Role, dict[Action, str]] = {
     },
     "person": {
         "read": "user membership administrator assignment third-party_row session",
-        "write": "user credentials session",
-        "delete": "session",
+        "write": "user membership credentials session",
+        "delete": "membership session",
     },
     "API client": {
         "read": "service entity user membership administrator assignment grant third-party_row client session lock "
         "identity_number audit approval key deployment",
         "write": "service entity user membership administrator assignment grant third-party_row client key deployment "
-        "withdrawal",
+        "withdrawal invitation",
         "delete": "service entity user membership administrator assignment grant third-party_row client session lock",
     },
     "API client of an entity": {
         "read": "service entity user membership administrator assignment grant third-party_row audit approval",
-        "write": "membership administrator assignment grant third-party_row withdrawal",
+        "write": "membership administrator assignment grant third-party_row withdrawal invitation",
         "delete": "membership administrator assignment grant third-party_row",
     },
     "provisioning token": {
         "read": "service entity user membership assignment",
-        "write": "membership assignment",
+        "write": "membership assignment invitation",
         "delete": "membership assignment",
     },
     "anonymous": {"read": "", "write": "password_link", "delete": ""},
@@ -152,12 +153,15 @@ FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "COVERED": lambda actor, thing: (actor, replace(thing, covered=False)),
     "STAYS_STRICT": lambda actor, thing: (actor, replace(thing, ends_approval=True)),
     "ADDRESS_STAYS": lambda actor, thing: (actor, replace(thing, moves_address=True)),
+    "RECIPIENT_STAYS": lambda actor, thing: (actor, replace(thing, level="owner", moves_address=True)),
     "RECENT": lambda actor, thing: (replace(actor, auth_time=NOW - 901), thing),
     "SOMEBODY_ELSE": lambda actor, thing: (actor, replace(thing, user_id="u1")),
     "WITHIN_REACH": lambda actor, thing: (actor, replace(thing, level=None)),
     "APPOINTS": lambda actor, thing: (actor, replace(thing, becomes=None)),
     "NO_OWNER": lambda actor, thing: (actor, replace(thing, becomes="owner")),
     "BELONGS": lambda actor, thing: (actor, replace(thing, belongs=False)),
+    "BELONGS_OR_INVITED": lambda actor, thing: (actor, replace(thing, belongs=False)),
+    "ANSWERS": lambda actor, thing: (actor, replace(thing, answers=False)),
     "LISTED_SERVICE": lambda actor, thing: (actor, replace(thing, service_id="OTHER")),
     "OWNER_STAYS": lambda actor, thing: (actor, replace(thing, takes_last_owner=True)),
     "NO_OPERATOR": lambda actor, thing: (actor, replace(thing, operates=True)),
@@ -193,6 +197,7 @@ def object_of(kind: ObjectKind, role: Role = "owner") -> Object:
         covered=True,
         ends_approval=False,
         moves_address=False,
+        answers=True,
     )
 
 

@@ -7,15 +7,16 @@ import pytest
 
 from corpid.ports import FetchedKeySet, Link, SealedKey
 from corpid.rules.authentication.records import Credentials, Passkey
-from corpid.rules.directory.members import TELLINGS, Telling, changed, masked, shown, together
+from corpid.rules.directory.members import DISCLOSURES, Disclosure, changed, masked, shown, together
 from corpid.rules.directory.plan import RECORDS
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.rules.directory.records import ChangeRequest, Membership, Parameter, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
 
 LIM = User(user_id="u2", user_name="lim", name="Lim", email="lim@example.org", identity_number="S1234567D")
 TOLD: tuple[type[msgspec.Struct], ...] = (
-    Client, RegisteredApiClient, Passkey, SealedKey, Link, FetchedKeySet, ChangeRequest, *RECORDS.values(),
+    Client, RegisteredApiClient, RegisteredProvisioningToken, Passkey, SealedKey, Link, FetchedKeySet, ChangeRequest, *RECORDS.values(),
 )  # fmt: skip
 LOOKS_SECRET = ("password", "secret", "hash", "jwks", "private")
 """in the name of a member that is not told without a decision"""
@@ -24,21 +25,21 @@ LOOKS_SECRET = ("password", "secret", "hash", "jwks", "private")
 def test_every_declared_member_is_one_of_a_record() -> None:
     """A renamed member would be told."""
     known = {record.__name__: set(record.__struct_fields__) for record in TOLD}
-    assert {name: set(members) - known[name] for name, members in TELLINGS.items()} == {
-        name: set() for name in TELLINGS
+    assert {name: set(members) - known[name] for name, members in DISCLOSURES.items()} == {
+        name: set() for name in DISCLOSURES
     }
 
 
 @pytest.mark.parametrize("record", TOLD, ids=lambda record: record.__name__)
 def test_a_member_that_sounds_secret_is_declared(record: type[msgspec.Struct]) -> None:
     """D57: one that is added to a record needs a line here or there."""
-    declared = TELLINGS.get(record.__name__, {})
-    told = {
+    declared = DISCLOSURES.get(record.__name__, {})
+    disclosed = {
         name
         for name in record.__struct_fields__
         if any(word in name for word in LOOKS_SECRET) and name != "jwks_uri" and name not in declared
     }
-    assert told == set()
+    assert disclosed == set()
 
 
 def test_an_identity_number_shows_its_last_four_characters() -> None:
@@ -70,9 +71,9 @@ def test_bookkeeping_is_no_change() -> None:
 
 def test_an_added_record_tells_what_is_set_and_a_removed_one_the_same() -> None:
     member = Membership(user_id="u2", entity_id="E1", enabled=False)
-    told = {"user_id": "u2", "entity_id": "E1", "enabled": False}
-    assert (changed(None, member).before, changed(None, member).after) == ({}, told)
-    assert (changed(member, None).before, changed(member, None).after) == (told, {})
+    disclosed = {"user_id": "u2", "entity_id": "E1", "enabled": False}
+    assert (changed(None, member).before, changed(None, member).after) == ({}, disclosed)
+    assert (changed(member, None).before, changed(member, None).after) == (disclosed, {})
     assert changed(None, member).names == []
 
 
@@ -90,4 +91,4 @@ def test_parts_of_one_change_are_told_together() -> None:
 
 
 def test_every_way_to_tell_is_declared_of_some_member() -> None:
-    assert {how for members in TELLINGS.values() for how in members.values()} == set(Telling)
+    assert {how for members in DISCLOSURES.values() for how in members.values()} == set(Disclosure)

@@ -14,15 +14,15 @@ from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS
 from corpid.rules.directory.sources import (
     ABSENT,
-    DOORS,
+    CHANNELS,
     RELATIONS,
     UNKNOWN,
     WHOLE,
     Claims,
     Kept,
     Sources,
-    door,
-    said,
+    channel,
+    in_words,
     written,
 )
 from tests.unit.rules.directory.directory import FILE, State, after, planned
@@ -85,7 +85,7 @@ CASES: dict[Kind, Case] = {
     "client": Case(("rp",), "clients: {rp: {name: Other}}", "clients: {}"),
 }  # fmt: skip
 FILES = "file:hr.yaml"
-OTHERS = sorted(f"{kind}:x" for kind, through in DOORS.items() if through != "file")
+OTHERS = sorted(f"{kind}:x" for kind, through in CHANNELS.items() if through != "file")
 RINA = "user:id-rina"
 
 
@@ -95,7 +95,7 @@ def claims(state: State, others: dict[tuple[Kind, Key], Sources], *, take_over: 
     made.pop("credentials", None)
     for (kind, key), sources in others.items():
         made[kind][key] = sources
-    return Claims(door="file", sources=made, take_over=take_over)
+    return Claims(channel="file", sources=made, take_over=take_over)
 
 
 def of_others(kind: Kind, by: str, *, take_over: bool = False) -> tuple[State, Claims]:
@@ -115,7 +115,7 @@ def test_every_section_has_a_case_and_every_actor_a_door() -> None:
     """What the tests below go through, so that nothing new is left out."""
     assert set(CASES) == set(KINDS) - {"credentials"}
     assert set(CASES) == {section.kind for section in SECTIONS.values()} | {"membership"}
-    assert set(DOORS) == set(ACTOR_KINDS) - {"system", "anonymous"}
+    assert set(CHANNELS) == set(ACTOR_KINDS) - {"system", "anonymous"}
 
 
 @pytest.mark.parametrize("by", OTHERS)
@@ -128,7 +128,7 @@ def test_what_another_door_wrote_a_file_neither_changes_nor_removes(kind: Kind, 
     [kept] = changing.kept
     assert (kept.verb, kept.kind, kept.key, kept.by, kept.line) == ("change", kind, case.key, (by,), 1)
     [remark] = remarked(changing.kept, {})
-    assert said(by, {}) in remark.reason
+    assert in_words(by, {}) in remark.reason
     assert remark.reason.endswith("; --take-over takes it over")
     pruning = planned(case.silent, state, prune=True, levels=True, claims=held)
     assert ("remove", kind, case.key) not in keys(pruning)
@@ -162,7 +162,7 @@ def test_take_over_takes_it(kind: Kind, by: str) -> None:
     [change] = (each for each in changing.changes if each.kind == kind)
     assert change.taken[WHOLE] == by
     assert any(
-        member.startswith("taken over: ") and said(by, {}) in member for member in difference(change, {}).members
+        member.startswith("taken over: ") and in_words(by, {}) in member for member in difference(change, {}).members
     )
     assert ("remove", kind, case.key) in keys(pruning)
     assert changing.kept == pruning.kept == ()
@@ -313,7 +313,7 @@ def test_what_another_door_removed_a_file_does_not_give_again(kind: Kind, by: st
     assert (kept.verb, kept.kind, kept.key, kept.by) == ("add", kind, key, (by,))
     [remark] = remarked(made.kept, {})
     assert remark.line > 1
-    assert remark.reason.endswith(f"stays removed, as by {said(by, {})}; --take-over adds it again")
+    assert remark.reason.endswith(f"stays removed, as by {in_words(by, {})}; --take-over adds it again")
     assert ("add", kind, key) in keys(planned(DIRECTORY, state, claims=replace(held, take_over=True)))
     assert ("add", kind, key) in keys(planned(DIRECTORY, state, claims=replace(held, removed={(kind, key): FILES})))
 
@@ -387,9 +387,9 @@ def test_a_file_takes_of_a_person_what_it_names_and_nothing_else() -> None:
 
 
 def test_a_door_is_told_by_the_actor_and_a_person_by_their_own_record() -> None:
-    assert [door(actor, "id-rina") for actor in (RINA, "user:id-arjun", "operator:id-rina", "system", "")] == [
+    assert [channel(actor, "id-rina") for actor in (RINA, "user:id-arjun", "operator:id-rina", "system", "")] == [
         "person", "page", "page", "unknown", "unknown",
     ]  # fmt: skip
-    assert [said(actor, {}) for actor in ("file:/srv/hr.yaml", "command:root@node1", "client:hr", "token:t", "")] == [
+    assert [in_words(actor, {}) for actor in ("file:/srv/hr.yaml", "command:root@node1", "client:hr", "token:t", "")] == [
         "the file hr.yaml", "root@node1 on the command line", "the API client hr", "the provisioning token t", "",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""First answers of the admin API, in the transaction of their change."""
+"""Idempotency keys of the admin API and their first responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import sqlalchemy as sa
 
-from corpid.ports.answers import StoredAnswer
+from corpid.ports.idempotency import StoredResponse
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import api_answers
 
@@ -15,39 +15,49 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import Database, Transaction
 
 _SWEPT: Final = 100
-"""expired answers that a new one removes"""
-_ANSWERS: Final = msgspec.json.Decoder(StoredAnswer)
+"""expired keys that a new one removes"""
+_RESPONSES: Final = msgspec.json.Decoder(StoredResponse)
 
 
-class SqlAnswers:
-    """A ports.Answers."""
+class SqlIdempotencyKeys:
+    """A ports.IdempotencyKeys."""
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
         row = api_answers.c
         this = sa.and_(row.client_id == sa.bindparam("client"), row.key == sa.bindparam("named"))
         expired = sa.select(api_answers).where(row.expires_at <= sa.bindparam("now")).limit(_SWEPT)
-        self._get: Final = database.prepare(sa.select(row.answer).where(this, row.expires_at > sa.bindparam("now")))
-        self._sweep: Final = database.prepare(sa.delete(api_answers).where(database.among(api_answers, expired)))
-        self._end: Final = database.prepare(sa.delete(api_answers).where(this, row.expires_at <= sa.bindparam("now")))
+        self._get: Final = database.prepare(
+            lambda: sa.select(row.answer).where(this, row.expires_at > sa.bindparam("now"))
+        )
+        self._sweep: Final = database.prepare(
+            lambda: sa.delete(api_answers).where(database.among(api_answers, expired))
+        )
+        self._end: Final = database.prepare(
+            lambda: sa.delete(api_answers).where(this, row.expires_at <= sa.bindparam("now"))
+        )
         columns = ("client_id", "key", "answer", "expires_at")
-        self._claim: Final = database.prepare(insert(api_answers).values(parameters(columns)).on_conflict_do_nothing())
-        self._put: Final = database.prepare(sa.update(api_answers).where(this).values(answer=sa.bindparam("given")))
+        self._claim: Final = database.prepare(
+            lambda: insert(api_answers).values(parameters(columns)).on_conflict_do_nothing()
+        )
+        self._put: Final = database.prepare(
+            lambda: sa.update(api_answers).where(this).values(answer=sa.bindparam("given"))
+        )
 
-    async def get(self, client_id: str, key: str, *, now: float) -> StoredAnswer | None:
+    async def get(self, client_id: str, key: str, *, now: float) -> StoredResponse | None:
         row = await self._database.row(self._get, {"client": client_id, "named": key, "now": int(now)})
-        return None if row is None else _ANSWERS.decode(row[0])
+        return None if row is None else _RESPONSES.decode(row[0])
 
     def transaction(self) -> Transaction:
         return self._database.transaction()
 
     async def claim(self, client_id: str, key: str, *, now: float, seconds: int) -> bool:
-        """Removes some expired ones, too."""
+        """Also removes some expired keys."""
         await self._database.run(self._sweep, {"now": int(now)})
         await self._database.run(self._end, {"client": client_id, "named": key, "now": int(now)})
         values = {"client_id": client_id, "key": key, "answer": "", "expires_at": int(now) + seconds}
         return await self._database.run(self._claim, values) == 1
 
-    async def put(self, client_id: str, key: str, answer: StoredAnswer) -> None:
-        text = msgspec.json.encode(answer).decode()
+    async def put(self, client_id: str, key: str, response: StoredResponse) -> None:
+        text = msgspec.json.encode(response).decode()
         await self._database.run(self._put, {"client": client_id, "named": key, "given": text})

@@ -1,0 +1,130 @@
+"""`corpid provisioning-token`: tokens by which SCIM clients provision an entity."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from corpid import settings
+from corpid.cli import listing, output
+from corpid.cli.running import run
+from corpid.engines import new_id, new_user_id, open_registry
+from corpid.flows.directory import provisioning_tokens
+from corpid.flows.directory.apply import Applied
+from corpid.rules.directory.differences import Difference
+from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+
+app = typer.Typer(no_args_is_help=True)
+
+Entity = Annotated[str, typer.Option(metavar="ID", help="The entity whose members it provisions.")]
+_SCIM: Final = "/scim/v2"
+
+
+@app.command()
+def add(
+    *,
+    entity: Entity,
+    name: Annotated[str, typer.Option(help="What it is for, such as the name of the SCIM client.")],
+    days: Annotated[int, typer.Option(help="How long it lasts.", min=1, max=LONGEST_LIFE_DAYS)] = LONGEST_LIFE_DAYS,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
+) -> None:
+    """Make a token, which is shown once."""
+    record, token, base_url = run(_add(entity, name, days, dry_run=dry_run))
+    if dry_run:
+        _report(record, "+", written=False, json=json)
+        return
+    if json:
+        output.as_json({**_as_data(record), "token": token, "url": base_url + _SCIM})
+        return
+    values = {
+        "URL": base_url + _SCIM,
+        "Token": token,
+        "Identifier": record.token_id,
+        "Lasts until": _moment(record.expires_at),
+    }
+    output.members(
+        f"Made for {record.entity_id}. The token is not shown again. Configure the SCIM client with:", values
+    )
+
+
+@app.command("list")
+def show_all(*, entity: Entity, json: listing.AsJson = False) -> None:
+    """List the tokens of an entity; none shows its secret."""
+    found, now = run(_all(entity))
+    if json:
+        output.as_json({"tokens": [_as_data(each) for each in found]})
+        return
+    if not found:
+        output.say("Provisioning tokens: none.")
+        return
+    rows = [
+        (each.token_id, each.name, _until(each, now), _moment(each.last_used_at), each.created_by) for each in found
+    ]
+    output.table(f"Provisioning tokens of {entity}", ("Identifier", "Name", "Until", "Last used", "Made by"), rows)
+
+
+@app.command()
+def remove(
+    token: Annotated[str, typer.Argument(metavar="TOKEN", help="The token's identifier, as `list` shows it.")],
+    *,
+    entity: Entity,
+    dry_run: listing.DryRun = False,
+    json: listing.AsJson = False,
+) -> None:
+    """Remove a token, which gives nothing from then on."""
+    _report(run(_remove(entity, token, dry_run=dry_run)), "-", written=not dry_run, json=json)
+
+
+def _report(record: RegisteredProvisioningToken, sign: str, *, written: bool, json: bool) -> None:
+    change = Difference(
+        sign="+" if sign == "+" else "-", subject=f"provisioning token {record.name} of {record.entity_id}"
+    )
+    listing.report(Applied(differences=(change,), warnings=(), written=written), dry_run=not written, json=json)
+
+
+def _as_data(record: RegisteredProvisioningToken) -> dict[str, object]:
+    return {
+        "token_id": record.token_id,
+        "entity": record.entity_id,
+        "name": record.name,
+        "created_at": record.created_at,
+        "created_by": record.created_by,
+        "expires_at": record.expires_at,
+        "last_used_at": record.last_used_at or None,
+    }
+
+
+def _moment(at: int) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" if at else "never"
+
+
+def _until(record: RegisteredProvisioningToken, now: float) -> str:
+    return _moment(record.expires_at) if now < record.expires_at else f"ended {_moment(record.expires_at)}"
+
+
+async def _add(entity: str, name: str, days: int, *, dry_run: bool) -> tuple[RegisteredProvisioningToken, str, str]:
+    chosen, token = settings.load(), new_id()
+    async with open_registry(chosen) as opened:
+        record = await provisioning_tokens.add_token(
+            opened.registry, entity, name, days=days, token=token, token_id=new_user_id(), actor=opened.actor,
+            now=opened.clock(), dry_run=dry_run,
+        )  # fmt: skip
+        return record, token, chosen.base_url
+
+
+async def _all(entity: str) -> tuple[list[RegisteredProvisioningToken], float]:
+    async with open_registry(settings.load()) as opened:
+        return await provisioning_tokens.tokens(opened.registry, entity, actor=opened.actor), opened.clock()
+
+
+async def _remove(entity: str, token: str, *, dry_run: bool) -> RegisteredProvisioningToken:
+    async with open_registry(settings.load()) as opened:
+        return await provisioning_tokens.remove_token(
+            opened.registry, entity, token, actor=opened.actor, dry_run=dry_run
+        )

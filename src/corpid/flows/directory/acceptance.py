@@ -1,0 +1,160 @@
+"""Answers to invitations: accept with an account or as new, decline.
+
+The link leads to the invitation, and a person decides. A person with an account answers while signed in with both
+factors; a person without one sets it up first. Declining needs no account, and the history names the placeholder, so
+that the inviter learns nothing about accounts (D60).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+
+from corpid.flows import namespaces, notifications
+from corpid.flows.account import enrolments, set_factor
+from corpid.flows.account.enrolments import NotHere
+from corpid.flows.account.links import Step
+from corpid.flows.directory import invitations
+from corpid.ports import ChangedMeanwhile, Conflict, NameTaken
+from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.records import Membership
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.account.enrolments import EnrolmentVisit, OpenedLink
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.namespaces import Entry
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import Invited
+
+Outcome: TypeAlias = Literal["accepted", "declined"]
+_ATTEMPTS: Final = 3
+"""if the invitation changes meanwhile, e.g. since its e-mail is sent"""
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """An invitation that was answered in this browser."""
+
+    browser_id: str
+    outcome: Outcome
+    entity: str
+    """its name"""
+
+
+_ANSWERED: Final = namespaces.ANSWERED_INVITATION.holding(Answered)
+
+
+async def opened(context: RequestContext, browser: Browser | None, opened_id: str) -> tuple[OpenedLink, Invited]:
+    """The invitation of a link that this browser has opened.
+
+    Spends nothing. Raises NotOpened, NotHere, Expired. Source: D34, D60
+    """
+    found = await enrolments.opened_link(context, browser, opened_id)
+    if found.invited is None:
+        raise NotHere
+    return found, found.invited
+
+
+async def answered(context: RequestContext, browser: Browser | None, opened_id: str) -> Answered | None:
+    """The answer that this browser gave; None without one.
+
+    A form that is sent twice leads to the same page. Source: D15
+    """
+    found = await _entry(context, opened_id).read(context.provider.transient, now=context.now)
+    return found if found is not None and browser is not None and found.browser_id == browser.browser_id else None
+
+
+async def belongs(context: RequestContext, user_id: str, entity_id: str) -> bool:
+    """Return whether a person belongs to an entity, if only suspended (D60)."""
+    key = (user_id, entity_id)
+    return bool(await context.provider.registry.directory.read(Membership, [key]))
+
+
+async def accept(context: RequestContext, visit: AccountVisit, opened_id: str) -> None:
+    """Accept an invitation with the account that is signed in here.
+
+    No factor of the account changes. Raises NotOpened, NotHere, AlreadyBelongs, StaleStep. Source: D60
+    """
+
+    async def once(invited: Invited) -> None:
+        await invitations.accept_with_account(
+            context.provider.registry, invited.membership, visit.user, now=context.now
+        )
+
+    invited = await _answer(context, visit.browser, opened_id, once)
+    await _note(context, visit.browser, opened_id, "accepted", invited)
+    notifications.notify(context, visit.user, notifications.joined(invited.entity))
+
+
+async def decline(context: RequestContext, browser: Browser, opened_id: str) -> None:
+    """Decline an invitation, which ends it.
+
+    Raises NotOpened, NotHere, StaleStep. Source: D60
+    """
+
+    async def once(invited: Invited) -> None:
+        await invitations.decline(context.provider.registry, invited.membership)
+
+    invited = await _answer(context, browser, opened_id, once)
+    await _note(context, browser, opened_id, "declined", invited)
+
+
+async def finish(context: RequestContext, visit: EnrolmentVisit, *, language: str) -> None:
+    """Make a new member with the factors of the enrolment.
+
+    `language` is a tag, that of their e-mails. Person, membership and factors are written in one transaction. If
+    somebody else has taken the user name meanwhile, the page that asks for it is shown again. Raises NotHere,
+    StaleStep. Source: D60
+    """
+    factors, enrolment, registry = await set_factor.to_write(context, visit), visit.enrolment, context.provider.registry
+    if factors.invited is None:
+        raise NotHere
+    try:
+        async with registry.invitations.transaction():
+            await invitations.accept_with_new_account(
+                registry,
+                factors.invited.membership,
+                enrolment.user_id,
+                user_name=enrolment.user_name,
+                name=enrolment.name,
+                language=language,
+                now=context.now,
+            )
+            if not await registry.factors.change(factors.change, factors.event):
+                raise NotHere
+    except NameTaken:
+        without = tuple(step for step in enrolment.done if step is not Step.PROFILE)
+        again = msgspec.structs.replace(enrolment, serial=enrolment.serial + 1, done=without, name_taken=True)
+        async with context.provider.transient.unit(context.now) as unit:
+            await enrolments.save(context, unit, again)
+        raise StaleStep from None
+    except Conflict:
+        # The page looks again: the invitation is gone, or it can be saved now.
+        raise StaleStep from None
+    await set_factor.written(context, visit)
+
+
+async def _answer(
+    context: RequestContext, browser: Browser, opened_id: str, once: Callable[[Invited], Awaitable[None]]
+) -> Invited:
+    for _ in range(_ATTEMPTS):
+        _, invited = await opened(context, browser, opened_id)
+        try:
+            await once(invited)
+        except ChangedMeanwhile:
+            continue
+        return invited
+    raise StaleStep
+
+
+async def _note(context: RequestContext, browser: Browser, opened_id: str, outcome: Outcome, invited: Invited) -> None:
+    found = Answered(browser_id=browser.browser_id, outcome=outcome, entity=invited.entity.name)
+    async with context.provider.transient.unit(context.now) as unit:
+        await _entry(context, opened_id).put(unit, found)
+
+
+def _entry(context: RequestContext, opened_id: str) -> Entry[Answered]:
+    return _ANSWERED.entry(context.provider.policy.base_url, opened_id)

@@ -1,0 +1,76 @@
+"""Many invitations of one entity at once, from a table."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.import_people import PEOPLE_AT_ONCE, Imported, write_parts
+from corpid.flows.directory.provisioning import Taken, considered_invitation, invitation
+from corpid.ports import Seen
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.members_file import parse_members
+from corpid.rules.directory.nodes import DirectoryError, Problem
+from corpid.rules.directory.records import Membership
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from corpid.flows.directory.import_people import Report
+    from corpid.ports import Registry
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.plan import Change
+
+
+async def import_members(
+    registry: Registry,
+    content: bytes,
+    *,
+    file: str,
+    entity_id: str,
+    send: bool,
+    actor: Actor,
+    now: float,
+    new_id: Callable[[], str],
+    report: Report,
+    dry_run: bool = False,
+) -> Imported:
+    """Invite the people of a table (CSV) to an entity.
+
+    A user name that a member has already is skipped, so an interrupted import is finished by the same table again.
+    Everything is checked before the first change; then a hundred invitations are one transaction. E-mails are sent
+    later, if `send`. For operators' commands, whose invitations are not counted. Raises DirectoryError with every
+    problem, write.Refused if there is no such entity, access.Forbidden; Conflict and StoreUnavailable, after which
+    the transactions before stay. Source: D60, D61, docs/directory.md
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "read", Object(kind="user"))
+    rows = parse_members(content, file)
+    changes: list[Change] = []
+    problems: list[Problem] = []
+    for number, (line, details) in enumerate(rows, start=1):
+        change = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
+        try:
+            await considered_invitation(registry, change, actor=actor)
+        except Taken as taken:
+            if taken.member != "user_name":
+                problems.append(Problem(line, str(taken)))
+            continue
+        changes.append(change)
+        if number % PEOPLE_AT_ONCE == 0 or number == len(rows):
+            report("checked", number, len(rows))
+            await asyncio.sleep(0)
+    if problems:
+        raise DirectoryError(file, problems)
+    if not dry_run:
+        parts = [changes[start : start + PEOPLE_AT_ONCE] for start in range(0, len(changes), PEOPLE_AT_ONCE)]
+        await write_parts(registry, actor, parts, report, len(changes), seen=_absent)
+    return Imported(
+        people=len(rows), added=0, memberships=len(changes), remarks=(), written=bool(changes) and not dry_run
+    )
+
+
+def _absent(change: Change) -> list[Seen]:
+    """The guard of an invitation: its membership does not exist yet."""
+    return [Seen(Membership, change.key, None)]

@@ -1,0 +1,190 @@
+"""Sending the e-mails of invitations, at a limited rate (D60).
+
+Every process looks for e-mails that are due, and takes each before it sends it. Only the e-mail has the link: the
+inviter never gets it. If a process dies between taking an e-mail and storing the outcome, another one sends it after
+some minutes, so it is sent once too often at most; its first link ends then.
+"""
+
+from __future__ import annotations
+
+from secrets import SystemRandom
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows import namespaces, notifications
+from corpid.flows.account import links
+from corpid.ports import AuditEvent, Conflict, LetterDelayed, MailDelayed, MailRefused, SenderRefused
+from corpid.rules.authentication import link_codes
+from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
+from corpid.rules.limits import INVITATIONS_PER_MINUTE, LETTERS_PER_ADDRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from corpid.flows.provider import Provider
+    from corpid.ports import Invited, Letter
+
+OUTCOMES: Final = ("sent", "refused", "delayed", "put off")
+_AT_ONCE: Final = 20
+"""e-mails that one round finds"""
+_MINUTE: Final = 60
+_FIRST_PAUSE_SECONDS: Final = 10.0
+_LONGEST_PAUSE_SECONDS: Final = 900.0
+_FIRST_STOP_SECONDS: Final = 3600.0
+_LONGEST_STOP_SECONDS: Final = 86400.0
+"""while the server refuses CorpID itself: an operator has to change something, and then starts it again"""
+_LATER_SECONDS: Final = 3600
+"""until an e-mail is tried again that alone was not taken"""
+_SEVERAL: Final = 3
+"""domains for which nothing is taken in a round: then the fault is CorpID's"""
+_SYSTEM: Final = "system"
+
+
+class InvitationLetters:
+    """The sending of one process.
+
+    `log` writes an event and its detail to the log, `count` counts an outcome, one of `OUTCOMES`.
+    """
+
+    def __init__(self, provider: Provider, log: Callable[[str, str], None], count: Callable[[str], None]) -> None:
+        self._provider: Final = provider
+        self._log: Final = log
+        self._count: Final = count
+        self._pause = 0.0
+        self._wait_until = 0.0
+        self._stopped_by = ""
+        """the refusal that was logged last"""
+
+    async def round(self) -> int:
+        """Send the e-mails that are due, and return how many were sent.
+
+        While the mail server takes none, the next attempt waits longer each time, up to 15 minutes, and up to a day if it
+        refuses CorpID itself; what is due stays due. An e-mail that alone is not taken waits for an hour, and keeps no
+        other from being sent. Raises StoreUnavailable. Source: D60
+        """
+        provider, sent = self._provider, 0
+        untaken: dict[str, str] = {}
+        if not provider.mail.works or provider.clock() < self._wait_until:
+            return 0
+        found = await provider.registry.invitations.due(now=provider.clock(), limit=_AT_ONCE)
+        # Processes that find the same letters begin with different ones.
+        SystemRandom().shuffle(found)
+        for invited in found:
+            taken = provider.clock()
+            if not await provider.registry.invitations.take(invited, now=taken):
+                continue
+            if not await self._admitted():
+                seen = invited.membership.invitation_sent_at
+                await provider.registry.invitations.settle(invited, taken=taken, becomes=seen)
+                return sent
+            try:
+                sent += await self._send(invited, taken)
+            except SenderRefused as refused:
+                self._stop(str(refused))
+                return sent
+            except LetterDelayed as delayed:
+                untaken[invited.membership.email.rpartition("@")[2].casefold()] = str(delayed)
+                await self._put_off(invited, taken, str(delayed))
+            except MailDelayed as delayed:
+                self._delay(str(delayed))
+                return sent
+        if not sent and len(untaken) >= _SEVERAL:
+            self._stop(next(iter(untaken.values())))
+        return sent
+
+    async def _admitted(self) -> bool:
+        """Count an e-mail; False beyond the limit of this minute."""
+        now = self._provider.clock()
+        window = str(int(now) // _MINUTE)
+        counted = namespaces.INVITATION_LETTERS.entry(self._provider.policy.deployment_url, window)
+        async with self._provider.transient.unit(now) as unit:
+            return await counted.count(unit) <= INVITATIONS_PER_MINUTE
+
+    async def _send(self, invited: Invited, taken: float) -> bool:
+        """Send one taken e-mail, and store the outcome. Raises MailDelayed."""
+        provider, address = self._provider, invited.membership.email
+        if not await self._wanted(address):
+            tomorrow = (self._day() + 1) * namespaces.INVITATIONS_TO_ADDRESS.seconds
+            outcome, becomes = "put off", being_sent(tomorrow - SENDING_SECONDS)
+        else:
+            code = link_codes.code_from(provider.new_id())
+            try:
+                link = links.of_invitation(invited, code, now=taken)
+                await provider.registry.factors.keep_link(link, _event(invited))
+            except Conflict:  # it was revoked
+                return False
+            try:
+                await provider.mail.deliver(self._letter(invited, code))
+            except MailDelayed:
+                await self._count_address(address, -1)
+                raise
+            except MailRefused as refused:
+                self._log("invitation_refused", f"membership {invited.membership.membership_id}: {refused}")
+                outcome, becomes = "refused", REFUSED
+            else:
+                self._pause, self._stopped_by = 0.0, ""
+                outcome, becomes = "sent", int(provider.clock())
+        await provider.registry.invitations.settle(invited, taken=taken, becomes=becomes)
+        self._count(outcome)
+        return outcome == "sent"
+
+    def _letter(self, invited: Invited, code: str) -> Letter:
+        policy = self._provider.policy
+        return notifications.invitation(
+            invited.entity,
+            NewLink(page=policy.deployment_url + links.PATH, code=code),
+            to=invited.membership.email,
+            lead=links.PURPOSES["membership"].lead,
+            language=invited.user.language,
+            provider_name=policy.name,
+        )
+
+    async def _wanted(self, address: str) -> bool:
+        """Count an e-mail to an address; False beyond the limit.
+
+        The limit protects people whom entities invite again and again.
+        """
+        return await self._count_address(address, 1) <= LETTERS_PER_ADDRESS
+
+    async def _count_address(self, address: str, by: int) -> int:
+        deployment, day = self._provider.policy.deployment_url, str(self._day())
+        entry = namespaces.INVITATIONS_TO_ADDRESS.entry(deployment, address.casefold(), day)
+        async with self._provider.transient.unit(self._provider.clock()) as unit:
+            return await entry.count(unit, by)
+
+    def _day(self) -> int:
+        return int(self._provider.clock() // namespaces.INVITATIONS_TO_ADDRESS.seconds)
+
+    async def _put_off(self, invited: Invited, taken: float, reason: str) -> None:
+        becomes = being_sent(self._provider.clock() + _LATER_SECONDS - SENDING_SECONDS)
+        await self._provider.registry.invitations.settle(invited, taken=taken, becomes=becomes)
+        self._log("invitation_delayed", f"membership {invited.membership.membership_id}: {reason}; again in an hour")
+        self._count("delayed")
+
+    def _delay(self, reason: str) -> None:
+        self._pause = min(max(_FIRST_PAUSE_SECONDS, 2 * self._pause), _LONGEST_PAUSE_SECONDS)
+        self._wait_until = self._provider.clock() + self._pause
+        self._log("invitation_delayed", f"{reason}; the next attempt follows in {self._pause:g} seconds")
+        self._count("delayed")
+
+    def _stop(self, reason: str) -> None:
+        """Log a refusal of CorpID itself once, and try rarely."""
+        self._pause = min(max(_FIRST_STOP_SECONDS, 2 * self._pause), _LONGEST_STOP_SECONDS)
+        self._wait_until = self._provider.clock() + self._pause
+        if reason != self._stopped_by:
+            self._stopped_by = reason
+            self._log(
+                "invitations_stopped",
+                f"{reason}: the mail server refuses this deployment. Look at mail_url and mail_from, then restart",
+            )
+        self._count("delayed")
+
+
+def _event(invited: Invited) -> AuditEvent:
+    return AuditEvent(
+        actor=_SYSTEM,
+        action=links.PURPOSES["membership"].made,
+        object=invited.user.user_id,
+        entity_id=invited.membership.entity_id,
+        detail={"membership": invited.membership.membership_id},
+    )

@@ -1,0 +1,190 @@
+"""Groups of an entity: their members, and changes of them.
+
+A group is a role at a service that needs no parameters and that the entity may use. Its members are those who have the
+role for the whole entity and without a reference: other rows of the role do not belong to the group, and never change.
+Source: D60
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.directory.write import Refused, write
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Assignment, Entity, GroupRole, Membership, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Iterable
+
+    from corpid.ports import Registry
+    from corpid.rules.directory.actors import ProvisioningToken
+
+MOST_CHANGES: Final = 1000
+"""members that one change of a group adds and removes"""
+_PAGE: Final = 1000
+_AT_ONCE: Final = 100
+"""changes of a transaction; other requests run between two of them"""
+_SHOWN: Final = 3
+"""unknown members that a refusal names"""
+
+
+class UnknownMembers(Exception):
+    """No members of the entity have these identifiers."""
+
+
+async def groups(registry: Registry, *, actor: ProvisioningToken) -> list[GroupRole]:
+    """The groups of the actor's entity.
+
+    Raises access.Forbidden, StoreUnavailable. Source: R-20, D60
+    """
+    authorise(actor, "read", Object(kind="service"))
+    authorise(actor, "read", Object(kind="entity", entity_id=actor.entity_id))
+    entity = (await registry.directory.read(Entity, [(actor.entity_id,)])).get((actor.entity_id,))
+    if entity is None:
+        return []
+    return [
+        GroupRole(service_id=service.service_id, role=role)
+        async for service in registry.directory.scan(Service)
+        if _is_plain(service) and entity.type in service.entity_types and entity.status in service.entity_statuses
+        for role in service.roles
+    ]
+
+
+async def group_members(
+    registry: Registry, group: GroupRole, *, today: str, most: int, actor: ProvisioningToken
+) -> list[str]:
+    """The identifiers of a group's members, at most so many.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D23, D60
+    """
+    rows = await _rows(registry, group, today=today, most=most, actor=actor)
+    memberships = await registry.directory.read(Membership, [(row.user_id, row.entity_id) for row in rows])
+    return sorted(membership.membership_id for membership in memberships.values())
+
+
+async def groups_of(
+    registry: Registry, membership: Membership, *, today: str, actor: ProvisioningToken
+) -> frozenset[GroupRole]:
+    """The groups that a member of the entity belongs to.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D60
+    """
+    _authorise(actor, membership.entity_id)
+    where = {"user_id": membership.user_id, "entity_id": membership.entity_id}
+    rows = await registry.directory.page(Assignment, where, after=("",) * 6, limit=_PAGE)
+    return frozenset(GroupRole(service_id=row.service_id, role=row.role) for row in rows if _is_as_such(row, today))
+
+
+async def change_group(
+    registry: Registry,
+    group: GroupRole,
+    *,
+    add: Collection[str],
+    remove: Collection[str],
+    replaced: bool,
+    today: str,
+    actor: ProvisioningToken,
+    still: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Give a role to members, and take it from others.
+
+    `add` and `remove` are identifiers of memberships. With `replaced`, every member who is not in `add` loses the role.
+    Adding a member who has it, or removing one who does not, changes nothing. Many changes are written in several
+    transactions: after a conflict in one of them, the same request again does the rest.
+    `still` raises if the actor's right has ended, and is awaited between two of them.
+    Raises UnknownMembers, Refused for too many at once, access.Forbidden (also if it needs approval), Conflict,
+    StoreUnavailable. Source: D55, D60
+    """
+    _authorise(actor, actor.entity_id)
+    wanted = await _memberships(registry, add, actor=actor)
+    leaving = await _memberships(registry, remove, actor=actor)
+    held: dict[tuple[str, ...], Assignment] = {}
+    if replaced:
+        rows = await _rows(registry, group, today="", most=MOST_CHANGES + len(wanted) + 1, actor=actor)
+        held = {row.key: row for row in rows}
+    keys = {(each.user_id, each.entity_id, group.service_id, group.role, "", "") for each in (*wanted, *leaving)}
+    held |= await registry.directory.read(Assignment, keys - held.keys())
+    stay = {each.user_id for each in wanted}
+    go = {each.user_id for each in leaving} | ({key[0] for key in held} if replaced else set())
+    changes = [
+        *(_given(each, group, held, today) for each in wanted),
+        *(
+            Change(verb="remove", kind="assignment", key=key, was=row)
+            for key, row in held.items()
+            if key[0] in go - stay
+        ),
+    ]
+    made = [change for change in changes if change is not None]
+    if len(made) > MOST_CHANGES:
+        raise Refused(f"this gives or takes a role more than {MOST_CHANGES:,} times: change the group in several steps")
+    for start in range(0, len(made), _AT_ONCE):
+        if start and still is not None:
+            await still()
+        await write(registry, actor, made[start : start + _AT_ONCE])
+        await asyncio.sleep(0)
+
+
+def _given(
+    membership: Membership, group: GroupRole, held: dict[tuple[str, ...], Assignment], today: str
+) -> Change | None:
+    """The change that gives a role; None if the member has it.
+
+    A role that has ended is given again, without an end.
+    """
+    row = Assignment(
+        user_id=membership.user_id, entity_id=membership.entity_id, service_id=group.service_id, role=group.role
+    )
+    was = held.get(row.key)
+    if was is not None and was.end_date >= today:
+        return None
+    return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
+
+
+async def _memberships(
+    registry: Registry, membership_ids: Iterable[str], *, actor: ProvisioningToken
+) -> list[Membership]:
+    wanted = list(dict.fromkeys(membership_ids))
+    found = await registry.provisioning.memberships(actor.entity_id, wanted)
+    known = {each.membership_id for each in found}
+    unknown = [each for each in wanted if each not in known]
+    if unknown:
+        named = ", ".join(unknown[:_SHOWN])
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        raise UnknownMembers(f"there is no user {named}{more} in this entity")
+    return found
+
+
+async def _rows(
+    registry: Registry, group: GroupRole, *, today: str, most: int, actor: ProvisioningToken
+) -> list[Assignment]:
+    """The rows of a group's members by key, at most so many.
+
+    `today` empty: also those that have ended.
+    """
+    _authorise(actor, actor.entity_id)
+    where = {"entity_id": actor.entity_id, "service_id": group.service_id, "role": group.role}
+    after, found = ("",) * 6, list[Assignment]()
+    while len(found) < most:
+        rows = await registry.directory.page(Assignment, where, after=after, limit=_PAGE)
+        found += (row for row in rows if _is_as_such(row, today))
+        if len(rows) < _PAGE:
+            break
+        await asyncio.sleep(0)
+        after = rows[-1].key  # type: ignore[assignment]
+    return found[:most]
+
+
+def _is_plain(service: Service) -> bool:
+    """Return whether roles at a service need only a person (D60)."""
+    return service.enabled and not service.parameters and service.sub_entity != "mandatory"
+
+
+def _is_as_such(row: Assignment, today: str) -> bool:
+    """Return whether a row belongs to a group and has not ended (D23)."""
+    return not row.sub_entity and not row.ref and row.end_date >= today
+
+
+def _authorise(actor: ProvisioningToken, entity_id: str) -> None:
+    authorise(actor, "read", Object(kind="assignment", entity_id=entity_id, parameters=False))

@@ -1,0 +1,403 @@
+"""Members of an entity: list, invite, change, end (D60).
+
+An invitation never looks for accounts, so that its result reveals nothing about them. Only members of the membership
+are written, never those of the person (D61).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from corpid.flows.directory.approvals import submit
+from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.write import (
+    NEEDS_APPROVAL,
+    Refused,
+    authorised,
+    change_event,
+    is_of_entity,
+    recorded,
+)
+from corpid.ports import (
+    ChangedMeanwhile,
+    Delete,
+    ExternalIdTaken,
+    MemberNameTaken,
+    MemberQuery,
+    MissingReference,
+    NobodyRemains,
+    Seen,
+)
+from corpid.ports.provisioning import Condition, SortedBy
+from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access_conditions import OWNER_STAYS
+from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
+from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import (
+    DUE,
+    NOT_TO_BE_SENT,
+    Administrator,
+    Assignment,
+    ChangeRequest,
+    Entity,
+    Membership,
+    ThirdPartyAssignment,
+    User,
+)
+from corpid.rules.limits import PROVISIONING_CONDITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from corpid.flows.directory.invitation_limits import InvitationLimit
+    from corpid.flows.directory.write import Authorised
+    from corpid.ports import Registry, StoredMember
+    from corpid.rules.directory.actors import Actor
+
+__all__ = [
+    "LastOwner", "MalformedDetails", "Member", "MemberDetails", "MembersPage", "State", "Taken", "UnknownMember",
+    "WantedMembers", "change_member", "considered_invitation", "end_member", "invitation", "invite", "member", "members",
+    "submit_invitation",
+]  # fmt: skip
+
+State: TypeAlias = Literal["invited", "active", "suspended", "locked"]
+_MOST: Final = 1000
+"""roles of one member that end with the membership, each with an audit entry"""
+_LONGEST_ID: Final = 100
+_ATTEMPTS: Final = 3
+"""to end a membership that changes meanwhile"""
+
+
+class UnknownMember(Exception):
+    """The entity has no such member."""
+
+
+class Taken(Exception):
+    """Another member of the entity has this `member`: `user_name` or `external_id`."""
+
+    def __init__(self, member: str) -> None:
+        self.member = member
+        super().__init__(f"{member}: another member of this entity has it")
+
+
+class LastOwner(Exception):
+    """The entity would have no owner left who can act."""
+
+    def __init__(self) -> None:
+        super().__init__(OWNER_STAYS.reason)
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of an entity, whose person may be a placeholder."""
+
+    membership: Membership
+    user: User
+
+    @property
+    def state(self) -> State:
+        """The state of sign-in that the entity may know (D61)."""
+        if self.membership.invited:
+            return "invited"
+        if not self.membership.enabled:
+            return "suspended"
+        return "active" if self.user.enabled else "locked"
+
+
+class WantedMembers(msgspec.Struct, frozen=True, kw_only=True):
+    """A query for members; `start` counts from 0."""
+
+    conditions: tuple[Condition, ...] = ()
+    start: int = 0
+    count: int
+    sort: SortedBy = "membership_id"
+    descending: bool = False
+
+
+class MembersPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the members that match, and the number of all."""
+
+    total: int
+    members: tuple[Member, ...]
+
+
+async def member(registry: Registry, membership_id: str, *, actor: Actor) -> Member:
+    """Return a member by the identifier of the membership.
+
+    Raises UnknownMember, also for one of another entity, access.Forbidden, StoreUnavailable. Source: D60, D61
+    """
+    entity_id = getattr(actor, "entity_id", "")
+    is_one = 0 < len(membership_id) <= _LONGEST_ID and is_storable(membership_id)
+    found = await registry.provisioning.member(membership_id) if is_one else None
+    if entity_id:
+        authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
+    if found is None or entity_id not in {"", found.membership.entity_id}:
+        raise UnknownMember("there is no such member")
+    authorise(actor, "read", Object(kind="membership", entity_id=found.membership.entity_id))
+    return _shown(found)
+
+
+async def members(registry: Registry, wanted: WantedMembers, *, actor: Actor, entity_id: str = "") -> MembersPage:
+    """Return a part of the members of an entity.
+
+    `entity_id` is the actor's if it is empty. Raises Refused for too many conditions, access.Forbidden,
+    StoreUnavailable. Source: RFC 7644 §3.4.2, D60
+    """
+    of_entity = _entity(actor, entity_id)
+    authorise(actor, "read", Object(kind="membership", entity_id=of_entity))
+    if len(wanted.conditions) > PROVISIONING_CONDITIONS:
+        raise Refused(f"a filter has at most {PROVISIONING_CONDITIONS} conditions")
+    if not all(is_storable(value) for _, _, value in wanted.conditions):
+        return MembersPage(total=0, members=())
+    query = MemberQuery(
+        entity_id=of_entity, conditions=wanted.conditions, sorted_by=wanted.sort, descending=wanted.descending,
+        offset=wanted.start, limit=wanted.count,
+    )  # fmt: skip
+    total, found = await registry.provisioning.members(query)
+    return MembersPage(total=total, members=tuple(map(_shown, found)))
+
+
+async def invite(
+    registry: Registry,
+    limit: InvitationLimit,
+    details: MemberDetails,
+    *,
+    actor: Actor,
+    now: float,
+    new_id: Callable[[], str],
+    entity_id: str = "",
+    enabled: bool = True,
+    send: bool = True,
+) -> Member:
+    """Invite somebody to an entity.
+
+    `entity_id` is the actor's if it is empty; `now` is in epoch seconds; `new_id` gives UUIDs. The e-mail is sent
+    later, if `send` and there is an address. Raises MalformedDetails, Taken, TooManyInvitations, Refused if there is no
+    such entity, access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source: D60
+    """
+    change = invitation(details, _entity(actor, entity_id), now=now, new_id=new_id, enabled=enabled, send=send)
+    allowed, membership = await considered_invitation(registry, change, actor=actor)
+    await limit.count(actor, membership.entity_id, membership.email if send else "", now=now)
+    await _write(registry, allowed, Seen(Membership, membership.key, None))
+    return await member(registry, membership.membership_id, actor=actor)
+
+
+async def submit_invitation(
+    registry: Registry,
+    limit: InvitationLimit,
+    details: MemberDetails,
+    *,
+    actor: Actor,
+    entity_id: str,
+    send: bool,
+    reason: str,
+    now: float,
+    new_id: Callable[[], str],
+) -> Membership | ChangeRequest:
+    """Invite somebody to an entity, or request it if that needs approval.
+
+    As `invite`; `reason` is for whoever approves it. Raises MalformedDetails (also of `entity`, if there is none),
+    Taken, TooManyInvitations, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D59, D60
+    """
+    change = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=send)
+    membership = change.becomes
+    assert isinstance(membership, Membership)  # noqa: S101
+    await authorised(registry, actor, [change])
+    if not await registry.directory.read(Entity, [(entity_id,)]):
+        raise MalformedDetails((("entity", "there is no entity of this identifier"),))
+    await _refuse_taken(registry, membership)
+    await limit.count(actor, entity_id, membership.email if send else "", now=now)
+    seen = Seen(Membership, membership.key, None)
+    with _refusals_of_the_store():
+        request = await submit(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=[seen])
+    return request or membership
+
+
+async def considered_invitation(registry: Registry, change: Change, *, actor: Actor) -> tuple[Authorised, Membership]:
+    """Authorise an invitation, and look whether its names are free.
+
+    Nothing is written. Raises Taken, Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source:
+    D60
+    """
+    membership = change.becomes
+    assert isinstance(membership, Membership)  # noqa: S101
+    allowed = await _authorised(registry, actor, change)
+    await entity_named(registry, membership.entity_id, actor=actor)
+    await _refuse_taken(registry, membership)
+    return allowed, membership
+
+
+def invitation(
+    details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str], enabled: bool, send: bool
+) -> Change:
+    """The change that invites somebody.
+
+    Raises MalformedDetails. Source: D60
+    """
+    stored = checked(details)
+    membership = Membership(
+        user_id=new_id(), entity_id=entity_id, membership_id=new_id(), invited=True, enabled=enabled,
+        created_at=int(now), changed_at=int(now),
+        invitation_sent_at=DUE if send and stored.email else NOT_TO_BE_SENT, **asdict(stored),
+    )  # fmt: skip
+    return Change(verb="add", kind="membership", key=membership.key, becomes=membership)
+
+
+async def change_member(
+    registry: Registry,
+    limit: InvitationLimit,
+    membership_id: str,
+    details: MemberDetails,
+    *,
+    enabled: bool,
+    actor: Actor,
+    now: float,
+    expected: Membership | None = None,
+) -> Member:
+    """Replace the details of a member, and suspend or restore it.
+
+    `expected` is the membership as the caller has read it. If the address of an invited member changes, an e-mail is
+    sent to the new one. Raises UnknownMember, MalformedDetails, Taken, TooManyInvitations, LastOwner, ChangedMeanwhile,
+    access.Forbidden (also if it needs approval), Refused if changes for an invitation wait for approval, Conflict,
+    StoreUnavailable. Source: D55, D60, D61
+    """
+    found = await member(registry, membership_id, actor=actor)
+    was = found.membership
+    if expected is not None and was != expected:
+        raise ChangedMeanwhile("the member was changed at the same moment: read it again")
+    stored = checked(details, named=was.invited or bool(was.user_name))
+    becomes = replace(was, enabled=enabled, **asdict(stored))
+    if becomes == was:
+        return found
+    becomes = replace(becomes, changed_at=int(now))
+    is_sent = was.invited and stored.email not in {"", was.email}
+    if is_sent and (was.invitation_sent_at != NOT_TO_BE_SENT or not was.email):
+        becomes = replace(becomes, invitation_sent_at=DUE)
+    change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
+    allowed = await _authorised(registry, actor, change)
+    await _refuse_taken(registry, becomes)
+    if was.invited and stored.email != was.email:
+        await _refuse_pending(registry, was)
+    if is_sent and becomes.invitation_sent_at == DUE:
+        await limit.count(actor, was.entity_id, becomes.email, now=now)
+    await _write(registry, allowed, Seen(Membership, was.key, was))
+    return await member(registry, membership_id, actor=actor)
+
+
+async def _refuse_pending(registry: Registry, invited: Membership) -> None:
+    """Refuse another address while something waits for approval for this one."""
+    waiting = {"entity_id": invited.entity_id, "state": "pending"}
+    requests = await registry.directory.page(ChangeRequest, waiting, after=("",), limit=_MOST)
+    if any(invited.user_id in change.key for request in requests for change in request.changes):
+        raise Refused(
+            "changes for this invitation wait for approval: end the invitation, and invite the other address again"
+        )
+
+
+async def end_member(registry: Registry, membership_id: str, *, actor: Actor) -> None:
+    """End a membership, or take an invitation back, with level and roles.
+
+    Raises UnknownMember, LastOwner, access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source:
+    D53, D60
+    """
+    for attempt in range(_ATTEMPTS):
+        found = (await member(registry, membership_id, actor=actor)).membership
+        try:
+            await _end(registry, found, actor=actor)
+        except (ChangedMeanwhile, MissingReference, Forbidden):  # e.g. it was accepted just now
+            now_read = (await member(registry, membership_id, actor=actor)).membership
+            if attempt == _ATTEMPTS - 1 or now_read == found:
+                raise
+            continue
+        return
+
+
+async def _end(registry: Registry, found: Membership, *, actor: Actor) -> None:
+    """End a membership as it was read, and its rows."""
+    change = Change(verb="remove", kind="membership", key=found.key, was=found)
+    allowed = await _authorised(registry, actor, change)
+    where = {"user_id": found.user_id, "entity_id": found.entity_id}
+    directory = registry.directory
+    rows: list[Change] = [
+        *(
+            Change(verb="remove", kind="third-party row", key=row.key, was=row)
+            for row in await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
+        ),
+        *(
+            Change(verb="remove", kind="assignment", key=row.key, was=row)
+            for row in await directory.page(Assignment, where, after=("",) * 6, limit=_MOST)
+        ),
+        *(
+            Change(verb="remove", kind="administrator", key=row.key, was=row)
+            for row in (await directory.read(Administrator, [found.key])).values()
+        ),
+    ]
+    ended = [Delete(row.was, change_event(actor, row)) for row in rows]  # type: ignore[arg-type]
+    try:
+        await directory.write([Seen(Membership, found.key, found), *ended, *recorded(allowed)])
+    except NobodyRemains:
+        raise LastOwner from None
+
+
+async def _authorised(registry: Registry, actor: Actor, change: Change) -> Authorised:
+    """Authorise one change of a membership that needs nobody's approval."""
+    try:
+        found = await authorised(registry, actor, [change])
+    except Forbidden as error:
+        if error.reason == OWNER_STAYS.reason:
+            raise LastOwner from None
+        raise
+    if found.needing and is_of_entity(actor):
+        raise Forbidden(actor, "delete" if change.verb == "remove" else "write", change.kind, NEEDS_APPROVAL)
+    return found
+
+
+async def _write(registry: Registry, allowed: Authorised, seen: Seen) -> None:
+    with _refusals_of_the_store():
+        await registry.directory.write([*recorded(allowed), seen])
+
+
+@contextmanager
+def _refusals_of_the_store() -> Iterator[None]:
+    """Raise Taken or LastOwner for what the store refuses."""
+    try:
+        yield
+    except MemberNameTaken:
+        raise Taken("user_name") from None
+    except ExternalIdTaken:
+        raise Taken("external_id") from None
+    except NobodyRemains:
+        raise LastOwner from None
+
+
+async def _refuse_taken(registry: Registry, membership: Membership) -> None:
+    """Refuse a user name or external identifier of another member.
+
+    The user name of a person is in their own record, which no constraint compares.
+    """
+    unique: tuple[Condition, ...] = (
+        ("user_name", "eq", membership.user_name),
+        ("external_id", "eq", membership.external_id),
+    )
+    for condition in unique:
+        if condition[2] and await _another_has(registry, membership, condition):
+            raise Taken(condition[0])
+
+
+async def _another_has(registry: Registry, membership: Membership, condition: Condition) -> bool:
+    query = MemberQuery(entity_id=membership.entity_id, conditions=(condition,), limit=2)
+    _, found = await registry.provisioning.members(query)
+    return any(each.membership.membership_id != membership.membership_id for each in found)
+
+
+def _entity(actor: Actor, entity_id: str) -> str:
+    """The entity that is meant: the actor's, if none is named."""
+    return entity_id or str(getattr(actor, "entity_id", ""))
+
+
+def _shown(found: StoredMember) -> Member:
+    return Member(membership=found.membership, user=found.user)

@@ -1,0 +1,53 @@
+"""Invitations of entities that nobody has accepted, and their letters (D60)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from corpid.rules.directory.records import Entity, Membership, User
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+
+class Invited(msgspec.Struct, frozen=True, kw_only=True):
+    """An invitation that nobody has accepted."""
+
+    user: User
+    """the placeholder that the membership stands on"""
+    membership: Membership
+    entity: Entity
+
+
+class Invitations(Protocol):
+    """Invitations, and the sending of their letters."""
+
+    async def of(self, user_id: str) -> Invited | None:
+        """Return the invitation that a placeholder stands for, in one statement."""
+
+    async def of_entity(self, entity_id: str, *, after: str, limit: int) -> list[Membership]:
+        """Return open invitations of an entity, by identifier."""
+
+    async def due(self, *, now: float, limit: int) -> list[Invited]:
+        """Return invitations with a letter to send, untried ones first."""
+
+    async def take(self, invited: Invited, *, now: float) -> bool:
+        """Take an invitation for sending, in one statement.
+
+        Another process gets False, until this one has been silent for `SENDING_SECONDS`; so it does if the invitation
+        has changed since it was read.
+        """
+
+    async def settle(self, invited: Invited, *, taken: float, becomes: int) -> bool:
+        """Note what became of a letter, if this process still has it.
+
+        `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.
+        """
+
+    def transaction(self) -> AbstractAsyncContextManager[object]:
+        """Changes of this task that become true together, or not at all.
+
+        Raises StoreUnavailable.
+        """

@@ -1,0 +1,114 @@
+"""Invitations: placeholders, their acceptance, and when a letter is due (D60).
+
+`Membership.invitation_sent_at` is DUE, NOT_TO_BE_SENT, REFUSED, the moment at which the letter was handed to the mail
+server, or the negative moment at which a process took it to send it. A process that dies meanwhile leaves that moment,
+and after `SENDING_SECONDS` another one sends the letter: at most once too often.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec.structs import replace
+
+from corpid.rules.directory.nodes import Problem, quoted
+from corpid.rules.directory.records import NOT_TO_BE_SENT, Membership, User
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from corpid.rules.directory.current import Current, Key
+    from corpid.rules.directory.document import Entry
+    from corpid.rules.directory.sections import Kind
+
+EmailState: TypeAlias = Literal["none", "waiting", "sent", "refused", "no_mail"]
+
+REFUSED: Final = -2
+"""the mail server says that there is no such mailbox"""
+SENDING_SECONDS: Final = 300
+"""how long a process has a letter for itself; longer than an attempt takes"""
+
+
+def is_invitation(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> bool:
+    """Return whether a change of a record invites somebody. Source: D60"""
+    return was is None and isinstance(becomes, Membership) and becomes.invited
+
+
+def is_redirection(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> bool:
+    """Return whether an invitation would go to another address.
+
+    Level and roles that were given with it go to the person who accepts it. Source: D53, D55, D60
+    """
+    if not isinstance(was, Membership) or not isinstance(becomes, Membership):
+        return False
+    return was.invited and becomes.email != was.email
+
+
+def placeholder(invited: Membership) -> User:
+    """Return the person that an invited membership stands on.
+
+    It has no factors, no address and no name that anybody can sign in with, and it is disabled. Source: D60
+    """
+    return User(user_id=invited.user_id, user_name=invited.user_id, name="", enabled=False, placeholder=True)
+
+
+def accepted_by(invited: Membership, user_id: str, *, now: int) -> Membership:
+    """Return an invited membership as a person's own.
+
+    Its identifier stays, and so does what the entity wrote. `now` is in epoch seconds. Source: D60
+    """
+    return replace(invited, user_id=user_id, invited=False, changed_at=now)
+
+
+def account(user_id: str, *, user_name: str, name: str, email: str, language: str) -> User:
+    """Return the account of a new person who accepts an invitation.
+
+    Its identifier is not the placeholder's, so that the history is the same as for an older account.
+    `email` is the address that received the invitation. Source: D60
+    """
+    return User(user_id=user_id, user_name=user_name, name=name, email=email, language=language)
+
+
+def was_invitation(membership: Membership) -> bool:
+    """Return whether a membership is an invitation or was one (D60)."""
+    return membership.invited or bool(membership.created_at)
+
+
+def email_state(invited: Membership, *, mail_works: bool) -> EmailState:
+    """The state of the e-mail of an invitation.
+
+    `no_mail`: it waits, and this deployment sends none. Source: D60
+    """
+    sent_at = invited.invitation_sent_at
+    if not invited.invited or sent_at == NOT_TO_BE_SENT or not invited.email:
+        return "none"
+    if sent_at > 0:
+        return "sent"
+    if sent_at == REFUSED:
+        return "refused"
+    return "waiting" if mail_works else "no_mail"
+
+
+def being_sent(now: float) -> int:
+    """The mark of a letter that is being sent, from `now` (D60)."""
+    return -int(now)
+
+
+_OF_ACCOUNTS: Final[frozenset[Kind]] = frozenset({"user", "credentials", "membership", "operator"})
+"""kinds of which a placeholder has none but itself and its membership"""
+
+
+def of_nobody(
+    entry: Entry, key: Key, existing: msgspec.Struct | None, record: msgspec.Struct, current: Current
+) -> list[Problem]:
+    """Return what is wrong with an entry about a placeholder.
+
+    A file makes no account of it: its membership is suspended, its roles and level are given. Source: D60
+    """
+    person = current.of("user").get(key[:1])
+    if entry.kind not in _OF_ACCOUNTS or not isinstance(person, User) or not person.placeholder or record == existing:
+        return []
+    if entry.kind == "membership" and existing is not None:
+        return []
+    reason = f"{quoted(entry.key[0])} has not accepted an invitation yet: there is no account to change"
+    return [Problem(entry.line, reason)]

@@ -1,0 +1,61 @@
+"""Provisioning tokens: bearer tokens of SCIM clients, each of one entity (D60)."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from corpid.rules.directory.names import display_name
+
+TOKEN_BYTES: Final = 32
+"""of randomness in a token"""
+LONGEST_LIFE_DAYS: Final = 365
+USE_WRITTEN_SECONDS: Final = 3600
+"""the last use of a token is written at most this often"""
+MOST_TOKENS: Final = 20
+"""of one entity"""
+NAME_CHARACTERS: Final = 100
+_FORM: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class RegisteredProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A provisioning token as it is stored; moments are epoch seconds."""
+
+    token_id: str
+    entity_id: str
+    name: str
+    """what it is for, as its maker says"""
+    token_hash: str
+    """SHA-256 of the token, in hexadecimal"""
+    created_at: int
+    expires_at: int
+    created_by: str
+    """as the audit names the actor"""
+    last_used_at: int = 0
+    """at most an hour late; 0: never"""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.token_id,)
+
+
+def token_hash(token: str) -> str:
+    """Return the hash of a token; empty for any other text.
+
+    Source: D60
+    """
+    return sha256(token.encode()).hexdigest() if _FORM.fullmatch(token) else ""
+
+
+def token_name(text: str) -> str:
+    """Return the name of a token in its stored form.
+
+    Raises ValueError with the reason in words. Source: D51, D60
+    """
+    name = display_name(text)
+    if len(name) > NAME_CHARACTERS:
+        raise ValueError(f"a name has at most {NAME_CHARACTERS} characters")
+    return name

@@ -1,0 +1,1 @@
+"""Rules of SCIM: resources, filters and changes (D60)."""

@@ -1,0 +1,41 @@
+"""Indexes of an entity's members by user name and address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
+
+revision = "0022"
+phase = "expand"
+locks = "nothing: the indexes are built beside the writers"
+concurrently = True
+
+_NAME = "coalesce(nullif(user_name_key, ''), person_name_key)"
+_EMAIL = "lower(coalesce(nullif(email, ''), person_email))"
+_INDEXES = (
+    ("ix_memberships_person", ("entity_id", "person_name_key"), None),
+    ("ix_memberships_shown_name", ("entity_id", sa.text(_NAME), "membership_id"), None),
+    ("ix_memberships_shown_email", ("entity_id", sa.text(_EMAIL), "membership_id"), None),
+    ("ix_memberships_invited", ("entity_id", "membership_id"), "invited"),
+)
+"""name, columns, and the rows that it has"""
+
+
+def upgrade(op: Operations) -> None:
+    """Build the indexes, after removing what a failed attempt left."""
+    concurrent = op.get_context().dialect.name == "postgresql"
+    for name, columns, condition in _INDEXES:
+        where = None if condition is None else sa.text(condition)
+        op.drop_index(name, "memberships", if_exists=True, postgresql_concurrently=concurrent)
+        op.create_index(
+            name,
+            "memberships",
+            list(columns),
+            postgresql_where=where,
+            sqlite_where=where,
+            postgresql_concurrently=concurrent,
+        )

@@ -1,0 +1,239 @@
+"""Members of one entity, and provisioning tokens."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+
+from corpid.ports.provisioning import StoredMember
+from corpid.rules.directory.names import folded, is_storable
+from corpid.rules.directory.names import user_name as mapped
+from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.stores.sql.directory import containing, listed
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, columns, record_codec
+from corpid.stores.sql.tables import SHOWN_EMAIL, SHOWN_USER_NAME, entities, memberships, provisioning_tokens, users
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from corpid.ports.provisioning import Condition, MemberName, MemberQuery, Operator, SortedBy
+    from corpid.rules.directory.records import Entity, Membership
+    from corpid.stores.sql.statements import Database, Prepared, Row
+
+Shape = tuple[tuple["MemberName", "Operator"], ...]
+
+TOKENS: Final = record_codec(RegisteredProvisioningToken)
+_MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
+_USER_END: Final = _MEMBERSHIP_END + len(USERS.columns)
+_TOKEN_END: Final = len(TOKENS.columns)
+_ESCAPE: Final = "/"
+_LAST: Final = "\U0010ffff"
+"""after every character of a name"""
+_NAMED_AT_ONCE: Final = 100
+"""memberships that one statement looks up"""
+_SHAPES: Final = 64
+"""statements of filters that are kept"""
+
+_OF: Final = memberships.c
+_EMPTY: Final = sa.literal_column("''", sa.Text)
+"""no parameter: the engine has to see that an index of some rows serves"""
+_WITH_PERSON: Final = memberships.join(users, users.c.user_id == _OF.user_id)
+
+
+_VALUES: Final[Mapping[str, sa.ColumnElement[str]]] = {
+    "user_name": sa.literal_column(SHOWN_USER_NAME, sa.Text),
+    "external_id": _OF.external_id,
+    "email": sa.literal_column(SHOWN_EMAIL, sa.Text),
+    "membership_id": _OF.membership_id,
+}
+
+
+def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str]) -> sa.CompoundSelect[Any]:
+    """The identifiers of members with a user name, by two indexes.
+
+    With `or` between the two, an engine reads every member of the entity.
+    """
+    entity = sa.bindparam("entity_id", type_=sa.Text)
+    first, second, person = memberships.alias("first"), memberships.alias("second"), users.alias("person")
+    by_entity = sa.select(first.c.membership_id).where(
+        first.c.entity_id == entity, first.c.user_name_key == own, first.c.user_name_key != _EMPTY
+    )
+    by_person = (
+        sa.select(second.c.membership_id)
+        .select_from(person.join(second, second.c.user_id == person.c.user_id))
+        .where(person.c.user_name_key == persons, second.c.entity_id == entity, second.c.user_name_key == _EMPTY)
+    )
+    return sa.union_all(by_entity, by_person)
+
+
+def _condition(number: int, member: MemberName, operator: Operator) -> sa.ColumnElement[bool]:
+    value = sa.bindparam(f"value_{number}", type_=sa.Text)
+    if member == "active":
+        return _OF.enabled == sa.bindparam(f"value_{number}", type_=sa.Boolean)
+    if operator == "co":
+        return _VALUES[member].like(value, escape=_ESCAPE)
+    if operator == "eq" and member == "user_name":
+        return _OF.membership_id.in_(_named(value, sa.bindparam(f"name_{number}", type_=sa.Text)))
+    found = _VALUES[member]
+    is_given = [found != _EMPTY] if member == "external_id" else []  # its index has no other rows
+    if operator == "eq":
+        return sa.and_(found == value, *is_given)
+    return sa.and_(found >= value, found < sa.bindparam(f"until_{number}", type_=sa.Text), *is_given)
+
+
+def _matching(shape: Shape) -> list[sa.ColumnElement[bool]]:
+    of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+    return [of_entity, _OF.membership_id != _EMPTY, *(_condition(number, *each) for number, each in enumerate(shape))]
+
+
+def count_of(shape: Shape) -> sa.Select[Any]:
+    """`entity_id`, values → the number of members that match."""
+    return sa.select(sa.func.count()).select_from(memberships).where(*_matching(shape))
+
+
+def named_in(count: int) -> sa.Select[Any]:
+    """Identifiers → memberships, of whichever entities."""
+    wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(count)]
+    found = _OF.membership_id.in_(wanted), _OF.membership_id != _EMPTY
+    return sa.select(*columns(memberships, MEMBERSHIPS)).where(*found)
+
+
+def page_of(shape: Shape, sorted_by: SortedBy, *, descending: bool) -> sa.Select[Any]:
+    """`entity_id`, values, `limit`, `offset` → membership and user.
+
+    What a filter leaves is sorted: the index that has the order is kept out of the engine's sight, which would read
+    every member by it.
+    """
+    key, last = _VALUES[sorted_by], _OF.membership_id
+    order = [each + "" if shape else each for each in dict.fromkeys((key, last))]
+    return (
+        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS))
+        .select_from(_WITH_PERSON)
+        .where(*_matching(shape))
+        .order_by(*(each.desc() if descending else each for each in order))
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+        .offset(sa.bindparam("offset", type_=sa.Integer))
+    )
+
+
+def _bound(number: int, condition: Condition) -> dict[str, object]:
+    """The values of a condition's parameters."""
+    member, operator, text = condition
+    if member == "active":
+        return {f"value_{number}": text == "true"}
+    value = {"user_name": folded, "email": _ascii_lower}.get(member, str)(text)
+    if operator == "eq":
+        return {f"value_{number}": value, f"name_{number}": _user_name(text)}
+    if operator == "sw":
+        return {f"value_{number}": value, f"until_{number}": value + _LAST}
+    return {f"value_{number}": containing(value)}
+
+
+def _ascii_lower(text: str) -> str:
+    """As the engines fold addresses: letters of ASCII alone."""
+    return "".join(each.lower() if each.isascii() else each for each in text)
+
+
+def _user_name(text: str) -> str:
+    """The key of a person's user name; empty for what is none."""
+    try:
+        return mapped(text)
+    except ValueError:
+        return ""
+
+
+class SqlProvisioning:
+    """A ports.Provisioning."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        prepare = database.prepare
+        person = (*columns(memberships, MEMBERSHIPS), *columns(users, USERS))
+        identified = _OF.membership_id == sa.bindparam("membership_id", type_=sa.Text), _OF.membership_id != _EMPTY
+        self._member: Final = prepare(lambda: sa.select(*person).select_from(_WITH_PERSON).where(*identified))
+        entity = provisioning_tokens.join(entities)
+        self._token: Final = prepare(
+            lambda: (
+                sa.select(*columns(provisioning_tokens, TOKENS), *columns(entities, ENTITIES))
+                .select_from(entity)
+                .where(provisioning_tokens.c.token_hash == sa.bindparam("hash", type_=sa.Text))
+            )
+        )
+        self._tokens: Final = prepare(
+            lambda: (
+                sa.select(*columns(provisioning_tokens, TOKENS))
+                .where(provisioning_tokens.c.entity_id == sa.bindparam("entity_id", type_=sa.Text))
+                .order_by(provisioning_tokens.c.created_at, provisioning_tokens.c.token_id)
+            )
+        )
+        self._used: Final = prepare(
+            lambda: (
+                sa.update(provisioning_tokens)
+                .where(
+                    provisioning_tokens.c.token_id == sa.bindparam("token"),
+                    provisioning_tokens.c.last_used_at < sa.bindparam("since", type_=sa.BigInteger),
+                )
+                .values(last_used_at=sa.bindparam("at", type_=sa.BigInteger))
+            )
+        )
+        self._identified: Final = prepare(lambda: named_in(_NAMED_AT_ONCE))
+        self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
+        self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
+
+    def _prepared_count(self, shape: Shape) -> Prepared:
+        return self._database.prepare(count_of(shape))
+
+    def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> Prepared:
+        return self._database.prepare(page_of(shape, sorted_by, descending=descending))
+
+    async def member(self, membership_id: str) -> StoredMember | None:
+        row = await self._database.row(self._member, {"membership_id": membership_id})
+        return None if row is None else _stored(row)
+
+    async def memberships(self, entity_id: str, membership_ids: Collection[str]) -> list[Membership]:
+        """One statement for each hundred; lets others run between two."""
+        found: list[Membership] = []
+        wanted = [each for each in dict.fromkeys(membership_ids) if each and is_storable(each)]
+        for start in range(0, len(wanted), _NAMED_AT_ONCE):
+            part = wanted[start : start + _NAMED_AT_ONCE]
+            # Always the same statement: what is repeated is found once.
+            values = listed(part + part[:1] * (_NAMED_AT_ONCE - len(part)))
+            found += [MEMBERSHIPS.decode(row) for row in await self._database.rows(self._identified, values)]
+            await asyncio.sleep(0)
+        return [each for each in found if each.entity_id == entity_id]
+
+    async def members(self, query: MemberQuery) -> tuple[int, list[StoredMember]]:
+        """One statement for a page with the last member, else two."""
+        shape = tuple((member, operator) for member, operator, _ in query.conditions)
+        values: dict[str, object] = {"entity_id": query.entity_id}
+        for number, condition in enumerate(query.conditions):
+            values |= _bound(number, condition)
+        part = {**values, "limit": query.limit, "offset": query.offset}
+        found = [
+            _stored(row)
+            for row in await self._database.rows(self._page(shape, query.sorted_by, query.descending), part)
+        ]
+        if len(found) < query.limit and (found or not query.offset):
+            return query.offset + len(found), found
+        count = await self._database.row(self._count(shape), values)
+        return (count[0] if count else 0), found
+
+    async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
+        row = await self._database.row(self._token, {"hash": token_hash})
+        return None if row is None else (TOKENS.decode(row[:_TOKEN_END]), ENTITIES.decode(row[_TOKEN_END:]))
+
+    async def tokens(self, entity_id: str) -> list[RegisteredProvisioningToken]:
+        return [TOKENS.decode(row) for row in await self._database.rows(self._tokens, {"entity_id": entity_id})]
+
+    async def used(self, token_id: str, *, at: int, unless_since: int) -> None:
+        """One conditional statement."""
+        await self._database.write(self._used, {"token": token_id, "at": at, "since": unless_since})
+
+
+def _stored(row: Row) -> StoredMember:
+    return StoredMember(
+        membership=MEMBERSHIPS.decode(row[:_MEMBERSHIP_END]), user=USERS.decode(row[_MEMBERSHIP_END:_USER_END])
+    )

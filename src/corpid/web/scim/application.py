@@ -1,0 +1,110 @@
+"""SCIM over HTTP: requests are admitted, read and answered (D60)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+from scim2_models import InvalidValueException, NotFoundException, PayloadTooLargeException
+from scim2_server.requests import ScimRequest
+from scim2_server.routing import ROUTES, match_pattern
+from starlette.responses import Response
+
+from corpid.rules.limits import BODY_BYTES
+from corpid.web.scim import PATH, errors
+from corpid.web.scim.handler import Handler
+from corpid.web.scim.security import admit, refuse_ended
+from corpid.web.scim.service import SERVICE
+from corpid.web.scim.storage import Storage
+
+if TYPE_CHECKING:
+    from scim2_server.responses import ScimResponse
+    from starlette.requests import Request
+
+    from corpid.web.context import WebContext
+
+_SEARCH: Final = ("filter", "sortBy", "sortOrder", "startIndex", "count", "attributes", "excludedAttributes")
+_QUERY_FIELDS: Final = 100
+
+
+class _Path(NamedTuple):
+    """The path of a route, without identifiers, for log and metrics (D48)."""
+
+    path: str
+
+
+async def answer(request: Request, web: WebContext) -> Response:
+    """Answer one request; every exception becomes an error of SCIM.
+
+    Source: RFC 7644 §3, D60
+    """
+    try:
+        return await _answered(request, web)
+    except Exception as error:  # noqa: BLE001 - the one place where every exception is rendered
+        return errors.response(request, error, web)
+
+
+async def _answered(request: Request, web: WebContext) -> Response:
+    below = request.scope["path"].removeprefix(web.base_path + PATH)
+    request.scope["route"] = _Path(_pattern(below))
+    context, actor = await admit(request, web)
+    if "//" in below:
+        raise NotFoundException(detail="Nothing is served at this path")
+    asked = ScimRequest(
+        method="GET" if request.method == "HEAD" else request.method,
+        base_url=web.provider.policy.base_url + PATH,
+        path=below,
+        query=_query(request),
+        headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.scope["headers"]],
+        body=await _body(request),
+    )
+    if asked.body:
+        await refuse_ended(context, actor)
+    found = await Handler(SERVICE, Storage(context, actor, web)).handle(asked)
+    return _response(found)
+
+
+def _response(found: ScimResponse) -> Response:
+    """The answer, which no cache may store."""
+    content = b"" if found.body is None else msgspec.json.encode(found.body)
+    headers = {**found.headers, "Cache-Control": "no-store"}
+    media_type = headers.pop("Content-Type", None)
+    return Response(content, int(found.status), headers, media_type if content else None)
+
+
+def _pattern(below: str) -> str:
+    segments = below.strip("/").split("/")
+    known = (route.pattern for route in ROUTES if match_pattern(route.pattern, segments) is not None)
+    pattern = next(known, "/...")
+    for endpoint in ("Users", "Groups"):
+        if segments[0] == endpoint:
+            pattern = pattern.replace("{endpoint}", endpoint)
+    return f"{PATH}{pattern if '{endpoint}' not in pattern else '/...'}"
+
+
+def _query(request: Request) -> dict[str, str]:
+    """The query parameters.
+
+    Raises InvalidValueException if one is sent twice, since it is unknown which of the two was meant.
+    """
+    text = request.scope["query_string"].decode("latin-1")
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_QUERY_FIELDS, errors="strict")
+    except ValueError:
+        raise InvalidValueException(detail="The query is not UTF-8, or has too many parameters") from None
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found and name in _SEARCH:
+            raise InvalidValueException(detail=f"The query parameter {name} may be sent once")
+        found[name] = value
+    return found
+
+
+async def _body(request: Request) -> bytes:
+    whole = bytearray()
+    async for piece in request.stream():
+        whole += piece
+        if len(whole) > BODY_BYTES:
+            raise PayloadTooLargeException(detail=f"A body may have {BODY_BYTES:,} bytes here: send several requests")
+    return bytes(whole)

@@ -1,0 +1,125 @@
+"""Errors of SCIM, in its own form (RFC 7644 §3.12)."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from pydantic import ValidationError
+from scim2_models import (
+    ConflictException,
+    Error,
+    ForbiddenException,
+    InvalidValueException,
+    NotFoundException,
+    PreconditionFailedException,
+    SCIMException,
+    UniquenessException,
+)
+from scim2_server.errors import MethodNotAllowedException
+from scim2_server.responses import SCIM_MEDIA_TYPE
+from starlette.responses import Response
+
+from corpid.flows.directory.invitation_limits import RETRY_SECONDS, TooManyInvitations
+from corpid.flows.directory.provisioned_groups import UnknownMembers
+from corpid.flows.directory.provisioning import LastOwner, Taken, UnknownMember
+from corpid.flows.directory.write import Refused
+from corpid.ports import ChangedMeanwhile, Conflict
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.member_details import MalformedDetails
+from corpid.rules.oauth.errors import CredentialsRequired, TemporarilyUnavailable
+from corpid.web.pages import errors
+from corpid.web.scim.security import challenge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from starlette.requests import Request
+
+    from corpid.web.context import WebContext
+
+_ATTRIBUTES: Final = {
+    "user_name": "userName",
+    "external_id": "externalId",
+    "name": "displayName",
+    "given_name": "name.givenName",
+    "family_name": "name.familyName",
+    "email": "emails",
+}
+"""the attribute of SCIM for each member of a membership"""
+
+
+class TooMany(SCIMException):
+    """A daily limit was exceeded."""
+
+    status = 429
+
+
+def of(error: Exception) -> SCIMException | None:
+    """The SCIM error of an exception of rules or flows.
+
+    None for errors of OAuth and for unforeseen ones. Source: RFC 7644 §3.12, D60
+    """
+    if isinstance(error, SCIMException):
+        return error
+    if isinstance(error, ValidationError):
+        return SCIMException.from_error(Error.from_validation_errors(error)[0])
+    return next((made(error) for kind, made in _ERRORS if isinstance(error, kind)), None)
+
+
+def _taken(attribute: str) -> SCIMException:
+    return UniquenessException(detail=f"Another user of this entity has this {attribute}")
+
+
+def _malformed(error: Any) -> SCIMException:  # noqa: ANN401
+    faults = (f"{_ATTRIBUTES.get(member, member)}: {sentence}" for member, sentence in error.faults)
+    return InvalidValueException(detail="; ".join(faults))
+
+
+_ERRORS: Final[Sequence[tuple[type[Exception], Callable[[Any], SCIMException]]]] = (
+    (UnknownMember, lambda _: NotFoundException(detail="There is no such resource")),
+    (UnknownMembers, lambda error: InvalidValueException(detail=f"members: {error}")),
+    (Taken, lambda error: _taken(_ATTRIBUTES[error.member])),
+    (
+        LastOwner,
+        lambda _: ConflictException(detail="Without this user the entity would have no owner left: appoint one first"),
+    ),
+    (
+        ChangedMeanwhile,
+        lambda _: PreconditionFailedException(detail="The resource was changed meanwhile: read it again"),
+    ),
+    (Refused, lambda error: InvalidValueException(detail=errors.sentence(str(error)))),
+    (Conflict, lambda error: ConflictException(detail=errors.sentence(str(error)))),
+    (MalformedDetails, _malformed),
+    (TooManyInvitations, lambda error: TooMany(detail=errors.sentence(str(error)))),
+    (Forbidden, lambda error: ForbiddenException(detail=errors.sentence(error.reason))),
+)
+"""subclasses before their base"""
+
+
+def response(request: Request, raised: Exception, web: WebContext) -> Response:
+    """The answer to a refused request, which the log line names.
+
+    Source: RFC 6750 §3, RFC 7644 §3.12, D28, D48
+    """
+    found = of(raised)
+    headers = {"Cache-Control": "no-store"}
+    if found is None:
+        error = errors.as_oauth_error(raised)
+        errors.record(request, error)
+        found = SCIMException(detail=errors.sentence(error.description))
+        found.status = error.status
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            error_member = "" if isinstance(error, CredentialsRequired) else f', error="{error.code}"'
+            headers["WWW-Authenticate"] = challenge(web) + error_member
+        if isinstance(error, TemporarilyUnavailable):
+            headers["Retry-After"] = str(error.retry_after)
+    else:
+        request.scope["state"]["log"]["detail"] = f"{HTTPStatus(found.status).phrase}: {found.scim_type or 'SCIM'}"
+    if isinstance(raised, TooManyInvitations):
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    if isinstance(found, MethodNotAllowedException):
+        headers["Allow"] = ", ".join([*found.allowed, *(["HEAD"] if "GET" in found.allowed else [])])
+    content = msgspec.json.encode(found.to_error().model_dump())
+    return Response(content, found.status, headers, SCIM_MEDIA_TYPE)

@@ -1,0 +1,68 @@
+"""The pages of an entity's invitation, in the states that look different (D60)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.account.links import PURPOSES
+from corpid.flows.account.set_factor import NAME_TAKEN
+from corpid.flows.directory.acceptance import Answered
+from corpid.texts import phrase
+from corpid.web.account.enrolment_pages import ChooseName, expired
+from corpid.web.account.invitations import result
+from corpid.web.account.views import Accept, Invitation
+from corpid.web.pages.layout import Frame, Link
+from tests.browser.account_states import SIGNED_IN
+from tests.browser.enrolment_states import OWN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.web.pages.views import View
+
+HARBOUR: Final = "Harbour Logistics Pte. Ltd."
+LONG: Final = "Vereinigte Donaudampfschifffahrtsgesellschaft & Söhne (Asia Pacific) Holdings Pte. Ltd."
+INVITATION: Final = Invitation(
+    frame=Frame(form_token="t0ken", under_way=True),
+    action="/link/1",
+    heading=phrase("{entity} invites you", entity=HARBOUR),
+    introduction=PURPOSES["membership"].introduction("", "CorpID"),
+    entity=HARBOUR,
+    type="UEN",
+    number="200012345A",
+    steps=4,
+    fewer=True,
+)
+NAME: Final = ChooseName(
+    frame=replace(OWN, step=(1, 4), fewer_steps=True),
+    action="/enrolment/1/profile",
+    name="Tan Wei Ling",
+    user_name="wei.ling@harbour.example",
+)
+ACCEPT: Final = Accept(
+    frame=replace(SIGNED_IN, up=Link(url="/link/1", text=phrase("The invitation"))),
+    action="/account/invitation/1",
+    heading=phrase("Act for {entity}?", entity=HARBOUR),
+    entity=HARBOUR,
+    type="UEN",
+    number="200012345A",
+    name="Tan Wei Ling",
+    user_name="wei.ling",
+    belongs=False,
+)
+
+STATES: Final[Mapping[str, View]] = {
+    "invitation": INVITATION,
+    "invitation-long": replace(
+        INVITATION, heading=phrase("{entity} invites you", entity=LONG), entity=LONG, fewer=False
+    ),
+    "invitation-name": NAME,
+    "invitation-name-taken": replace(NAME, errors=(("user_name", NAME_TAKEN),)),
+    "invitation-accept": ACCEPT,
+    "invitation-accept-long": replace(ACCEPT, entity=LONG, heading=phrase("Act for {entity}?", entity=LONG)),
+    "invitation-belongs": replace(ACCEPT, belongs=True),
+    "invitation-accepted": result("/account", Answered(browser_id="", outcome="accepted", entity=HARBOUR)),
+    "invitation-declined": result("/account", Answered(browser_id="", outcome="declined", entity=HARBOUR)),
+    "invitation-expired": expired(HARBOUR),
+}
