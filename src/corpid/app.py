@@ -43,7 +43,7 @@ from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
 from corpid.web.pages import theme
 from corpid.web.pages.rendering import Renderer
-from corpid.web.routes import Router, bodiless, hidden_paths, streamed
+from corpid.web.routes import Router, at_root, bodiless, hidden_paths, streamed
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -382,7 +382,7 @@ def _asgi(settings: Settings, providers: Mapping[str, Provider], spans: Spans | 
         routers[issuer_id, url] = router if spans is None else spans.requests(router, base_url=url, trusts=trusts)
     [first, *further] = routers
     return Middleware(
-        Issuers(routers) if further else routers[first],
+        Issuers(routers, of_first=at_root()) if further else routers[first],
         base_url=settings.base_url,
         further_urls=[url for _, url in further],
         ready=Readiness(providers[FIRST_ISSUER]).check,
@@ -410,5 +410,6 @@ def _router(settings: Settings, provider: Provider, look: Theme) -> ASGIApp:
             account_base=account_base,
             client_rules=client_rules(settings),
             new_user_id=new_user_id,
+            security_contact=settings.security_contact,
         )
     )

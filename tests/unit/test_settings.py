@@ -246,6 +246,14 @@ def test_letters_come_from_one_plain_address(sender: str) -> None:
     assert "no plain e-mail address" in refusal(mail_url="smtp://mail.example", mail_from=sender)
 
 
+@pytest.mark.parametrize(
+    "contact", ["security@example.org", "mailto:a@b\nContact: x", "http://example.org", "tel:", "nobody"]
+)
+def test_security_contacts_are_uris(contact: str) -> None:
+    """RFC 9116 §2.5.3: web addresses over https."""
+    assert "no contact: write for example mailto:" in refusal(security_contact=[contact])
+
+
 def test_a_mail_server_that_is_none_is_refused_without_its_password() -> None:
     sentence = refusal(mail_url="smpt://corpid:secret@mail.example", mail_from="a@example.org")
     assert "secret" not in sentence

@@ -218,6 +218,18 @@ def mail_address(value: str) -> str:
     return value
 
 
+CONTACT: Final = re.compile(r"(?:mailto:[^\s@,]+@[^\s@,]+|https://[^\s,]+|tel:\+?[0-9][0-9.-]*)", re.ASCII)
+
+
+def contact(value: str) -> str:
+    """A URI for vulnerability reports. Source: RFC 9116 §2.5.3"""
+    if not (value.isascii() and value.isprintable() and CONTACT.fullmatch(value)):
+        raise ValueError(
+            f"{value[:80]!r} is no contact: write for example mailto:security@example.org or https://example.org/security"
+        )
+    return value
+
+
 def metrics_address(value: str) -> str:
     """A separate address for metrics."""
     host, _, number = value.rpartition(":")

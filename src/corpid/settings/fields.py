@@ -219,6 +219,11 @@ class Settings(IssuerSettings, BaseSettings):
     mail_from: Annotated[str, AfterValidator(checks.mail_address)] = Field(
         default="", description="Address that e-mails come from, such as sign-in@example.org; needed with mail_url."
     )
+    security_contact: List[Annotated[str, AfterValidator(checks.contact)]] = Field(
+        default=(),
+        description="Where to report a vulnerability of this deployment, as mailto:, https: or tel: URIs separated by "
+        "commas: published in /.well-known/security.txt (RFC 9116). Empty: there is no such file.",
+    )
     dpop_nonces: bool = Field(default=False, description="Whether DPoP proofs must carry a nonce of this server.")
     trusted_proxies: List[Annotated[checks.Network, BeforeValidator(checks.network)]] = Field(
         default=(),

@@ -44,6 +44,8 @@ class WebContext:
     """what the admin API registers clients by"""
     new_user_id: Callable[[], str]
     """a UUID for a person whom the admin API adds"""
+    security_contact: tuple[str, ...] = ()
+    """URIs for vulnerability reports (RFC 9116 §2.5.3)"""
     large_documents: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held while a large document of the admin API is carried out: two of them would take twice the memory"""
     api_calls: set[tuple[str, str]] = field(default_factory=set)

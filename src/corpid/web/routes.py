@@ -35,7 +35,7 @@ from corpid.web.http.connections import CROWDED
 from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
-from corpid.web.pages import errors, plain
+from corpid.web.pages import errors, plain, well_known
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
 from corpid.web.scim import PATH as SCIM_PATH
@@ -116,9 +116,13 @@ class Route:
     """of the credentials without which nothing else is looked at: no body, nothing that might be busy (Spec 7.4)"""
     suffix: str = ""
     """the end of `path`, before which the path of base_url stands (RFC 8414 §3.1); empty: before the whole"""
+    at_root: bool = False
+    """whether `path` is of the host as a whole, and the path of base_url does not count (RFC 8615 §3)"""
 
     def at(self, base_path: str) -> str:
         """The path under the path of base_url."""
+        if self.at_root:
+            return self.path
         if not self.suffix:
             return base_path + self.path
         return f"{self.path.removesuffix(self.suffix)}{base_path}{self.suffix}"
@@ -199,6 +203,21 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
 }
 
 
+_AT_ROOT: Final = tuple(
+    Route(path=path, methods=("GET",), endpoint=endpoint, fails=_as_json, at_root=True)
+    for path, endpoint in (
+        (well_known.CHANGE_PASSWORD_PATH, well_known.change_password),
+        (well_known.PASSKEY_ENDPOINTS_PATH, well_known.passkey_endpoints),
+        (well_known.SECURITY_PATH, well_known.security),
+    )
+)
+
+
+def at_root() -> frozenset[str]:
+    """The paths at the root of the first issuer's host."""
+    return frozenset(route.path for route in _AT_ROOT)
+
+
 def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, ...]:
     """Every route.
 
@@ -249,7 +268,7 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
         *resources,
         Route(path=discovery.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=_as_json),
         Route(path=discovery.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=_as_json),
-        *(api if first else ()),
+        *((*api, *_AT_ROOT) if first else ()),
         *pages_with_forms,
         Route(path="/", methods=get, endpoint=plain.home, fails=_as_page),
         Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=plain.language, fails=_as_page),
@@ -288,7 +307,8 @@ def hidden_paths(policies: Sequence[Policy]) -> Iterator[str]:
         if here.netloc != there.netloc or not there.path.startswith(f"{here.path}/"):
             continue
         below = there.path.removeprefix(here.path)
-        if any(_overlap(below, route.path) for route in table(outer.served, first=outer.is_first)):
+        routes = [route for route in table(outer.served, first=outer.is_first) if not route.at_root]
+        if any(_overlap(below, route.path) for route in routes):
             yield (
                 f"issuers: base_url of {inner.issuer_id}, {inner.base_url}, lies on a path of {outer.issuer_id}: "
                 f"write another path, such as {outer.base_url}/{inner.issuer_id}"

@@ -23,15 +23,17 @@ class Issuers:
     It is below the shell and passes each request on. Of the issuers of a host, the one with the longest path that is a
     prefix of the request's path answers. A host that is no issuer's own, but only in allowed_hosts, belongs to the
     first issuer. So does a path under none of its host's issuers, unless the host belongs only to another issuer, and
-    the metadata of the admin API, which only the first one has.
+    so do the metadata of the admin API and the paths at the root of the host, which only the first one has.
     Source: D35, D62
     """
 
-    def __init__(self, applications: Mapping[tuple[str, str], ASGIApp]) -> None:
+    def __init__(self, applications: Mapping[tuple[str, str], ASGIApp], *, of_first: frozenset[str]) -> None:
         """Take the application of each issuer, the first one's first.
 
-        The keys of `applications` are id and base_url of each issuer.
+        The keys of `applications` are id and base_url of each issuer; `of_first` are paths at the root of its host that
+        only the first one has.
         """
+        self._paths_of_first: Final = of_first
         self._of_host: Final[dict[str, list[tuple[str, str, ASGIApp]]]] = {}
         for (issuer_id, base_url), application in applications.items():
             parts = urlsplit(base_url)
@@ -53,9 +55,12 @@ class Issuers:
     def _of(self, scope: Scope) -> tuple[str, str, ASGIApp]:
         [host] = named_hosts(scope["state"]["headers"])
         issuers = self._of_host.get(host.decode("latin-1").lower().removesuffix(self._port), self._of_first_host)
-        if issuers is self._of_first_host and scope["path"].startswith(self._metadata_of_first):
+        path = scope["path"]
+        if issuers is self._of_first_host and (
+            path in self._paths_of_first or path.startswith(self._metadata_of_first)
+        ):
             return self._first
         for issuer in issuers:
-            if scope["path"] == issuer[0] or scope["path"].startswith(f"{issuer[0]}/"):
+            if path == issuer[0] or path.startswith(f"{issuer[0]}/"):
                 return issuer
         return self._first if issuers is self._of_first_host else issuers[-1]
