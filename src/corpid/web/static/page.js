@@ -72,6 +72,23 @@ if (region && limit()?.dataset.seconds) {
   setInterval(look, 1000);
 }
 
+// A password can be looked at while it is typed; it is sent hidden, so that browsers know it for one.
+for (const button of document.querySelectorAll("button.reveal")) {
+  const input = document.getElementById(button.getAttribute("aria-controls"));
+  const show = button.textContent;
+  const turn = (visible) => {
+    input.type = visible ? "text" : "password";
+    button.textContent = visible ? button.dataset.hide : show;
+  };
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const visible = input.type === "password";
+    turn(visible);
+    button.nextElementSibling.textContent = visible ? button.dataset.visible : button.dataset.hidden;
+  });
+  input.form.addEventListener("submit", () => turn(false));
+}
+
 // While a sign-in is being completed: look every second, and leave the page only once there is another to show.
 const again = () => document.getElementById("again");
 const lookAgain = async () => {
