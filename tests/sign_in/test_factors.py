@@ -65,7 +65,7 @@ def test_an_unknown_user_gets_the_same_answer_as_a_wrong_password() -> None:
         answers = []
         for user_name, password in (
             ("alice", "wrong horse battery"), ("nobody", PASSWORD), ("gone", PASSWORD), ("not a name", PASSWORD),
-            ("nobody", ""), ("alice", ""), ("alice", PASSWORD + "x"), ("alice", PASSWORD.upper()), ("x" * 5000, PASSWORD),
+            ("nobody", " "), ("alice", " "), ("alice", PASSWORD + "x"), ("alice", PASSWORD.upper()), ("x" * 5000, PASSWORD),
         ):  # fmt: skip
             browser = await at_password(made)
             fields = {**form_of(browser, "password"), "user_name": user_name, "password": password}
@@ -189,7 +189,7 @@ def test_a_code_with_a_gap_as_apps_show_it_is_accepted(separator: str) -> None:
 
 @pytest.mark.parametrize(
     "code",
-    ["", "12345", "1234567", "abcdef", "12345\u0663", "0" * 5000, "\u0661\u0662\u0663\u0664\u0665\u0666", "-12345"],
+    [" ", "12345", "1234567", "abcdef", "12345\u0663", "0" * 5000, "\u0661\u0662\u0663\u0664\u0665\u0666", "-12345"],
 )
 def test_what_is_no_code_is_refused_kindly(code: str) -> None:
     """D45: 422 with a sentence beside the field."""

@@ -82,6 +82,8 @@ class Step:
     submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
     """returns the visit as it is now"""
     field: str = ""
+    required: tuple[FieldError, ...] = ()
+    """fields that must be filled in, each with what is said of an empty one, which is no attempt"""
     proves: bool = False
     """true if it may be the last factor, after which the browser has another cookie value"""
 
@@ -134,10 +136,14 @@ async def _cancel(context: RequestContext, visit: Visit, _: Mapping[str, str]) -
 
 
 STEPS: Final[Mapping[str, Step]] = {
-    "password": Step(submit=_password, field="password"),
+    "password": Step(
+        submit=_password,
+        field="password",
+        required=(("user_name", phrase("Enter your user name.")), ("password", phrase("Enter your password."))),
+    ),
     "passkey": Step(submit=_passkey, field="passkey", proves=True),
     "way": Step(submit=_way),
-    "code": Step(submit=_code, field="code", proves=True),
+    "code": Step(submit=_code, field="code", required=(("code", phrase("Enter the code.")),), proves=True),
     "entity": Step(submit=_entity, field="entity"),
     "consent": Step(submit=_consent),
     "confirm": Step(submit=_confirm),
@@ -405,9 +411,12 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
 
     If the step is not taken, the answer follows the table.
     """
-    visit = submitted.visit
+    visit, form = submitted.visit, submitted.form
+    empty = tuple(error for error in submitted.step.required if not form.get(error[0]))
+    if empty:
+        return await _again(request, web, context, submitted, *empty)
     try:
-        after = await submitted.step.submit(context, visit, submitted.form)
+        after = await submitted.step.submit(context, visit, form)
     except tuple(_OUTCOMES) as error:
         await browsers.handled_in_vain(context, visit.cookie, visit.form)
         return await _not_taken(request, web, context, submitted, error)
@@ -431,7 +440,7 @@ async def _not_taken(
 
 
 async def _again(
-    request: Request, web: WebContext, context: RequestContext, submitted: _Submitted, error: FieldError
+    request: Request, web: WebContext, context: RequestContext, submitted: _Submitted, *wrong: FieldError
 ) -> Response:
     """Return the same page with its errors, unless the sign-in has ended."""
     visit, form = submitted.visit, submitted.form
@@ -442,5 +451,5 @@ async def _again(
         return page_response(request, web.renderer, await _ending(web, context, after, closed))
     query = form.get("query", "").strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, after, query=query)
-    again = Again(errors=(error,), typed=form.get("user_name", ""), query=query)
+    again = Again(errors=wrong, typed=form.get("user_name", ""), query=query)
     return page_response(request, web.renderer, await pages.of_step(web, context, after, page, again), status=422)

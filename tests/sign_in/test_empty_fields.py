@@ -1,0 +1,66 @@
+"""A form that was sent with an empty field says which, and is no attempt (D47, WCAG 3.3.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
+
+if TYPE_CHECKING:
+    from tests.sign_in.world import World
+
+NAME, WORD = "Enter your user name.", "Enter your password."
+
+
+@pytest.mark.parametrize(
+    ("typed", "said", "unsaid"),
+    [
+        ({"user_name": "alice", "password": ""}, [WORD], [NAME]),
+        ({"user_name": "", "password": PASSWORD}, [NAME], [WORD]),
+        ({"user_name": "", "password": ""}, [NAME, WORD], []),
+        ({}, [NAME, WORD], []),
+    ],
+    ids=["no password", "no user name", "neither", "no fields"],
+)
+def test_the_page_names_each_empty_field_and_keeps_the_other(
+    typed: dict[str, str], said: list[str], unsaid: list[str]
+) -> None:
+    """WCAG 3.3.1, DESIGN "Pages": in the summary and beside the field; nothing is audited, the step stays."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party())
+        answer = await post(browser, "password", {**form_of(browser, "password"), **typed})
+        assert answer.status_code == 422
+        for sentence in said:
+            assert answer.text.count(sentence) == 2
+        for sentence in unsaid:
+            assert sentence not in answer.text
+        assert ('value="alice"' in answer.text) == (typed.get("user_name") == "alice")
+        assert PASSWORD not in answer.text
+        assert await made.audit("sign_in.password") == []
+        await made.factors(browser, made.people["alice"])
+
+    run(story)
+
+
+def test_empty_fields_are_no_attempts() -> None:
+    """D47: more of them than would slow guessing leave the right password and code to be taken at once."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party())
+        for _ in range(20):
+            fields = {**form_of(browser, "password"), "user_name": "alice", "password": ""}
+            assert (await post(browser, "password", fields)).status_code == 422
+        await made.password(browser, made.people["alice"])
+        for _ in range(20):
+            answer = await post(browser, "code", {**form_of(browser, "code"), "code": ""})
+            assert answer.status_code == 422
+            assert answer.text.count("Enter the code.") == 2
+        await made.code(browser, made.people["alice"])
+        assert [entry.outcome for entry in await made.audit("sign_in.password")] == ["ok"]
+
+    run(story)
