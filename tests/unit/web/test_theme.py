@@ -116,6 +116,7 @@ def test_a_colour_of_the_light_scheme_stays_out_of_the_dark_one(tmp_path: Path) 
         (f'[texts.en]\nhelp = "{"x" * 301}"', "at most 300 characters"),
         ('[texts.en]\nlink = "https://help.example"', "link and link_text, or neither"),
         ('[texts.en]\nlink = "javascript:alert(1)"\nlink_text = "x"', "begins with https://"),
+        ('[texts.en]\nprivacy = "http://example.org"', "texts.en.privacy is an address that begins with https://"),
     ],
 )
 def test_what_cannot_be_used_is_refused_and_says_what_to_write(tmp_path: Path, text: str, says: str | None) -> None:
@@ -134,6 +135,25 @@ def test_what_cannot_be_used_is_refused_and_says_what_to_write(tmp_path: Path, t
 def test_a_picture_is_what_its_name_says_and_small(tmp_path: Path, content: bytes, says: str) -> None:
     with pytest.raises(ThemeError, match=says):
         read(written(tmp_path, 'logo = "logo.png"', logo_png=content))
+
+
+def test_the_footer_names_the_operator_and_links_to_its_pages(tmp_path: Path) -> None:
+    """WCAG 3.1.2, 2.4.4: in the page's language; a page that has no version of its own leads to the English one."""
+    texts = """
+        [texts.en]
+        operator = "the Harbour <Authority>"
+        privacy = "https://harbour.example/en/privacy"
+        report = "mailto:sign-in@harbour.example"
+        [texts.ms]
+        privacy = "https://harbour.example/ms/privasi"
+    """
+    found = read(written(tmp_path, texts))
+    english, malay = page(found), page(found, "ms")
+    assert "Harbour is run by the Harbour &lt;Authority&gt;." in english
+    assert '<a href="https://harbour.example/en/privacy">Privacy</a>' in english
+    assert "Terms of use" not in english
+    assert '<a href="https://harbour.example/ms/privasi">Privasi</a>' in malay
+    assert '<a href="mailto:sign-in@harbour.example">Laporkan masalah</a>' in malay
 
 
 def test_a_directory_without_a_theme_says_which_file_is_missing(tmp_path: Path) -> None:

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from corpid.texts import phrase
+from corpid.web.pages.layout import Link
 from corpid.web.pages.translations import ENGLISH, LANGUAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from corpid.texts import Phrase
 
 TEXT_RATIO: Final = 4.5
 """least contrast of text (WCAG 2.2, 1.4.3); CorpID's own colours have 7"""
@@ -91,7 +95,13 @@ SHAPES: Final = {"radius": _LENGTH, "radius-large": _LENGTH, "sans": _FONTS}
 _PICTURES: Final = {"png": re.compile(rb"\x89PNG\r\n\x1a\n"), "svg": re.compile(rb".*<svg[\s>]", re.DOTALL)}
 """suffix → how such a file begins"""
 _LINK: Final = re.compile(r"(https://|mailto:|tel:)[!-~]+")
-_TEXTS: Final = ("help", "link", "link_text")
+FOOTER_LINKS: Final[Mapping[str, Phrase]] = {
+    "privacy": phrase("Privacy"),
+    "terms": phrase("Terms of use"),
+    "accessibility": phrase("Accessibility"),
+    "report": phrase("Report a problem"),
+}
+"""member of a language's texts, whose value is an address, and what the link at the foot of every page says"""
 
 
 class ThemeError(Exception):
@@ -102,12 +112,22 @@ class ThemeError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Help:
-    """The help at the foot of every page."""
+class Texts:
+    """An operator's own texts at the foot of every page."""
 
     help: str = ""
     link: str = ""
     link_text: str = ""
+    operator: str = ""
+    """who runs the provider"""
+    privacy: str = ""
+    terms: str = ""
+    accessibility: str = ""
+    report: str = ""
+
+
+_NAMES: Final = {each.name for each in fields(Texts)}
+_ADDRESSES: Final = ("link", *FOOTER_LINKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +143,24 @@ class Theme:
     logo_has_name: bool = False
     """whether the logo contains the provider's name"""
     icon: str = ""
-    texts: Mapping[str, Help] = field(default_factory=dict)
-    """language → help"""
+    texts: Mapping[str, Texts] = field(default_factory=dict)
+    """by language"""
     warnings: tuple[str, ...] = ()
     """what works, but should not stay so"""
 
-    def help_in(self, tag: str) -> tuple[Help, str]:
-        """The help in a language, else in English, and its language.
+    def texts_in(self, tag: str) -> tuple[Texts, str]:
+        """The texts in a language, else in English, and their language.
 
         Source: WCAG 3.1.2
         """
         spoken = tag if tag in self.texts else ENGLISH.tag
-        return self.texts.get(spoken, Help()), spoken
+        return self.texts.get(spoken, Texts()), spoken
+
+    def links_in(self, tag: str) -> tuple[Link, ...]:
+        """The footer's links, to a page's English version if need be."""
+        own, english = (self.texts.get(each, Texts()) for each in (tag, ENGLISH.tag))
+        addresses = {name: getattr(own, name) or getattr(english, name) for name in FOOTER_LINKS}
+        return tuple(Link(url=url, text=FOOTER_LINKS[name]) for name, url in addresses.items() if url)
 
 
 NO_THEME: Final = Theme()
@@ -234,20 +260,20 @@ def _picture(directory: Path, name: str, written: Mapping[str, Any], own: dict[s
     return f"theme-{name}.{suffix}"
 
 
-def _texts(written: Mapping[str, Any]) -> dict[str, Help]:
+def _texts(written: Mapping[str, Any]) -> dict[str, Texts]:
     texts = _table(written, "texts")
     _known(texts, {language.tag for language in LANGUAGES}, "texts.")
     found = {}
     for tag in texts:
         table = _table(texts, tag)
-        _known(table, set(_TEXTS), f"texts.{tag}.")
+        _known(table, _NAMES, f"texts.{tag}.")
         for name, text in table.items():
             if not isinstance(text, str) or len(text) > _LONGEST_TEXT:
                 raise ThemeError(f"{FILE}: texts.{tag}.{name} is a text of at most {_LONGEST_TEXT} characters")
-        made = Help(**table)
-        if bool(made.link) != bool(made.link_text) or (made.link and not _LINK.fullmatch(made.link)):
-            raise ThemeError(
-                f"{FILE}: texts.{tag} has link and link_text, or neither; a link begins with https://, mailto: or tel:"
-            )
+            if text and name in _ADDRESSES and not _LINK.fullmatch(text):
+                raise ThemeError(f"{FILE}: texts.{tag}.{name} is an address that begins with https://, mailto: or tel:")
+        made = Texts(**table)
+        if bool(made.link) != bool(made.link_text):
+            raise ThemeError(f"{FILE}: texts.{tag} has link and link_text, or neither")
         found[tag] = made
     return found
