@@ -381,7 +381,10 @@ def _of_actor(
     rest: list[sa.ColumnElement[bool]],
     values: dict[str, str],
 ) -> Iterator[Way]:
-    """The ways to what an actor did: completed sign-ins have an index of their own."""
+    """The ways to an actor's entries.
+
+    Completed sign-ins have an index of their own.
+    """
     others = set(query.actions) - {AuditAction.SIGN_IN_COMPLETE}
     if others or not query.actions:
         yield Way(leading=[is_actor, _NO_COMPLETED_SIGN_IN], rest=rest, values=values)
@@ -390,7 +393,7 @@ def _of_actor(
 
 
 def _of_person(query: AuditQuery, rest: list[sa.ColumnElement[bool]], values: dict[str, str]) -> Iterator[Way]:
-    """The ways to what a person did, and to their records."""
+    """The ways to a person's entries, and to those of their records."""
     user_id = query.user_id
     yield from _of_actor(_is("actor", "by_user"), query, rest, values | {"by_user": f"user:{user_id}"})
     yield Way(leading=[_is("object", "of_user"), _NO_SIGN_IN], rest=rest, values=values | {"of_user": user_id})

@@ -19,9 +19,10 @@ _IS_WHOLE = sa.text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regcl
 
 
 def upgrade(op: Operations) -> None:
-    """Build each index that is not there yet, after removing what a failed attempt left.
+    """Build each index that is not there yet.
 
-    Servers of the version before go on with the full ones, which stay until the contraction.
+    What a failed attempt left of it is removed. Servers of the version before go on with the full indexes, which stay
+    until the contraction.
     """
     concurrent = op.get_context().dialect.name == "postgresql"
     for column in ("actor", "action"):
