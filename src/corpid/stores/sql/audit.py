@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from corpid.ports import AuditEntry, AuditEvent, AuditPart
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
@@ -15,10 +16,10 @@ from corpid.rules.audit_seals import detail_digest
 from corpid.rules.directory.members import Members, changed
 from corpid.stores.sql.mappers import record_codec
 from corpid.stores.sql.statements import insert, parameters
-from corpid.stores.sql.tables import OF_NO_SIGN_IN, audit, audit_details
+from corpid.stores.sql.tables import COMPLETED_SIGN_IN, NO_COMPLETED_SIGN_IN, OF_NO_SIGN_IN, audit, audit_details
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.dialects.postgresql import Insert
 
@@ -31,6 +32,8 @@ PAGE: Final = 500
 """entries that are read at a time when the latest are looked for"""
 CLOCKS_APART_SECONDS: Final = 3600
 """how much older the entries of a whole page must be for no earlier ones to be looked at"""
+NEAR: Final = 100
+"""entries that are looked at in order for each completed sign-in, before the index of sign-ins is read"""
 UNCHANGED: Final = Members()
 _AFTER_EVERY_NUMBER: Final = (1 << 63) - 1
 _BEFORE_EVERY_NUMBER: Final = -(1 << 63)
@@ -82,10 +85,7 @@ class SqlAudit:
         self._sign_ins: Final = database.prepare(
             lambda: (
                 _selected()
-                .where(
-                    audit.c.actor == sa.bindparam("actor"),
-                    audit.c.action == sa.literal_column(f"'{AuditAction.SIGN_IN_COMPLETE}'"),
-                )
+                .where(audit.c.actor == sa.bindparam("actor"), _COMPLETED_SIGN_IN)
                 .order_by(audit.c.number.desc())
                 .limit(_LIMIT)
             )
@@ -175,7 +175,13 @@ class SqlAudit:
         """The last entries, by a stretch of one index for each way."""
         found: dict[int, AuditEntry] = {}
         for way in ways(query):
-            found |= {entry.number: entry for entry in await self._on(way, query, limit)}
+            least, is_all = _BEFORE_EVERY_NUMBER, True
+            if way.further:
+                least, is_all = await self._end(way, query, NEAR * limit)
+            entries = await self._on(way, query, limit, least=least)
+            if way.further and not is_all and len(entries) < limit:
+                entries += await self._on(way.further, replace(query, before=least), limit - len(entries))
+            found |= {entry.number: entry for entry in entries}
         return [found[number] for number in sorted(found, reverse=True)[:limit]]
 
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
@@ -183,8 +189,8 @@ class SqlAudit:
         found: dict[int, AuditEntry] = {}
         least = _BEFORE_EVERY_NUMBER
         for way in ways(query):
-            end = await self._end(way, query, examined)
-            least = max(least, end)
+            end, is_all = await self._end(way, query, examined)
+            least = least if is_all else max(least, end)
             found |= {entry.number: entry for entry in await self._on(way, query, limit + 1, least=end)}
         numbers = [number for number in sorted(found, reverse=True) if number >= least]
         entries = [found[number] for number in numbers[:limit]]
@@ -192,15 +198,19 @@ class SqlAudit:
             return AuditPart(entries=entries, before=entries[-1].number)
         return AuditPart(entries=entries, before=0 if least == _BEFORE_EVERY_NUMBER else least)
 
-    async def _end(self, way: Way, query: AuditQuery, examined: int) -> int:
-        """The end of the entries of a way that are looked at."""
+    async def _end(self, way: Way, query: AuditQuery, examined: int) -> tuple[int, bool]:
+        """The least number that is looked at on a way.
+
+        And whether no entry before it can fit.
+        """
         if not way.rest or not way.in_order:
-            return _BEFORE_EVERY_NUMBER
+            return _BEFORE_EVERY_NUMBER, True
         stretch = self._database.prepare(way.stretch())
         values = way.values | {"before": query.before or _AFTER_EVERY_NUMBER, "limit": examined}
         number, latest, count = await self._database.row(stretch, values) or (None, 0, 0)
-        is_last = number is None or count < examined or latest < query.since - CLOCKS_APART_SECONDS
-        return _BEFORE_EVERY_NUMBER if is_last else int(number)
+        if number is None or count < examined:
+            return _BEFORE_EVERY_NUMBER, True
+        return int(number), latest < query.since - CLOCKS_APART_SECONDS
 
     async def _on(
         self, way: Way, query: AuditQuery, limit: int, *, least: int = _BEFORE_EVERY_NUMBER
@@ -209,7 +219,8 @@ class SqlAudit:
         found: list[AuditEntry] = []
         before = query.before or _AFTER_EVERY_NUMBER
         while len(found) < limit:
-            size = PAGE if since else min(PAGE, limit - len(found))
+            left = limit - len(found)
+            size = (PAGE if since else min(PAGE, left)) if way.in_order else max(PAGE, left)
             rows = await self._database.rows(page, way.values | {"before": before, "least": least, "limit": size})
             entries = [_entry(row) for row in rows]
             found += [entry for entry in entries if entry.at >= since]
@@ -260,6 +271,8 @@ def _detailed(row: Insert) -> Insert:
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _BEFORE: Final = sa.bindparam("before", type_=sa.BigInteger)
 _NO_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(OF_NO_SIGN_IN))
+_COMPLETED_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(COMPLETED_SIGN_IN))
+_NO_COMPLETED_SIGN_IN: Final = cast("sa.ColumnElement[bool]", sa.text(NO_COMPLETED_SIGN_IN))
 _COLUMNS: Final = ("number", "at", *_EVENTS.columns, "members", "digest")
 _ENTITIES: Final = ("entity_id", "other_entity_id")
 """columns of entities: a filter by entity uses both"""
@@ -284,6 +297,8 @@ class Way:
     rest: Sequence[sa.ColumnElement[bool]] = ()
     in_order: bool = True
     """whether the index has its entries in the order of their numbers"""
+    further: Way | None = None
+    """another way to the same entries; it costs less if few of those that this one leads to fit"""
 
     @property
     def conditions(self) -> Sequence[sa.ColumnElement[bool]]:
@@ -298,7 +313,11 @@ class Way:
     def page(self) -> sa.Select[Any]:
         """`before`, `least`, `limit` and the values → entries, the latest first."""
         within = self.number < _BEFORE, self.number >= sa.bindparam("least", type_=sa.BigInteger)
-        return _selected().where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
+        if self.in_order:
+            return _selected().where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
+        # Numbers are sorted, and the rows of the few that remain are read.
+        found = sa.select(audit.c.number).where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
+        return _selected().where(audit.c.number.in_(found)).order_by(audit.c.number.desc())
 
     def stretch(self) -> sa.Select[Any, Any, int]:
         """`before`, `limit` and the values → least number, latest moment, count.
@@ -322,24 +341,61 @@ def ways(query: AuditQuery) -> Iterator[Way]:
     rest = [_beside(name) for name in given if name != leading]
     values = given | actions
     if actions and (query.user_id or leading):
-        among = [sa.bindparam(name, type_=sa.Text) for name in actions]
-        rest.append((audit.c.action + sa.literal_column("''")).in_(among))
+        rest.append(_among(actions))
     if query.user_id:
-        yield from _of_person(query.user_id, rest, values)
+        yield from _of_person(query, rest, values)
+    elif leading == "actor":
+        yield from _of_actor(_is(leading, leading), query, rest, values)
     elif leading == "entity_id":
         yield from (Way(leading=_starts(column, leading), rest=rest, values=values) for column in _ENTITIES)
     elif leading:
         yield Way(leading=_starts(leading, leading), rest=rest, values=values)
     elif actions:
         for name, action in actions.items():
-            yield Way(leading=[_is("action", name)], values={name: action})
+            yield _of_completed_sign_ins(name) if action == AuditAction.SIGN_IN_COMPLETE else _of_action(name, action)
     else:
         yield Way(leading=[], values={})
 
 
-def _of_person(user_id: str, rest: list[sa.ColumnElement[bool]], values: dict[str, str]) -> Iterator[Way]:
-    """The ways to what a person did, and to their records."""
-    yield Way(leading=[_is("actor", "by_user")], rest=rest, values=values | {"by_user": f"user:{user_id}"})
+def _of_action(name: str, action: str) -> Way:
+    return Way(leading=[_is("action", name), _NO_COMPLETED_SIGN_IN], values={name: action})
+
+
+def _of_completed_sign_ins(name: str) -> Way:
+    """The way to every completed sign-in, back through all entries.
+
+    Most entries are such, and an index of them would make each of them dearer. A deployment in which they are rare has
+    the index of each person's sign-ins: all of it is read, and no other entry.
+    """
+    return Way(
+        leading=[],
+        rest=[_among([name])],
+        values={name: AuditAction.SIGN_IN_COMPLETE},
+        further=Way(leading=[_COMPLETED_SIGN_IN], values={}, in_order=False),
+    )
+
+
+def _of_actor(
+    is_actor: sa.ColumnElement[bool],
+    query: AuditQuery,
+    rest: list[sa.ColumnElement[bool]],
+    values: dict[str, str],
+) -> Iterator[Way]:
+    """The ways to an actor's entries.
+
+    Completed sign-ins have an index of their own.
+    """
+    others = set(query.actions) - {AuditAction.SIGN_IN_COMPLETE}
+    if others or not query.actions:
+        yield Way(leading=[is_actor, _NO_COMPLETED_SIGN_IN], rest=rest, values=values)
+    if AuditAction.SIGN_IN_COMPLETE in query.actions or not query.actions:
+        yield Way(leading=[is_actor, _COMPLETED_SIGN_IN], rest=rest, values=values)
+
+
+def _of_person(query: AuditQuery, rest: list[sa.ColumnElement[bool]], values: dict[str, str]) -> Iterator[Way]:
+    """The ways to a person's entries, and to those of their records."""
+    user_id = query.user_id
+    yield from _of_actor(_is("actor", "by_user"), query, rest, values | {"by_user": f"user:{user_id}"})
     yield Way(leading=[_is("object", "of_user"), _NO_SIGN_IN], rest=rest, values=values | {"of_user": user_id})
     begun = {"from_user": f"{user_id}/", "to_user": user_id + _PARTS_END}
     within = (
@@ -358,6 +414,11 @@ def _beside(name: str) -> sa.ColumnElement[bool]:
     columns = _ENTITIES if name == "entity_id" else (name,)
     given = sa.bindparam(name, type_=sa.Text)
     return sa.or_(*(audit.c[column] + sa.literal_column("''") == given for column in columns))
+
+
+def _among(names: Iterable[str]) -> sa.ColumnElement[bool]:
+    """One of several actions, without leading either engine to their index."""
+    return (audit.c.action + sa.literal_column("''")).in_([sa.bindparam(name, type_=sa.Text) for name in names])
 
 
 def _starts(column: str, name: str) -> list[sa.ColumnElement[bool]]:
