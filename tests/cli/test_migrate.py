@@ -38,8 +38,12 @@ def test_a_plan_names_every_step_and_changes_nothing(terminal: Terminal, monkeyp
 def test_a_plan_is_told_to_machines_as_json(terminal: Terminal) -> None:
     first_release(terminal)
     plan = json.loads(terminal.done("migrate", "--plan", "--json"))
-    assert (plan["schema"], plan["now"][0]["revision"], plan["now"][0]["phase"]) == ("0002", "0003", "expand")
-    assert [step["phase"] for step in plan["later"]] == ["contract"]
+    assert (plan["schema"], plan["now"][0]["revision"], plan["now"][0]["phase"], plan["later"]) == (
+        "0002",
+        "0003",
+        "expand",
+        [],
+    )
 
 
 def test_json_alone_is_refused_before_anything_is_done(empty_terminal: Terminal) -> None:

@@ -92,40 +92,6 @@ def test_the_version_before_goes_on_until_something_is_taken_away(place: Place, 
             use(place.address)
 
 
-def test_an_index_that_the_version_before_reads_stays_until_no_server_of_it_runs(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """D57: full indexes of the audit beside those without completed sign-ins."""
-
-    def indexes() -> set[str]:
-        names = {"sqlite": "SELECT name FROM sqlite_schema", "postgresql": "SELECT indexname FROM pg_indexes"}
-        kind = "postgresql" if isinstance(place.address, str) else "sqlite"
-        return {str(name) for (name,) in place.sql(names[kind]) if "ix_audit_act" in str(name)}
-
-    full = {"ix_audit_actor", "ix_audit_action"}
-    others = {f"{name}_others" for name in full}
-    undo = [f"DROP INDEX {name}" for name in others]
-    undo += [f"CREATE INDEX {name} ON audit ({name.removeprefix('ix_audit_')}, number)" for name in full]
-    schema.migrate(place.address)
-    for statement in (
-        *undo,
-        "UPDATE alembic_version SET version_num = '0023'",
-        "UPDATE deployment SET value = '0001' WHERE name = 'schema_serves_since'",
-    ):
-        place.sql(statement)
-    schema.migrate(place.address)
-    assert indexes() == full | others
-    with monkeypatch.context() as before:
-        before.setattr(schema, "steps", lambda: steps()[:23])
-        schema.check(place.address)
-    schema.migrate(place.address, through=migration_plan.CONTRACT)
-    assert indexes() == others
-    with monkeypatch.context() as before:
-        before.setattr(schema, "steps", lambda: steps()[:23])
-        with pytest.raises(SchemaNewer):
-            schema.check(place.address)
-
-
 def test_a_version_waits_for_what_it_cannot_do_without_and_for_nothing_else(place: Place, later: Within) -> None:
     schema.migrate(place.address)
     with later():
