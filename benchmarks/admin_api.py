@@ -142,6 +142,9 @@ def _calls(portal: Portal, places: Places) -> dict[str, Call]:
         "a person's roles": _list(portal, lambda n: f"assignments?user={user(n)}"),
         "roles for an entity": _list(portal, lambda n: f"assignments?entity={places.firm(n)}"),
         "roles for the largest entity": _list(portal, lambda _: f"assignments?entity={CROWD_ID}"),
+        "roles for the largest entity at a service": _list(
+            portal, lambda _: f"assignments?entity={CROWD_ID}&service={people.SERVICE}"
+        ),
         "roles at a service": _list(
             portal, lambda n: f"assignments?service={people.SERVICE}&{at(fill.user_id(user(n)), *[''] * 5)}"
         ),

@@ -104,7 +104,8 @@ def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
     """The given members of the key, `after_…` of all, `limit` → records.
 
     Indexes by entity and by service have the order of people. A service may have a million rows, so its index is kept
-    out of the engine's sight if something narrower is given.
+    out of the engine's sight if something narrower is given; PostgreSQL then expects half of the narrower rows to be of
+    that service, and reads them in their order until the page is full.
     """
     table = known.table
     keys = [table.c[name] for name in known.keys]
@@ -112,8 +113,8 @@ def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
     found = sa.select(*columns(table, known.codec))
     for name in given:
         is_last = name == "service_id" and not _NARROWER.isdisjoint(given)
-        column = table.c[name] + "" if is_last else table.c[name]
-        found = found.where(column == sa.bindparam(name, type_=sa.Text))
+        fits = table.c[name] == sa.bindparam(name, type_=sa.Text)
+        found = found.where(sa.case((fits, sa.true()), else_=sa.false()) if is_last else fits)
     return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
 
 
