@@ -63,7 +63,7 @@ tables: setup  ## write the tables in docs that follow from declarations
 bench: setup  ## measure the flow beside its cryptographic floor
 	$(RUN) benchmarks $(ARGS)
 
-bench-scale: setup  ## the same sign-in on a million users and on a thousand; ten minutes
+bench-scale: setup  ## the same sign-in on a million users and on a thousand; a quarter of an hour
 	$(RUN) benchmarks --scale $(ARGS)
 
 lock: setup  ## resolve pyproject.toml into requirements/ (ARGS=--upgrade takes the newest)

@@ -2,58 +2,104 @@
 
 from __future__ import annotations
 
-import statistics
 import time
-from hashlib import sha256
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+import asyncpg
 
 from benchmarks import fill, people
+from benchmarks.in_turn import Clock, compared
 from corpid.engines import new_user_id
-from corpid.flows.directory import appointments, lists, object_lists, objects
+from corpid.flows.directory import appointments, lists
+from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.import_people import import_people
 from corpid.flows.directory.lists import Wanted
 from corpid.flows.directory.person import person
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import Upsert
-from corpid.rules.directory.actors import ALL_SCOPES, ApiClient, CommandLine
-from corpid.rules.directory.objects import RESOURCES
-from corpid.rules.directory.records import Entity, User
-from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.rules.directory.actors import CommandLine
+from corpid.rules.directory.records import Assignment, Entity
 from corpid.stores.sql.open import open_postgresql
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from benchmarks.fill import Size
+    from benchmarks.in_turn import Call
     from corpid.ports import Registry
-    from corpid.rules.directory.json_nodes import Json
     from corpid.stores.encryption_at_rest import SecretCipher
+    from corpid.stores.sql.open import SqlStores
 
-CROWD, CROWD_ID = 20_000, "CROWD"
-"""people of one entity on the large database, and its identifier"""
-ROUNDS, PAGE = 30, 50
+CROWD, LEAST_CROWD, CROWD_ID = 20_000, 1_000, "CROWD"
+"""people of one entity on the large database, on a small one, and its identifier"""
+PAGE = 50
 BY = CommandLine(by="benchmark@localhost")
+_STRIDE = 7919
+"""from one place to the next, so that none finds the pages of the one before"""
 
 
-async def figures(dsn: str, cipher: SecretCipher, size: Size) -> dict[str, Any]:
-    """How many people the largest entity has, what each cost to import, and the median of each look, in milliseconds."""
-    crowd = max(PAGE, min(CROWD, size.users * CROWD // fill.USERS))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a database is looked at: a number leads to another place, from which as much is found on each database."""
+
+    size: Size
+
+    @property
+    def crowd(self) -> int:
+        """How many people the largest entity has."""
+        return max(LEAST_CROWD, self.size.users * CROWD // fill.USERS)
+
+    def person(self, number: int) -> int:
+        """A person whom at least a page of others follows."""
+        return number * _STRIDE % (self.size.users - 2 * PAGE)
+
+    def user(self, number: int) -> str:
+        """Such a person's user name. Without its last character it is the beginning of ten."""
+        return fill.user_name(self.person(number))
+
+    def member(self, number: int) -> str:
+        """The user name of somebody in the first half of the largest entity; as above."""
+        return f"crowd{number * _STRIDE % (self.crowd // 2):05}"
+
+    def members_name(self, number: int) -> str:
+        """The beginning of eleven names in the largest entity."""
+        return f"person {_of_eleven(number, self.crowd)}"
+
+    def firm(self, number: int) -> str:
+        """An entity for which the person with many entities acts, too."""
+        return fill.entity_id(2 * (number * _STRIDE % (self.size.many // 2)))
+
+    def firms_name(self, number: int) -> str:
+        """The beginning of eleven names of entities."""
+        return f"company {_of_eleven(number, self.size.entities)}"
+
+    def entity(self, number: int) -> str:
+        """An entity that at least a page of others follows."""
+        return fill.entity_id(number * _STRIDE % (self.size.entities - PAGE - 1))
+
+
+def _of_eleven(number: int, count: int) -> int:
+    """One of so many numbers with which eleven begin: itself, and ten that have one digit more."""
+    least = -(-count // 100)
+    return least + number * _STRIDE % (count // 10 - least)
+
+
+async def crowded(dsn: str, cipher: SecretCipher, places: Places) -> float:
+    """Import the people of the largest entity, and give each a role: milliseconds for each import."""
     passwords = Argon2Passwords(threads=1)
     stores = await open_postgresql(dsn, cipher, time.time)
     try:
-        registry = stores.registry
-        imported = await _import(registry, passwords, crowd)
-        looks = _looks(registry, passwords, size, crowd)
-        return {
-            "crowd": crowd,
-            "import_ms": round(imported / crowd, 3),
-            "steps": {name: await _median(look) for name, look in looks.items()},
-        }
+        spent = await _import(stores.registry, passwords, places.crowd)
     finally:
         passwords.close()
         await stores.close()
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute("VACUUM ANALYZE")  # as PostgreSQL would by itself
+    finally:
+        await connection.close()
+    return round(spent / places.crowd, 3)
 
 
 async def _import(registry: Registry, passwords: Argon2Passwords, crowd: int) -> float:
@@ -65,86 +111,87 @@ async def _import(registry: Registry, passwords: Argon2Passwords, crowd: int) ->
         registry, passwords, f"user_name,name\n{rows}".encode(), file="crowd.csv", entity_id=CROWD_ID,
         actor=BY, new_user_id=new_user_id, report=lambda *_: None,
     )  # fmt: skip
-    return 1000 * (time.perf_counter() - begun)
+    spent = 1000 * (time.perf_counter() - begun)
+    known = await registry.directory.members(CROWD_ID, first="", until=LAST, limit=crowd)
+    roles = [(user.user_id, CROWD_ID, people.SERVICE) for user in known]
+    given = [Assignment(user_id=user, entity_id=of, service_id=at, role="Maker") for user, of, at in roles]
+    await registry.directory.write([Upsert(each) for each in given])
+    return spent
 
 
-def _looks(
-    registry: Registry, passwords: Argon2Passwords, size: Size, crowd: int
-) -> dict[str, Callable[[int], Awaitable[object]]]:
-    """Each at another place for each number, so that none finds the pages of the one before."""
+async def figures(databases: Mapping[str, tuple[str, SecretCipher, Places]], rounds: int) -> dict[str, dict[str, Any]]:
+    """Each kind of look, by name, on both databases in turn. `databases` has address, cipher and places of each.
 
-    def user(number: int) -> str:
-        return fill.user_name(number * 7919 % size.users)
+    Raises steps.Wrong if one database answers with more items than the other.
+    """
+    passwords = Argon2Passwords(threads=1)
+    opened: dict[str, SqlStores] = {}
+    try:
+        for name, (dsn, cipher, _) in databases.items():
+            opened[name] = await open_postgresql(dsn, cipher, time.time)
+        calls = {name: _calls(stores.registry, passwords, databases[name][2]) for name, stores in opened.items()}
+        return await compared(calls, {name: Clock() for name in calls}, rounds)
+    finally:
+        passwords.close()
+        for stores in opened.values():
+            await stores.close()
 
-    def firm(number: int) -> str:
-        return fill.own_entities(number * 7919 % size.users, size)[0]
 
-    async def changed(number: int) -> None:
-        given = user(number), firm(number), people.SERVICE
+def _calls(registry: Registry, passwords: Argon2Passwords, places: Places) -> dict[str, Call]:
+    user, size = places.user, places.size
+
+    async def changed(number: int) -> int:
+        given = user(number), fill.own_entities(places.person(number), size)[0], people.SERVICE
         members = {"role": "Maker", "ref": "benchmark"}
         await appointments.add_role(registry, passwords, *given, members, actor=BY)
         wanted = appointments.WantedRole(user=given[0], entity=given[1], service=given[2], ref="benchmark")
         await appointments.remove_role(registry, wanted, actor=BY)
+        return 1
+
+    async def shown(number: int) -> int:
+        found = await person(registry, BY, user(number), limit=PAGE, now=time.time())
+        return len(found.memberships.found) + len(found.roles.found)
+
+    def listed(look: Callable[[int], Awaitable[lists.Page[Any]]]) -> Call:
+        async def counted(number: int) -> int:
+            return len((await look(number)).found)
+
+        return _timed(counted)
+
+    def roles(wanted: Wanted, after: str = "") -> Awaitable[lists.Page[Any]]:
+        return lists.roles(registry, BY, wanted, after=after, limit=PAGE)
+
+    def members(after: str = "", search: str = "") -> Awaitable[lists.Page[Any]]:
+        return lists.members(registry, BY, CROWD_ID, search=search, after=after, limit=PAGE)
 
     return {
-        "people": lambda n: lists.people(registry, BY, search="", after=user(n), limit=PAGE),
-        "people by the beginning of their user name": lambda n: lists.people(
-            registry, BY, search=user(n)[:-1], after="", limit=PAGE
+        "people": listed(lambda n: lists.people(registry, BY, search="", after=user(n), limit=PAGE)),
+        "people by the beginning of their user name": listed(
+            lambda n: lists.people(registry, BY, search=user(n)[:-1], after="", limit=PAGE)
         ),
-        "people of the largest entity": lambda n: lists.members(
-            registry, BY, CROWD_ID, search="", after=f"crowd{n * 7919 % crowd:05}", limit=PAGE
+        "people by the beginning of their name": listed(
+            lambda n: lists.people_by_name(registry, BY, name=places.members_name(n), after="", limit=PAGE)
         ),
-        "entities by the beginning of their name": lambda n: lists.entities_by_name(
-            registry, BY, name=f"company {n * 7919 % size.entities}", after="", limit=PAGE
+        "people of the largest entity": listed(lambda n: members(after=places.member(n))),
+        "people of the largest entity by the beginning of their user name": listed(
+            lambda n: members(search=places.member(n)[:-1])
         ),
-        "roles for an entity": lambda n: lists.roles(registry, BY, Wanted(entity=firm(n)), after="", limit=PAGE),
-        "roles at a service": lambda _: lists.roles(registry, BY, Wanted(service=people.SERVICE), after="", limit=PAGE),
-        "a person with what they may do": lambda n: person(registry, BY, user(n), limit=PAGE, now=time.time()),
-        "a role given and taken": changed,
-        **_of_api(registry, passwords, user),
+        "entities by the beginning of their name": listed(
+            lambda n: lists.entities_by_name(registry, BY, name=places.firms_name(n), after="", limit=PAGE)
+        ),
+        "roles for an entity": listed(lambda n: roles(Wanted(entity=places.firm(n)))),
+        "roles at a service": listed(
+            lambda n: roles(Wanted(service=people.SERVICE), after=f"{fill.user_id(user(n))}/////")
+        ),
+        "a person with what they may do": _timed(shown),
+        "a role given and taken": _timed(changed),
     }
 
 
-def _of_api(
-    registry: Registry, passwords: Argon2Passwords, user: Callable[[int], str]
-) -> dict[str, Callable[[int], Awaitable[object]]]:
-    """What the admin API does for a page of people, of an entity's people, a search and a change."""
-    by = objects.Administration(
-        registry=registry,
-        passwords=passwords,
-        actor=ApiClient(client_id="benchmark", scopes=ALL_SCOPES),
-        rules=PLAIN_RULES,
-        new_user_id=new_user_id,
-        tag=lambda record: sha256(msgspec.json.encode(record)).hexdigest(),
-        now=time.time(),
-        new_id=new_user_id,
-    )
-    of_people = next(each for each in RESOURCES if each.record is User)
-
-    def listed(wanted: dict[str, str], after: str = "") -> Awaitable[object]:
-        place = (after,) if after else ()
-        return object_lists.listed(by, of_people, wanted, after=place, limit=PAGE)
-
-    async def changed(number: int) -> None:
-        found = await registry.directory.user_by_name(user(number))
-        if found is None:
-            raise LookupError(user(number))
-        patch: Json = {"name": f"Person {number}"}
-        await objects.changed(by, of_people, found.user_id, patch, matches=lambda _: True)
-
-    return {
-        "API: people": lambda n: listed({}, user(n)),
-        "API: people of the largest entity": lambda n: listed({"entity": CROWD_ID}, f"{n * 7919 % 65536:04x}"),
-        "API: people by the beginning of their user name": lambda n: listed({"search": user(n)[:-1]}),
-        "API: people by the beginning of their name": lambda n: listed({"name": f"person {n}"}),
-        "API: a person renamed": changed,
-    }
-
-
-async def _median(look: Callable[[int], Awaitable[object]]) -> float:
-    spent = []
-    for number in range(ROUNDS):
+def _timed(look: Callable[[int], Awaitable[int]]) -> Call:
+    async def call(number: int) -> tuple[float, int]:
         begun = time.perf_counter()
-        await look(number)
-        spent.append(1000 * (time.perf_counter() - begun))
-    return round(statistics.median(spent), 3)
+        items = await look(number)
+        return time.perf_counter() - begun, items
+
+    return call

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from benchmarks import people
+from corpid.engines import new_user_id
 from corpid.ports import AuditEvent, Session
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
@@ -133,7 +134,7 @@ def _everything(
     """Each kind of record, how many there are, and all of them; nothing refers to what comes later."""
     yield Client, size.clients, _clients(size, jwks)
     yield Entity, size.entities, map(_entity, range(size.entities))
-    yield User, size.users + 1, (User(user_id=_id(name), user_name=name, name=name) for name in _names(size))
+    yield User, size.users + 1, (User(user_id=user_id(name), user_name=name, name=name) for name in _names(size))
     yield Service, size.services + 1, _services(size)
     yield Credentials, size.users + 1, (_credentials(name, password_hash) for name in _names(size))
     yield Membership, size.memberships, _memberships(size)
@@ -147,7 +148,8 @@ def _names(size: Size) -> Iterator[str]:
     yield from map(user_name, range(size.users))
 
 
-def _id(name: str) -> str:
+def user_id(name: str) -> str:
+    """The identifier of the user who signs in with this name."""
     return f"id-{name}"
 
 
@@ -159,12 +161,12 @@ def _clients(size: Size, jwks: str) -> Iterator[Client]:
     for number in range(size.clients):
         uri = f"https://rp-{number}.example/callback"
         yield Client(
-            client_id=f"rp-{number:05}",
+            client_id=client_id(number),
             name=f"Relying party {number}",
             redirect_uris=(uri,),
             jwks=jwks,
             scopes=("openid", "authinfo"),
-            services=(people.SERVICE, _service(number)),
+            services=(people.SERVICE, service(number)),
         )
 
 
@@ -180,7 +182,13 @@ def _entity(number: int) -> Entity:
     )
 
 
-def _service(number: int) -> str:
+def client_id(number: int) -> str:
+    """The identifier of relying party `number`."""
+    return f"rp-{number:05}"
+
+
+def service(number: int) -> str:
+    """The identifier of a service at which one in a hundred has a role."""
     return f"S{number % SERVICES:03}"
 
 
@@ -188,11 +196,11 @@ def _services(size: Size) -> Iterator[Service]:
     roles = ("Maker", "Checker")
     yield Service(service_id=people.SERVICE, name="Benchmark", roles=roles)
     for number in range(size.services):
-        yield Service(service_id=_service(number), name=f"Service {number}", roles=roles)
+        yield Service(service_id=service(number), name=f"Service {number}", roles=roles)
 
 
 def _credentials(name: str, password_hash: str) -> Credentials:
-    return Credentials(user_id=_id(name), password_hash=password_hash, totp_secret=people.totp_secret(name))
+    return Credentials(user_id=user_id(name), password_hash=password_hash, totp_secret=people.totp_secret(name))
 
 
 def _session(number: int) -> Session:
@@ -200,7 +208,7 @@ def _session(number: int) -> Session:
     now = int(time.time())
     return Session(
         session_id=f"session-{number:07}",
-        user_id=_id(user_name(number)),
+        user_id=user_id(user_name(number)),
         browser_id=f"browser-{number:07}",
         auth_time=now,
         amr=("pwd", "otp-totp"),
@@ -212,31 +220,35 @@ def _session(number: int) -> Session:
 def _past_sign_in(number: int) -> PastSignIn:
     """Yesterday's."""
     return PastSignIn(
-        actor=f"user:{_id(user_name(number))}",
+        actor=f"user:{user_id(user_name(number))}",
         action="sign_in.complete",
-        client_id="rp-00000",
+        client_id=client_id(0),
         entity_id=entity_id(number),
         at=int(time.time()) - _DAY,
     )
 
 
 def _memberships(size: Size) -> Iterator[Membership]:
-    many = _id(people.many_entities(size.many))
-    yield from (Membership(user_id=many, entity_id=entity_id(number)) for number in range(size.many))
+    many = user_id(people.many_entities(size.many))
+    yield from (_membership(many, entity_id(number)) for number in range(size.many))
     for number in range(size.users):
-        user = _id(user_name(number))
-        yield from (Membership(user_id=user, entity_id=entity) for entity in own_entities(number, size))
+        user = user_id(user_name(number))
+        yield from (_membership(user, entity) for entity in own_entities(number, size))
+
+
+def _membership(user: str, entity: str) -> Membership:
+    return Membership(user_id=user, entity_id=entity, membership_id=new_user_id())
 
 
 def _assignments(size: Size) -> Iterator[Assignment]:
     """Of each user: two roles for one service at the first entity, three for others at the second."""
-    many = _id(people.many_entities(size.many))
+    many = user_id(people.many_entities(size.many))
     for number in range(size.many):
         yield Assignment(user_id=many, entity_id=entity_id(number), service_id=people.SERVICE, role="Maker")
     for number in range(size.users):
-        user = _id(user_name(number))
+        user = user_id(user_name(number))
         first, second = own_entities(number, size)
         for role in ("Maker", "Checker"):
             yield Assignment(user_id=user, entity_id=first, service_id=people.SERVICE, role=role)
         for other in range(ASSIGNMENTS_EACH - 2):
-            yield Assignment(user_id=user, entity_id=second, service_id=_service(number + other), role="Maker")
+            yield Assignment(user_id=user, entity_id=second, service_id=service(number + other), role="Maker")

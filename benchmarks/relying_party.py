@@ -190,30 +190,41 @@ class Maker:
     def userinfo_request(self, signer: ec.EllipticCurvePrivateKey, jwk: dict[str, str], access_token: str) -> bytes:
         """The request that could not be made before its access token was there."""
         url = self.endpoints.userinfo
-        proof = _proof(signer, jwk, "GET", url, ath=digest(access_token))
-        return encode("GET", url, f"Authorization: DPoP {access_token}\r\nDPoP: {proof}\r\n")
+        head = bound(signer, jwk, "GET", url, access_token)
+        return encode("GET", url, head)
 
     def _authentication(self) -> dict[str, str]:
-        now = int(time.time())
-        claims = {
-            "iss": CLIENT_ID,
-            "sub": CLIENT_ID,
-            "aud": self.endpoints.issuer,
-            "jti": secrets.token_urlsafe(16),
-            "iat": now,
-            "exp": now + ASSERTION_SECONDS,
-        }
-        assertion = sign(self._signing, {"alg": "ES256", "kid": "sig", "typ": "JWT"}, claims)
-        return {
-            "client_id": CLIENT_ID,
-            "client_assertion_type": ASSERTION_TYPE,
-            "client_assertion": assertion,
-        }
+        return authentication(self._signing, CLIENT_ID, self.endpoints.issuer)
 
     def _head(self, key: ec.EllipticCurvePrivateKey, jwk: dict[str, str], url: str) -> str:
-        return f"{FORM_HEADER}DPoP: {_proof(key, jwk, 'POST', url)}\r\n"
+        return f"{FORM_HEADER}DPoP: {proof(key, jwk, 'POST', url)}\r\n"
 
 
-def _proof(key: ec.EllipticCurvePrivateKey, jwk: dict[str, str], method: str, url: str, **more: str) -> str:
+def authentication(key: ec.EllipticCurvePrivateKey, client_id: str, audience: str) -> dict[str, str]:
+    """The parameters of private_key_jwt, with a new assertion."""
+    now = int(time.time())
+    claims = {
+        "iss": client_id,
+        "sub": client_id,
+        "aud": audience,
+        "jti": secrets.token_urlsafe(16),
+        "iat": now,
+        "exp": now + ASSERTION_SECONDS,
+    }
+    return {
+        "client_id": client_id,
+        "client_assertion_type": ASSERTION_TYPE,
+        "client_assertion": sign(key, {"alg": "ES256", "kid": "sig", "typ": "JWT"}, claims),
+    }
+
+
+def bound(key: ec.EllipticCurvePrivateKey, jwk: dict[str, str], method: str, url: str, access_token: str) -> str:
+    """The header lines of a request with an access token that is bound to this key; the proof is new."""
+    made = proof(key, jwk, method, url.partition("?")[0], ath=digest(access_token))
+    return f"Authorization: DPoP {access_token}\r\nDPoP: {made}\r\n"
+
+
+def proof(key: ec.EllipticCurvePrivateKey, jwk: dict[str, str], method: str, url: str, **more: str) -> str:
+    """A DPoP proof (RFC 9449 section 4.2)."""
     claims = {"jti": secrets.token_urlsafe(16), "htm": method, "htu": url, "iat": int(time.time()), **more}
     return sign(key, {"typ": "dpop+jwt", "alg": "ES256", "jwk": jwk}, claims)

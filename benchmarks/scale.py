@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import argon2
 import asyncpg
 
-from benchmarks import directory_lists, engines, fill, many_entities, provisioning, statements, steps
+from benchmarks import admin_api, directory_lists, engines, fill, many_entities, provisioning, statements, steps
+from benchmarks.directory_lists import Places
 from benchmarks.driver_hook import Walk, people, sign_in
 from benchmarks.fill import Size
 from benchmarks.http_client import Jar
@@ -27,7 +28,7 @@ from corpid.stores.encryption_at_rest import SecretCipher, key_from_file
 from corpid.stores.sql.open import open_postgresql
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from benchmarks.relying_party import Flow
     from benchmarks.stage import Cpus, Stage
@@ -130,7 +131,7 @@ async def measure(
             "ratio": _ratio(small, large),
             "read_whole": statements.read_whole(server, large.database, asked[LARGE]["statements"]),
             "many": {side.name: await _many(side, max(2, sign_ins // 10)) for side in sides},
-            "directory": {side.name: await _directory(server, side) for side in sides},
+            "directory": await _directory(server, sides, counting, max(BLOCK, flows)),
             "provisioning": {side.name: await _provisioning(server, side, max(BLOCK, flows // 2)) for side in sides},
             "valid": not any(side.stage.load.problems for side in sides),
             "problems": dict(small.stage.load.problems + large.stage.load.problems),
@@ -192,9 +193,28 @@ def _ratio(small: Side, large: Side) -> float:
     return round(statistics.median(there["loop_ms"] / here["loop_ms"] for here, there in pairs), 3)
 
 
-async def _directory(server: PostgresServer, side: Side) -> dict[str, Any]:
-    """What lists and changes of the directory cost, by the clock."""
-    return await directory_lists.figures(server.dsn(side.database), _cipher(side.settings), side.size)
+async def _directory(
+    server: PostgresServer, sides: Sequence[Side], counting: asyncpg.Connection, rounds: int
+) -> dict[str, Any]:
+    """What lists and changes of the directory cost, as commands and as a portal make them."""
+    places = {side.name: Places(size=side.size) for side in sides}
+    databases = {side.name: (server.dsn(side.database), _cipher(side.settings), places[side.name]) for side in sides}
+    imported = {name: await directory_lists.crowded(*given) for name, given in databases.items()}
+    portals = {}
+    for side in sides:
+        key = await admin_api.register(*databases[side.name][:2])
+        portals[side.name] = admin_api.Portal(side.stage, key, counting, side.database), places[side.name]
+        await _seal(server, side)
+    commands = await directory_lists.figures(databases, rounds)
+    calls = await admin_api.figures(portals, rounds)
+    return {
+        "rounds": rounds,
+        "crowd": {name: one.crowd for name, one in places.items()},
+        "import_ms": imported,
+        "commands": commands,
+        "api": calls,
+        "read_whole": statements.read_whole(server, sides[-1].database, portals[LARGE][0].asked),
+    }
 
 
 async def _provisioning(server: PostgresServer, side: Side, sign_ins: int) -> dict[str, Any]:

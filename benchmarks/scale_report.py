@@ -86,12 +86,66 @@ def _many(many: dict[str, Any]) -> list[str]:
 
 
 def _directory(directory: dict[str, Any]) -> list[str]:
-    small, large = directory[SMALL], directory[LARGE]
-    heads = " | ".join(f"{one['crowd']:,} people in the largest entity: p50 ms" for one in (small, large))
-    steps = {"a person imported": (small["import_ms"], large["import_ms"])}
-    steps |= {name: (small["steps"][name], large["steps"][name]) for name in small["steps"]}
-    rows = [f"| {name} | {here:.2f} | {there:.2f} |" for name, (here, there) in steps.items()]
-    return [f"| lists, searches, changes | {heads} |", "|---|---|---|", *rows]
+    crowd, imported = directory["crowd"], directory["import_ms"]
+    heads = " | ".join(f"{crowd[name]:,} people in the largest entity: p50 ms" for name in (SMALL, LARGE))
+    rows = [
+        f"| {name} | {one['items']} | {one[SMALL]['p50_ms']:.2f} | {one[LARGE]['p50_ms']:.2f} | {one['ratio']:.2f} |"
+        for name, one in directory["commands"].items()
+    ]
+    return [
+        f"| lists, searches, changes without HTTP | items | {heads} | large by small |",
+        "|---|---|---|---|---|",
+        f"| a person imported | | {imported[SMALL]:.2f} | {imported[LARGE]:.2f} | |",
+        *rows,
+        "",
+        *_api(directory),
+    ]
+
+
+def _api(directory: dict[str, Any]) -> list[str]:
+    calls = directory["api"]
+    heads = " | ".join(f"{name}: p50 ms | CPU ms | PostgreSQL ms" for name in (SMALL, LARGE))
+    rows = []
+    for name, one in calls.items():
+        cells = " | ".join(
+            f"{one[side]['p50_ms']:.2f} | {one[side]['cpu_ms']:.2f} | {one[side]['database_ms']:.2f}"
+            for side in (SMALL, LARGE)
+        )
+        rows.append(
+            f"| {name} | {one['items']} | {cells} | {_work(one):.2f} | {one['ratio']:.2f} {_held(one['ratio'])} |"
+        )
+    whole = directory["read_whole"]
+    indexed = "every statement by index" if not whole else f"WHOLE TABLES READ by {len(whole)} statements"
+    ratios = "CPU and PostgreSQL, large by small | p50, large by small"
+    by_clock = _all_held({name: one["ratio"] for name, one in calls.items()})
+    by_work = _all_held({name: _work(one) for name, one in calls.items()})
+    verdict = f"{len(calls)} kinds of calls, large by small: p50 **{by_clock}**"
+    return [
+        f"| the admin API through HTTP, {directory['rounds']} calls each | items | {heads} | {ratios} |",
+        f"|{'---|' * 10}",
+        *rows,
+        "",
+        f"{verdict}; CPU and PostgreSQL together {by_work}; {indexed}.",
+    ]
+
+
+def _work(one: dict[str, Any]) -> float:
+    """CPU of the loop and time in PostgreSQL, large by small: what other work on the machine hardly changes."""
+    small, large = (one[side]["cpu_ms"] + one[side]["database_ms"] for side in (SMALL, LARGE))
+    return float(large / small)
+
+
+def _all_held(ratios: dict[str, float]) -> str:
+    beyond = [name for name, ratio in ratios.items() if _held(ratio) != _WITHIN]
+    return f"all {_WITHIN}" if not beyond else f"NOT {_WITHIN}: {', '.join(beyond)}"
+
+
+_WITHIN = f"within {WITHIN:.0%}"
+
+
+def _held(ratio: float) -> str:
+    """Whether the large database is slower by more than may be."""
+    return _WITHIN if ratio <= 1 + WITHIN else f"NOT {_WITHIN}"
 
 
 _BESIDE: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (

@@ -70,6 +70,9 @@ class Kept:
     async def all(self) -> list[Client]:
         return []
 
+    async def named(self, *, first: str, until: str, limit: int) -> list[Client]:
+        return []
+
     def _demand_up(self) -> None:
         if self.down:
             raise StoreUnavailable("down")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from corpid.flows.directory.apply import apply
@@ -255,6 +256,17 @@ def test_people_are_found_by_name(world: World, api: Api) -> None:
     assert [each["user_name"] for each in api.every("/users?name=zz%20p")] == ["zz4", "zz3", "zz2", "zz1", "zz0"]
     for client, query in ((api, "name=zz&search=z"), (api, f"name=zz&entity={HARBOUR}"), (bound(world), "name=zz")):
         assert list(pointers(client.get(f"/users?{query}"))) == ["name"]
+
+
+def test_relying_parties_are_listed_a_page_at_a_time(api: Api) -> None:
+    """D59: by identifier, and by its beginning."""
+    world = api.world
+    known = world.run(world.provider.registry.clients.all())
+    for name in ("a-1", "zz-1", "zz-2"):
+        world.writes(msgspec.structs.replace(known[0], client_id=name))
+    every = sorted(["a-1", *(client.client_id for client in known), "zz-1", "zz-2"])
+    assert [each["client_id"] for each in api.every("/clients")] == every
+    assert [each["client_id"] for each in api.every("/clients?search=zz-")] == ["zz-1", "zz-2"]
 
 
 def test_a_program_makes_a_key_at_most_once_in_an_hour(api: Api) -> None:

@@ -44,9 +44,13 @@ def test_a_sign_in_asks_a_large_database_no_more_than_a_small_one(tmp_path: Path
     assert [side["entities"] for side in result["many"].values()] == [200, 2000]
     assert all(step["cpu_ms"] > 0 for side in result["many"].values() for step in side["steps"].values())
     assert "as many statements, every statement by index" in printed
-    assert [side["crowd"] for side in result["directory"].values()] == [50, 200]
-    assert all(spent > 0 for side in result["directory"].values() for spent in side["steps"].values())
-    assert "| people of the largest entity |" in printed
+    directory = result["directory"]
+    assert directory["crowd"] == {"small": 1000, "large": 1000}
+    assert directory["read_whole"] == {}
+    kinds = [*directory["commands"].values(), *directory["api"].values()]
+    assert all(one["items"] > 0 and one["small"]["p50_ms"] > 0 and one["large"]["p50_ms"] > 0 for one in kinds)
+    assert directory["api"]["people of the largest entity"]["items"] == 50
+    assert "| people of the largest entity | 50 |" in printed
     beside = [
         (side["post_beside"]["count"], side["sign_in_beside"]["count"]) for side in result["provisioning"].values()
     ]

@@ -152,7 +152,9 @@ def test_the_members_of_an_entity_are_listed_in_parts(terminal: Terminal) -> Non
     terminal.done("membership", "add", "mei", "C3")
     terminal.done(*INVITE, "tan@gamma.example")
     assert [each["user_name"] for each in members(terminal)] == ["mei", "tan@gamma.example"]
-    assert [each["user_name"] for each in members(terminal, "--limit", "1", "--after", "1")] == ["tan@gamma.example"]
+    first = json.loads(terminal.done("membership", "list", "--entity", "C3", "--limit", "1", "--json"))
+    assert [each["user_name"] for each in first["members"]] == ["mei"]
+    assert [each["user_name"] for each in members(terminal, "--after", first["after"])] == ["tan@gamma.example"]
     assert "corpid membership list" in terminal.done("membership", "list", "--entity", "C3", "--limit", "1")
     assert "--after is no place" in terminal.refused("membership", "list", "--entity", "C3", "--after", "x")
     assert "there is no entity" in terminal.refused("membership", "list", "--entity", "C4")

@@ -64,6 +64,9 @@ class Kept:
     async def all(self) -> list[Client]:
         return []
 
+    async def named(self, *, first: str, until: str, limit: int) -> list[Client]:
+        return []
+
 
 def client(client_id: str, url: str) -> Client:
     return Client(client_id=client_id, name=client_id, redirect_uris=(), jwks_uri=url)

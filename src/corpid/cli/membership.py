@@ -12,14 +12,13 @@ from corpid.cli.running import run
 from corpid.engines import new_user_id, open_registry
 from corpid.flows.directory import invitations, memberships, provisioning
 from corpid.flows.directory.apply import Applied
-from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.invitation_limits import InvitationLimit
-from corpid.flows.directory.lists import Page
-from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails, Taken, UnknownMember, WantedMembers
+from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails, Taken, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.differences import difference
 
 if TYPE_CHECKING:
+    from corpid.flows.directory.lists import Page
     from corpid.flows.directory.provisioning import Member
     from corpid.rules.directory.records import Membership
 
@@ -177,15 +176,8 @@ async def _resend(membership_id: str) -> tuple[Membership, bool]:
 
 
 async def _all(entity: str, after: str, limit: int) -> Page[Member]:
-    if after and not (after.isascii() and after.isdigit() and len(after) < 10):
-        raise Refused("--after is no place in this list: copy it from the last line of a list")
-    start = int(after or 0)
     async with open_registry(settings.load()) as opened:
-        await entity_named(opened.registry, entity, actor=opened.actor)
-        wanted = WantedMembers(start=start, count=limit, sort="user_name")
-        page = await provisioning.members(opened.registry, wanted, actor=opened.actor, entity_id=entity)
-    reached = start + len(page.members)
-    return Page(found=page.members, after=str(reached) if page.members and reached < page.total else "")
+        return await provisioning.members_by_name(opened.registry, entity, actor=opened.actor, after=after, limit=limit)
 
 
 def _shown(member: Member) -> tuple[str, str, str]:

@@ -52,6 +52,14 @@ class Provisioning(Protocol):
         Without rows that a migration has not given an identifier yet.
         """
 
+    async def members_by_name(
+        self, entity_id: str, *, after: tuple[str, str], limit: int
+    ) -> list[tuple[StoredMember, tuple[str, str]]]:
+        """Members by user name after a place, each with its own.
+
+        A page costs the same however many there are, and wherever it is.
+        """
+
     async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
         """A token by its hash, and its entity; it may have expired."""
 

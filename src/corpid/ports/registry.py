@@ -173,6 +173,8 @@ class Clients(FetchedKeySets, Protocol):
 
     async def get(self, client_id: str) -> Client | None: ...
     async def all(self) -> list[Client]: ...
+    async def named(self, *, first: str, until: str, limit: int) -> list[Client]:
+        """Clients by identifier: from `first`, before `until`."""
 
 
 class ApiClients(FetchedKeySets, Protocol):

@@ -305,7 +305,7 @@ async def _page(
     registry: Registry, kind: type[L], where: Mapping[str, str], *, after: str, limit: int, width: int
 ) -> Page[L]:
     found = await registry.directory.page(kind, where, after=place(after, width), limit=limit + 1)
-    return cut(found, limit, ["/".join(quote(part, safe="") for part in each.key) for each in found])
+    return cut(found, limit, [as_place(each.key) for each in found])
 
 
 def cut(found: Sequence[S], limit: int, places: Sequence[str]) -> Page[S]:
@@ -314,6 +314,14 @@ def cut(found: Sequence[S], limit: int, places: Sequence[str]) -> Page[S]:
     It is one more than the page may have, if there are more. `places` are those of each. Source: DESIGN, Speed
     """
     return Page(found=tuple(found[:limit]), after=places[limit - 1] if len(found) > limit else "")
+
+
+def as_place(key: Sequence[str]) -> str:
+    """Return the text of a key's place, which `place` reads.
+
+    Source: DESIGN, Speed
+    """
+    return "/".join(quote(part, safe="") for part in key)
 
 
 def place(after: str, width: int) -> tuple[str, ...]:

@@ -102,7 +102,9 @@ async def _page(
     """Some records, and the place of each."""
     directory, record = by.registry.directory, resource.record
     if record is Client:
-        return await _clients(by.registry, wanted, after, limit)
+        first, until = _span(wanted.get("search", ""), after, named=False)
+        clients = await by.registry.clients.named(first=first, until=until, limit=limit)
+        return [*clients], [(client.client_id,) for client in clients]
     if record is Entity and by.actor.entity_id:
         own = await directory.read(Entity, [(by.actor.entity_id,)])
         fits = [
@@ -135,15 +137,6 @@ async def _page(
         return [], []
     rows = await directory.page(record, where, after=after or ("",) * resource.width, limit=limit)  # type: ignore[type-var]
     return [*rows], [key_of_record(row) for row in rows]
-
-
-async def _clients(
-    registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], limit: int
-) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
-    every = sorted(await registry.clients.all(), key=lambda each: each.client_id)
-    search = wanted.get("search", "")
-    fits = [each for each in every if (each.client_id,) > after and each.client_id.startswith(search)][:limit]
-    return [*fits], [(each.client_id,) for each in fits]
 
 
 async def _members(registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], limit: int) -> list[User]:

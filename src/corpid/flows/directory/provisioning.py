@@ -14,6 +14,7 @@ from msgspec.structs import asdict, replace
 
 from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.lists import as_place, cut, place
 from corpid.flows.directory.write import (
     NEEDS_APPROVAL,
     Refused,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from corpid.flows.directory.invitation_limits import InvitationLimit
+    from corpid.flows.directory.lists import Page
     from corpid.flows.directory.write import Authorised
     from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.actors import Actor
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LastOwner", "MalformedDetails", "Member", "MemberDetails", "MembersPage", "State", "Taken", "UnknownMember",
     "WantedMembers", "change_member", "considered_invitation", "end_member", "invitation", "invite", "member", "members",
+    "members_by_name",
     "submit_invitation",
 ]  # fmt: skip
 
@@ -159,6 +162,20 @@ async def members(registry: Registry, wanted: WantedMembers, *, actor: Actor, en
     )  # fmt: skip
     total, found = await registry.provisioning.members(query)
     return MembersPage(total=total, members=tuple(map(_shown, found)))
+
+
+async def members_by_name(registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int) -> Page[Member]:
+    """List the members of an entity by user name.
+
+    `after` is the place that the page before names. Raises Refused if there is no such entity or place,
+    access.Forbidden, StoreUnavailable. Source: D60
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
+    name, last = place(after, 2)
+    found = await registry.provisioning.members_by_name(entity_id, after=(name, last), limit=limit + 1)
+    places = [as_place(each) for _, each in found]
+    return cut([_shown(stored) for stored, _ in found], limit, places)
 
 
 async def invite(

@@ -26,7 +26,6 @@ from corpid.stores.sql.tables import (
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
     NAME_CHARACTERS,
-    administrators,
     memberships,
     users,
 )
@@ -48,6 +47,8 @@ NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
 }
 """kind → members that a page of it can be narrowed by, in the order of names"""
 
+_NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
+"""members that fewer records have in common than a service"""
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _FIRST: Final = sa.bindparam("first", type_=sa.Text)
 _UNTIL: Final = sa.bindparam("until", type_=sa.Text)
@@ -69,6 +70,15 @@ def by_name(known: RecordType, beginning: str) -> sa.Select[Any]:
     after = sa.tuple_(sa.bindparam("after_name", type_=sa.Text), sa.bindparam("after_id", type_=sa.Text))
     within = name >= _FIRST, name < _UNTIL, sa.tuple_(name, key) > after
     return sa.select(*columns(known.table, known.codec)).where(*within).order_by(name, key).limit(_LIMIT)
+
+
+def bounds_of_names(first: str, until: str, after: tuple[str, str]) -> dict[str, object]:
+    """The values of `by_name` except `limit`.
+
+    Its two lower bounds are the same place: PostgreSQL begins to read an index at one of them, whichever it is.
+    """
+    begins = max((first[:NAME_CHARACTERS], ""), (after[0][:NAME_CHARACTERS], after[1]))
+    return {"first": begins[0], "until": until, "after_name": begins[0], "after_id": begins[1]}
 
 
 def members(known: RecordType) -> sa.Select[Any]:
@@ -93,22 +103,18 @@ def belonging(known: RecordType, of: RecordType) -> sa.Select[Any]:
 def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
     """The given members of the key, `after_…` of all, `limit` → records.
 
-    Rows of roles have no index by entity: they are reached by the entity's memberships. A service may have a million
-    rows, so its index is kept out of the engine's sight if something narrower is given.
+    Indexes by entity and by service have the order of people. A service may have a million rows, so its index is kept
+    out of the engine's sight if something narrower is given; PostgreSQL then expects half of the narrower rows to be of
+    that service, and reads them in their order until the page is full.
     """
     table = known.table
     keys = [table.c[name] for name in known.keys]
     after = sa.tuple_(*(sa.bindparam(f"after_{name}", type_=sa.Text) for name in known.keys))
-    values = {name: sa.bindparam(name, type_=sa.Text) for name in given}
     found = sa.select(*columns(table, known.codec))
-    for name, value in values.items():
-        is_last = name == "service_id" and len(given) > 1
-        found = found.where((table.c[name] + "" if is_last else table.c[name]) == value)
-    by_membership = {"user_id", "entity_id"} <= set(known.keys) and table not in (memberships, administrators)
-    if by_membership and "entity_id" in given and "user_id" not in given:
-        same = memberships.c.user_id == table.c.user_id, memberships.c.entity_id == table.c.entity_id
-        found = found.select_from(memberships.join(table, sa.and_(*same)))
-        found = found.where(memberships.c.entity_id == values["entity_id"])
+    for name in given:
+        is_last = name == "service_id" and not _NARROWER.isdisjoint(given)
+        fits = table.c[name] == sa.bindparam(name, type_=sa.Text)
+        found = found.where(sa.case((fits, sa.true()), else_=sa.false()) if is_last else fits)
     return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
 
 
@@ -169,13 +175,7 @@ class SqlDirectoryLists(SqlRecords):
         return await self._of_name(User, folded_ascii(first), folded_ascii(until), folded, limit)
 
     async def _of_name(self, kind: type[N], first: str, until: str, after: tuple[str, str], limit: int) -> list[N]:
-        values = {
-            "first": first[:NAME_CHARACTERS],
-            "until": until,
-            "after_name": after[0][:NAME_CHARACTERS],
-            "after_id": after[1],
-            "limit": limit,
-        }
+        values = bounds_of_names(first, until, after) | {"limit": limit}
         return [self._kinds[kind].codec.decode(row) for row in await self._database.rows(self._by_name[kind], values)]
 
     async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:

@@ -119,6 +119,23 @@ def page_of(shape: Shape, sorted_by: SortedBy, *, descending: bool) -> sa.Select
     )
 
 
+def by_user_name() -> sa.Select[Any]:
+    """`entity_id`, `first`, `after`, `limit` → membership, user, user name.
+
+    The two lower bounds are the same place: SQLite begins at the one, PostgreSQL at the other.
+    """
+    name, last = _VALUES["user_name"], _OF.membership_id
+    first, after = sa.bindparam("first", type_=sa.Text), sa.bindparam("after", type_=sa.Text)
+    of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text), last != _EMPTY
+    return (
+        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS), name)
+        .select_from(_WITH_PERSON)
+        .where(*of_entity, name >= first, sa.tuple_(name, last) > sa.tuple_(first, after))
+        .order_by(name, last)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+    )
+
+
 def _bound(number: int, condition: Condition) -> dict[str, object]:
     """The values of a condition's parameters."""
     member, operator, text = condition
@@ -180,6 +197,7 @@ class SqlProvisioning:
             )
         )
         self._identified: Final = prepare(lambda: named_in(_NAMED_AT_ONCE))
+        self._by_user_name: Final = prepare(by_user_name)
         self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
         self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
 
@@ -220,6 +238,13 @@ class SqlProvisioning:
             return query.offset + len(found), found
         count = await self._database.row(self._count(shape), values)
         return (count[0] if count else 0), found
+
+    async def members_by_name(
+        self, entity_id: str, *, after: tuple[str, str], limit: int
+    ) -> list[tuple[StoredMember, tuple[str, str]]]:
+        values = {"entity_id": entity_id, "first": after[0], "after": after[1], "limit": limit}
+        found = [(_stored(row), str(row[-1])) for row in await self._database.rows(self._by_user_name, values)]
+        return [(stored, (name, stored.membership.membership_id)) for stored, name in found]
 
     async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
         row = await self._database.row(self._token, {"hash": token_hash})

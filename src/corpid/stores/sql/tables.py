@@ -280,7 +280,8 @@ assignments: Final = _table(
     *_dated(),
     _source(),
     _membership(),
-    sa.Index(None, "service_id"),
+    sa.Index(None, "entity_id", "user_id"),
+    sa.Index(None, "service_id", "user_id"),
 )
 
 third_party_grants: Final = _table(
@@ -304,8 +305,9 @@ third_party_assignments: Final = _table(
     *_dated(),
     _source(),
     _membership(),
-    sa.Index(None, "client_entity_id"),
-    sa.Index(None, "service_id"),
+    sa.Index(None, "entity_id", "user_id"),
+    sa.Index(None, "client_entity_id", "user_id"),
+    sa.Index(None, "service_id", "user_id"),
 )
 
 change_requests: Final = _table(
