@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-revision = "0024"
+revision = "0025"
 phase = "expand"
 locks = "nothing: the indexes are built beside the writers"
 concurrently = True
