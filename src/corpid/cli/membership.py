@@ -37,7 +37,7 @@ _STATES: Final = {
 }
 
 
-_NO_MAIL: Final = "no mail server is set (mail_url): the letter waits until there is one"
+_NO_MAIL: Final = "no mail server is set (mail_url): the e-mail waits until there is one"
 
 
 @app.command("list")
@@ -138,7 +138,7 @@ async def _switch(user: str, entity: str, *, enabled: bool, dry_run: bool) -> Ap
 
 
 async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: bool) -> tuple[Applied, bool]:
-    """The change, and whether its letter waits for a mail server."""
+    """The change, and whether its e-mail waits for a mail server."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:
@@ -160,7 +160,7 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
 
 
 async def _resend(membership_id: str) -> tuple[Membership, bool]:
-    """The invitation, and whether its letter waits for a mail server."""
+    """The invitation, and whether its e-mail waits for a mail server."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:

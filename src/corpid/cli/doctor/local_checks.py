@@ -100,7 +100,7 @@ _DAY: Final = 86_400
 OLD_KEY_DAYS: Final = 400
 """a key is rotated once a year; the age at which an alert is due (CorpidSigningKeyOld)"""
 LETTER_DAYS: Final = 2
-"""an invitation whose letter waits for longer is a warning"""
+"""an invitation whose e-mail waits for longer is a warning"""
 UNSEALED_SECONDS: Final = 7200
 """for how long an entry of the audit may be without a seal: twice what it takes at most"""
 _OLDEST_RUN: Final = 15
@@ -231,16 +231,16 @@ def _seals(unsealed_since: int | None) -> Finding:
 
 
 def _letters(waiting: int, oldest: int, *, sends: bool) -> Finding:
-    """Letters of invitations that nobody sends (D60)."""
+    """Invitation e-mails that nobody sends (D60)."""
     if waiting and not sends:
-        seen = f"{waiting:,} letters of invitations wait, since no mail server is set."
+        seen = f"{waiting:,} invitation e-mails are waiting, because no mail server is set."
         return warning("invitations", seen, "Change: set mail_url and mail_from.")
     days = (time.time() - oldest) / _DAY
     if waiting and days > LETTER_DAYS:
-        seen = f"{waiting:,} letters of invitations wait, the oldest invitation for {days:.0f} days."
+        seen = f"{waiting:,} invitation e-mails are waiting; the oldest invitation is {days:.0f} days old."
         change = "Change: look for invitations_stopped and invitation_delayed in the log of a running server."
         return warning("invitations", seen, change)
-    return ok("invitations", "No letter of an invitation waits for longer than it should.")
+    return ok("invitations", "No invitation e-mail has been waiting for too long.")
 
 
 def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup
 
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
-from corpid.texts import Phrase
+from corpid.texts import Phrase, has_full_stop
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
@@ -164,11 +164,17 @@ class Renderer:
         return self.static.file(name)
 
 
+def _stop(value: object) -> str:
+    """The full stop after a value, unless the value ends with one."""
+    return "" if has_full_stop(value) else "."
+
+
 def _suffix(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-_PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s|%%")
+_PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s(?:((?:</\w+>)*)\.(?!\w))?|%%")
+"""a variable, with the full stop after it if there is one, or a percent sign"""
 _COMPILED: Final[dict[tuple[str, str], CodeType | None]] = {}
 
 
@@ -198,6 +204,9 @@ class TranslatedBlocks(InternationalizationExtension):
         for match in _PLACEHOLDER.finditer(wording):
             parts.append(nodes.TemplateData(wording[at : match.start()]))
             parts.append(variables[match[1]] if match[1] else nodes.TemplateData("%"))
+            if match[2] is not None:
+                stop = nodes.Filter(variables[match[1]], "stop", [], [], None, None)
+                parts += (nodes.TemplateData(match[2]), stop)
             at = match.end()
         return nodes.Output([*parts, nodes.TemplateData(wording[at:])])
 
@@ -220,8 +229,8 @@ class _CompiledOnce(BytecodeCache):
 def speak(environment: Environment, voice: Translator) -> None:
     """Set up the templates of an environment for one language.
 
-    Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment` and `day`,
-    and `language`.
+    Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment`, `day`
+    and `stop`, and `language`.
     """
 
     def finalized(value: Any) -> Any:  # noqa: ANN401
@@ -234,5 +243,5 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.finalize = finalized
     environment.bytecode_cache = _CompiledOnce(voice.language.tag)
-    environment.filters.update(number=voice.number, time=voice.time, moment=voice.moment, day=voice.day)
+    environment.filters.update(number=voice.number, time=voice.time, moment=voice.moment, day=voice.day, stop=_stop)
     environment.globals.update(_=voice.gettext, language=voice.language)
