@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-User = Annotated[str, typer.Argument(metavar="USER", help="The name that the person signs in with.")]
+User = Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")]
 Entity = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity's identifier.")]
 
 
@@ -178,7 +178,7 @@ async def _resend(membership_id: str) -> tuple[Membership, bool]:
 
 async def _all(entity: str, after: str, limit: int) -> Page[Member]:
     if after and not (after.isascii() and after.isdigit() and len(after) < 10):
-        raise Refused("--after is no place in this list: copy it from the last line of a list")
+        raise Refused("--after is not a place in this list: copy it from the last line of a list")
     start = int(after or 0)
     async with open_registry(settings.load()) as opened:
         await entity_named(opened.registry, entity, actor=opened.actor)
