@@ -86,7 +86,7 @@ class StaticFiles:
 def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
     """A template environment that escapes everything and refuses undefined names.
 
-    Templates call `static(name)` for the URL of a static file.
+    Templates call `static(name)` for the URL of a static file. `name | stop` is the full stop after a name.
     """
     environment = Environment(
         loader=loader,
@@ -98,6 +98,7 @@ def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
         cache_size=-1,
     )
     environment.globals["static"] = static.url
+    environment.filters["stop"] = _stop
     return environment
 
 
@@ -229,8 +230,8 @@ class _CompiledOnce(BytecodeCache):
 def speak(environment: Environment, voice: Translator) -> None:
     """Set up the templates of an environment for one language.
 
-    Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment`, `day`
-    and `stop`, and `language`.
+    Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment` and `day`,
+    and `language`.
     """
 
     def finalized(value: Any) -> Any:  # noqa: ANN401
@@ -243,5 +244,5 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.finalize = finalized
     environment.bytecode_cache = _CompiledOnce(voice.language.tag)
-    environment.filters.update(number=voice.number, time=voice.time, moment=voice.moment, day=voice.day, stop=_stop)
+    environment.filters.update(number=voice.number, time=voice.time, moment=voice.moment, day=voice.day)
     environment.globals.update(_=voice.gettext, language=voice.language)
