@@ -8,10 +8,14 @@ arguments of `phrase` and `counted`, which therefore have to be literals.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_CLOSING_ISOLATE: Final = "\u2069"
+"""ends a name that would change the direction of its surroundings"""
 
 
 class Phrase(str):
@@ -32,11 +36,27 @@ class Phrase(str):
         """The English text, with its parts."""
         wording = many if many and values["count"] != 1 else message
         shown = {name: _in_english(value) for name, value in values.items()}
-        made = super().__new__(cls, wording.format_map(shown) if values else wording)
+        made = super().__new__(cls, filled(wording, shown) if values else wording)
         made.message = message
         made.many = many
         made.values = MappingProxyType(values)
         return made
+
+
+def has_full_stop(value: object) -> bool:
+    """Return True if a text ends with a full stop."""
+    return str(value).rstrip(_CLOSING_ISOLATE).endswith(".")
+
+
+def filled(wording: str, values: Mapping[str, object]) -> str:
+    """A wording with its values.
+
+    A name that ends with a full stop ends its sentence, too.
+    """
+    for name, value in values.items():
+        if has_full_stop(value):
+            wording = wording.replace(f"{{{name}}}.", f"{{{name}}}")
+    return wording.format_map(values)
 
 
 def _in_english(value: object) -> object:

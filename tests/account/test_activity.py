@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1"
-NEW_DEVICE = "You signed in on a new device"
+NEW_DEVICE = "Your account was used on a new device"
 
 
 def test_browsers_are_listed_by_device_and_one_is_signed_out() -> None:
@@ -161,7 +161,7 @@ def test_a_page_without_a_change_says_how_long_one_stays_signed_in_and_asks_for_
 
     async def story(made: World) -> None:
         browser = await at_account(made)
-        for page, said in (("sign-ins", "You stay signed in here until"), ("password", "Please finish by")):
+        for page, said in (("sign-ins", "You stay signed in here until"), ("password", "You have until")):
             await go(made, browser, page)
             assert said in browser.page.text
         assert "You stay signed in" not in browser.page.text

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 NEW_PASSWORD = "seven grey herons wading"
-ONLY_WAY = "This passkey is your only way in."
+ONLY_WAY = "This passkey is your only way to sign in."
 
 
 async def reachable(made: World) -> None:
@@ -62,7 +62,7 @@ def test_a_new_password_signs_in_and_ends_every_other_session() -> None:
         other, browser = await at_account(made), await at_account(made, "password")
         await browser.fill_and_submit(password=NEW_PASSWORD)
         assert browser.page.heading == "Your account"
-        assert "Your change is saved." in browser.page.text
+        assert "Your password has been changed." in browser.page.text
         assert await go(made, other) == "Sign in"
         assert await made.passwords.verify((await credentials(made)).password_hash, NEW_PASSWORD)
         assert told(postbox)[-1] == "Your password was changed"
@@ -75,7 +75,7 @@ def test_a_new_password_signs_in_and_ends_every_other_session() -> None:
 
 @pytest.mark.parametrize(
     ("password", "sentence"),
-    [("short", "at least 12"), ("alice alice alice", "little more than your user name"), ("", "at least 12")],
+    [("short", "at least 12"), ("alice alice alice", "too close to your user name"), ("", "at least 12")],
 )
 def test_a_password_that_nobody_may_have_is_refused_calmly(password: str, sentence: str) -> None:
     """D44."""
@@ -128,7 +128,7 @@ def test_a_first_app_is_told_as_one_and_never_as_the_end_of_another() -> None:
         await browser.fill_and_submit(code=pyotp.TOTP(newcomer.secret(browser)).at(int(made.clock())))
         letter = postbox.letters[-1]
         assert letter.subject == "An authenticator app was added"
-        assert "the one before" not in letter.text
+        assert "The old one" not in letter.text
 
     run(story, postbox=postbox)
 
@@ -143,9 +143,9 @@ def test_new_recovery_codes_replace_those_before_once_they_are_kept() -> None:
         other, browser = await at_account(made), await at_account(made, "codes")
         shown = re.findall(r"<li><code>([a-z0-9-]+)</code>", browser.response.text)  # type: ignore[union-attr]
         assert len(set(shown)) == 10
-        assert "had so far stop working once you press Finish" in browser.page.text
+        assert "Your old recovery codes stop working when you select Finish" in browser.page.text
         await browser.submit(next(form for form in browser.page.forms if "kept" in form.names()))
-        assert "Keep the codes first" in browser.page.text
+        assert "Save your codes first" in browser.page.text
         assert shown[0] in browser.page.text
         assert await made.provider.registry.factors.recovery_codes_left(ALICE) == len(CODES)
         form = hidden(browser)
@@ -195,7 +195,7 @@ def test_a_passkey_gets_no_name_that_cannot_be_read(name: str) -> None:
         browser = await at_account(made, "passkeys")
         await browser.open(account(made, page_of(browser, "A key")))
         await browser.fill_and_submit(name=name)
-        assert "Type a name of at most 60 characters." in browser.page.text
+        assert "Enter a name of at most 60 characters." in browser.page.text
         assert [each.name for each in await keys(made)] == ["A key"]
 
     run(story)
@@ -240,7 +240,7 @@ def test_there_are_as_many_passkeys_as_anybody_needs_and_no_more() -> None:
         await asyncio.gather(*sent)
         assert len(await keys(made)) == PASSKEYS_PER_PERSON
         assert await go(made, browsers[0], "passkeys") == "Your passkeys"
-        assert "You have 20 passkeys, which is as many as there can be." in browsers[0].page.text
+        assert "You have 20 passkeys, which is the most you can have." in browsers[0].page.text
         assert "Add a passkey" not in browsers[0].page.text
         assert await go(made, await at_account(made), "new-passkey") == "Your passkeys"
 

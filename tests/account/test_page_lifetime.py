@@ -58,7 +58,7 @@ def test_what_was_opened_after_a_fresh_sign_in_can_be_finished_while_the_page_sa
         browser = await at_account(made, "app")
         made.clock.pass_(LATE)
         await browser.fill_and_submit(code=pyotp.TOTP(newcomer.secret(browser)).at(int(made.clock())))
-        assert "Your change is saved." in browser.page.text
+        assert "Your authenticator app has been set up." in browser.page.text
         made.people["alice"].totp_secret = (await made.provider.registry.factors.credentials(ALICE)).totp_secret
         browser = await at_account(made, "codes")
         made.clock.pass_(LATE)
@@ -109,7 +109,7 @@ def test_after_a_new_sign_in_the_same_key_and_the_same_codes_are_shown() -> None
         assert newcomer.secret(elsewhere) != secret
         await go(made, browser, "app")
         await browser.fill_and_submit(code=pyotp.TOTP(secret).at(int(made.clock())))
-        assert "Your change is saved." in browser.page.text
+        assert "Your authenticator app has been set up." in browser.page.text
         await go(made, browser, "app")
         assert newcomer.secret(browser) != secret
 
@@ -150,12 +150,12 @@ def test_a_page_is_given_more_time_a_few_times_and_never_past_the_end_of_the_ses
         while any(each.action.endswith("/extend") for each in browser.page.forms):
             made.clock.pass_(LATE)
             await more_time(browser)
-            assert browser.page.heading == "Keep these recovery codes"
-        assert "There is no more time after that" in browser.page.text
+            assert browser.page.heading == "Save your recovery codes"
+        assert "You cannot get more time" in browser.page.text
         assert made.clock() + seconds_left(browser) == began + ACCOUNT_SESSION_SECONDS
         assert (await send(made, browser, "codes/extend", **form)).status_code == 422
         answer = await send(made, browser, "codes", **form, kept="yes")
-        assert answer.headers["location"] == "/account?saved"
+        assert answer.headers["location"] == "/account?saved=codes"
 
     run(story)
 
@@ -243,7 +243,7 @@ def test_pages_that_change_no_factor_show_how_long_the_account_stays_open_and_ca
             made.clock.pass_(ACCOUNT_IDLE_SECONDS - 1)
             await more_time(browser)
         assert made.clock() + seconds_left(browser) == began + ACCOUNT_SESSION_SECONDS
-        assert "You are signed out after that" in browser.page.text
+        assert "After that you can sign in again." in browser.page.text
         assert (await browser.http.get(account(made, "extend"))).headers["location"] == "/account"
 
     run(story)

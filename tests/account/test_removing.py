@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 ALONE = "Works once you have a password"
-NO_WAY = "part of your only way in"
+NO_WAY = "you could no longer sign in"
 
 
 async def credentials(made: World) -> Credentials:
@@ -48,13 +48,13 @@ def test_an_app_is_seen_in_use_and_removed_after_a_question() -> None:
         signed_in = datetime.fromtimestamp(made.clock(), UTC)
         assert f"Authenticator app In use · Last used {signed_in:%-d %b %Y, %H:%M} UTC" in browser.page.text
         await go(made, browser, "app")
-        assert "The app you have now stops working once the new one is set up." in browser.page.text
-        target = next(target for target, text in browser.page.links if text == "Remove the app you have now")
+        assert "Your current app stops working once the new one is set up." in browser.page.text
+        target = next(target for target, text in browser.page.links if text == "Remove your current app")
         assert target == "/account/remove-app"
         assert await go(made, browser, "remove-app") == "Remove the authenticator app?"
         assert (await credentials(made)).totp_secret
         await browser.submit(next(f for f in browser.page.forms if f.action == "/account/remove-app"))
-        assert "Your change is saved." in browser.page.text
+        assert "Your authenticator app has been removed." in browser.page.text
         assert "Authenticator app None" in browser.page.text
         assert not (await credentials(made)).totp_secret
         assert await go(made, other) == "Sign in"
@@ -73,7 +73,7 @@ def test_recovery_codes_are_removed_after_a_question() -> None:
         await reachable(made)
         await recovery(made)
         browser = await at_account(made, "remove-codes")
-        assert "The 3 codes that are left no longer work then" in browser.page.text
+        assert "The 3 codes that are left will no longer work" in browser.page.text
         form = hidden(browser)
         await browser.submit(next(f for f in browser.page.forms if f.action == "/account/remove-codes"))
         assert "Recovery codes None" in browser.page.text
@@ -126,7 +126,7 @@ def test_what_opens_nothing_alone_is_said_to_need_the_other() -> None:
         key = await passkey(made)
         await change(made, after=Credentials(user_id=ALICE))
         browser = await at_account(made, key=key)
-        for page, text in (("app", "An app works together with a password"), ("codes", "Recovery codes work together")):
+        for page, text in (("app", "An app works only with a password"), ("codes", "Recovery codes work only")):
             await go(made, browser, page)
             assert text in browser.page.text
         await change(made, after=Credentials(user_id=ALICE, totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"))
@@ -147,6 +147,6 @@ def test_a_password_that_nothing_goes_with_is_said_to_need_a_second_factor() -> 
         await go(made, browser)
         assert "Password Works once you have a second factor" in browser.page.text
         await go(made, browser, "password")
-        assert "A password works together with a second factor" in browser.page.text
+        assert "A password works only with a second factor" in browser.page.text
 
     run(story)

@@ -29,8 +29,8 @@ def test_a_person_signs_in_to_the_account_with_both_factors_and_chooses_no_entit
         browser = await made.browser()
         await browser.open(account(made))
         assert browser.page.heading == "Sign in"
-        assert "Step 1 of at most 2" in browser.page.text
-        assert "again to change" not in browser.page.text
+        assert "Step 1 Sign in" in browser.page.text
+        assert "To change how you sign in" not in browser.page.text
         await made.factors(browser, made.people["alice"])
         assert browser.url == account(made)
         assert browser.page.heading == "Your account"
@@ -102,7 +102,7 @@ def test_a_change_of_factors_asks_for_a_fresh_sign_in_and_leads_back() -> None:
         made.clock.pass_(ACCOUNT_FRESH_SECONDS)
         assert await go(made, browser, "browsers") == "Where you are signed in"
         assert await go(made, browser, "password") == "Sign in"
-        assert "Sign in again to change how you sign in" in browser.page.text
+        assert "To change how you sign in, sign in again" in browser.page.text
         await made.factors(browser, made.people["alice"])
         assert browser.page.heading == "Choose a new password"
         assert "You have signed in again. Nothing has changed yet" in browser.page.text

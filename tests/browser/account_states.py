@@ -35,11 +35,11 @@ LAST: Final = replace(
         LIMIT,
         extend=None,
         last_time=phrase(
-            "There is no more time after that, but you can sign in again: what is shown here stays the same until you use it."
+            "You cannot get more time, but you can sign in again: what you see here stays the same until you use it."
         ),
     ),
 )
-AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: go on here.")
+AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 LONG: Final = "Ein Telefon mit einem unnötig langen, aber erlaubten und vielleicht sogar hilfreichen Namen"
 LAPTOP: Final = views.PasskeyLine(url="/account/passkeys/1", name="Laptop", made=THEN, used=NOW, synced=True)
 PHONE: Final = views.PasskeyLine(url="/account/passkeys/2", name=LONG, made=THEN, used=None, synced=False)
@@ -51,7 +51,7 @@ REMOVE: Final = views.Remove(
     frame=FRAME,
     action="/account/remove-app",
     heading=phrase("Remove the authenticator app?"),
-    consequence=phrase("Its codes no longer work then, and you are signed out everywhere else."),
+    consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
     used=NOW,
     button=phrase("Remove the app"),
 )
@@ -82,17 +82,20 @@ STATES: Final[Mapping[str, View]] = {
             ),
         ),
         sign_out="/sign-out",
-        saved=True,
+        saved=phrase("Your password has been changed."),
     ),
     "account-passkeys": views.Passkeys(
-        frame=SIGNED_IN, passkeys=(LAPTOP, PHONE), add="/account/passkeys/new", saved=True
+        frame=SIGNED_IN,
+        passkeys=(LAPTOP, PHONE),
+        add="/account/passkeys/new",
+        saved=phrase("Your password has been changed."),
     ),
     "account-no-passkeys": views.Passkeys(frame=SIGNED_IN, passkeys=(), add="/account/passkeys/new"),
     "account-enough-passkeys": views.Passkeys(
         frame=SIGNED_IN,
         passkeys=(LAPTOP,) * 20,
         add="",
-        full=phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=20),
+        full=phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=20),
     ),
     "account-passkey": PASSKEY,
     "account-passkey-refused": replace(
@@ -113,10 +116,10 @@ STATES: Final[Mapping[str, View]] = {
         app_link="otpauth://totp/CorpID:wei.ling",
         secret="JBSW Y3DP EHPK 3PXP JBSW Y3DP EHPK 3PXP",
         notes=(
-            phrase("An app works together with a password, and you have none yet. Choose one as well."),
-            phrase("The app you have now stops working once the new one is set up."),
+            phrase("An app works only with a password, and you do not have one yet. Choose one as well."),
+            phrase("Your current app stops working once the new one is set up."),
         ),
-        remove=Link(url="/account/remove-app", text=phrase("Remove the app you have now")),
+        remove=Link(url="/account/remove-app", text=phrase("Remove your current app")),
     ),
     "account-codes": KeepCodes(
         frame=LAST,
@@ -124,7 +127,7 @@ STATES: Final[Mapping[str, View]] = {
         codes=("kyh7-n2ft-qwe3-x4sd",) * 10,
         replaces=True,
         notes=(AGAIN,),
-        remove=Link(url="/account/remove-codes", text=phrase("Remove the codes you have now")),
+        remove=Link(url="/account/remove-codes", text=phrase("Remove your current codes")),
     ),
     "account-password": ChoosePassword(
         frame=FRAME,
@@ -133,12 +136,12 @@ STATES: Final[Mapping[str, View]] = {
         user_name="wei.ling@harbour.example",
         hint=phrase("At least {shortest} characters.", shortest=12),
         notes=(
-            phrase("A password works together with a second factor, and you have none yet. Set up an app as well."),
+            phrase("A password works only with a second factor, and you do not have one yet. Set up an app as well."),
         ),
     ),
     "account-remove-app": REMOVE,
     "account-remove-app-refused": replace(
-        REMOVE, errors=(("", phrase("The app is part of your only way in. Add a passkey first.")),)
+        REMOVE, errors=(("", phrase("Without the app you could no longer sign in. Add a passkey first.")),)
     ),
     "account-browsers": views.Browsers(
         frame=SIGNED_IN,
@@ -148,7 +151,7 @@ STATES: Final[Mapping[str, View]] = {
             views.BrowserLine(name="b2", device="", since=THEN, seen=THEN, this=False),
             views.BrowserLine(name="b3", device="Safari on iPhone", since=THEN, seen=NOW, this=False),
         ),
-        saved=True,
+        saved=phrase("Your password has been changed."),
     ),
     "account-sign-ins": views.SignIns(
         frame=SIGNED_IN,

@@ -20,6 +20,6 @@ WRONG: Final[FieldError] = (
 )
 WRONG_CODE: Final[FieldError] = (
     "code",
-    phrase("This code is not right. Wait for the next one in your app and type it."),
+    phrase("This code is not right. Wait for the next one in your app, then enter it."),
 )
-NO_PASSKEY: Final[FieldError] = ("passkey", phrase("No passkey was used. Try again, or choose the other way."))
+NO_PASSKEY: Final[FieldError] = ("passkey", phrase("No passkey was used. Try again, or use the other option."))

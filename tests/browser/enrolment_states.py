@@ -33,7 +33,7 @@ LAST: Final = replace(
         LIMIT,
         seconds=3600,
         extend=None,
-        last_time=phrase("There is no more time after that. If it is too short, ask for a new link."),
+        last_time=phrase("You cannot get more time. If you run out, ask for a new link."),
     ),
 )
 PASSWORD: Final = ChoosePassword(
@@ -42,7 +42,8 @@ PASSWORD: Final = ChoosePassword(
     heading=phrase("Set up your sign-in"),
     user_name="wei.ling",
     hint=phrase(
-        "At least {shortest} characters. Several words make a good one; no special characters are needed.", shortest=12
+        "At least {shortest} characters. Several words make a good one; you do not need special characters.",
+        shortest=12,
     ),
     passkey=PASSKEY,
 )
@@ -85,9 +86,7 @@ STATES: Final[Mapping[str, View]] = {
         errors=(
             (
                 "code",
-                phrase(
-                    "This code does not open anything. Check each letter and digit. A code works once and for a limited time."
-                ),
+                phrase("This code does not work. Check each letter and digit. A code works once, for a limited time."),
             ),
         ),
     ),
@@ -96,7 +95,7 @@ STATES: Final[Mapping[str, View]] = {
         frame=Frame(form_token="t0ken"),
         action="/begin",
         heading=phrase("Set up your sign-in"),
-        introduction=phrase("{user}, here you set up how you sign in with {name}.", user="Tan Wei Ling", name="CorpID"),
+        introduction=phrase("{user}, set up how you sign in with {name}.", user="Tan Wei Ling", name="CorpID"),
         user_name="wei.ling",
         steps=3,
         fewer=True,
@@ -104,7 +103,7 @@ STATES: Final[Mapping[str, View]] = {
     "enrol-password": PASSWORD,
     "enrol-password-refused": replace(
         PASSWORD,
-        errors=(("password", phrase("Choose another password: this one is among those that attackers try first.")),),
+        errors=(("password", phrase("Choose another password: this is one that attackers try first.")),),
     ),
     "enrol-app": APP,
     "enrol-app-refused": replace(APP, by_email="/way", errors=(WRONG_CODE,)),
@@ -116,9 +115,7 @@ STATES: Final[Mapping[str, View]] = {
         asked=replace(MAILED.asked, hint=ASKS_FIRST, label=None, send=True, ways=MAILED.asked.ways[1:]),
     ),
     "enrol-codes": CODES,
-    "enrol-codes-refused": replace(
-        CODES, errors=(("kept", phrase("Keep the codes first, then say that you have done so.")),)
-    ),
+    "enrol-codes-refused": replace(CODES, errors=(("kept", phrase("Save your codes first, then tick the box.")),)),
     "enrol-prove-password": enrolment.ProvePassword(frame=OWN, action="/prove", user_name="wei.ling", errors=(WRONG,)),
     "enrol-prove-second": SECOND,
     "enrol-prove-second-refused": replace(SECOND, errors=(NO_PASSKEY,)),

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from corpid.sandbox.demo import next_free
 from corpid.web.http.middleware import Middleware
 from corpid.web.http.server import Server
+from corpid.web.pages.layout import NEAR_END_SECONDS
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
 from tests.browser.states import STATES
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from corpid.web.pages.translations import Language
 
 AXE: Final = ROOT / "tests" / "browser" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
-WARN_SECONDS: Final = 120
-"""before the end, as page.js has it"""
 SPOKEN: Final = {language.tag: language for language in (*LANGUAGES, PSEUDO)}
 
 
@@ -145,7 +144,7 @@ class Beholder:
         page = self._tabs.get(appearance) or self._tab(appearance)
         page.goto(f"{self.address}/{appearance.language.tag}/{state}")
         limit = STATES[state].frame.limit
-        if limit is not None and limit.seconds <= WARN_SECONDS:
+        if limit is not None and limit.seconds <= NEAR_END_SECONDS:
             page.locator("#time-warning > *").first.wait_for()
         return page
 

@@ -38,7 +38,7 @@ FRAME: Final = Frame(
     under_way=True,
 )
 KNOWN: Final = replace(FRAME, user_name="wei.ling@harbour.example", step=(2, 4))
-LAST_LIMIT: Final = replace(LIMIT, extend=None, last_time=phrase("This sign-in cannot be extended any more."))
+LAST_LIMIT: Final = replace(LIMIT, extend=None, last_time=phrase("You cannot get more time for this sign-in."))
 ENDING: Final = replace(KNOWN, step=(3, 4), limit=replace(LAST_LIMIT, seconds=90))
 CROWDED: Final = replace(
     KNOWN,
@@ -49,7 +49,7 @@ CROWDED: Final = replace(
 )
 GONE: Final = Frame(client_name="Harbour Board", message="Your yearly return for 2026")
 AGAIN: Final = phrase(
-    "Sign in again to change how you sign in: your last sign-in was more than {minutes} minutes ago.", minutes=5
+    "To change how you sign in, sign in again: you last signed in more than {minutes} minutes ago.", minutes=5
 )
 BACK: Final = Link(url="/leave", text=phrase("Return to {name}", name="Harbour Board"))
 CHOICES: Final = (
@@ -92,7 +92,7 @@ BY_MAIL: Final = Asked(
     ways=CODE.asked.ways[1:],
 )
 BY_RECOVERY: Final = Asked(
-    hint=phrase("One of the codes that you kept when you set up your sign-in. Each works once."),
+    hint=phrase("One of the codes that you saved when you set up your sign-in. Each works once."),
     label=phrase("Recovery code"),
     numeric=False,
     ways_action="/way",
@@ -158,7 +158,7 @@ STATES: Final[Mapping[str, View]] = {
     "choose-refused": replace(
         CHOOSE,
         frame=replace(CHOOSE.frame, step=(1, 2)),
-        errors=(("entity", phrase("Choose the organisation that you act for.")),),
+        errors=(("entity", phrase("Choose the organisation you act for.")),),
         other_account=True,
     ),
     "choose-many": replace(CHOOSE, choices=MANY, total=5000),

@@ -27,9 +27,9 @@ def test_a_passkey_is_made_in_the_account_used_at_once_renamed_and_removed(visit
     page.wait_for_url("**/account")
     page.get_by_role("link", name="Passkeys").click()
     page.get_by_role("link", name="Add a passkey").click()
-    page.get_by_role("button", name="Make a passkey").click()
-    page.wait_for_url("**/account/passkeys?saved")
-    expect(page.get_by_text("Your change is saved.")).to_be_visible()
+    page.get_by_role("button", name="Create a passkey").click()
+    page.wait_for_url("**/account/passkeys?saved=passkey-added")
+    expect(page.get_by_text("Your passkey has been added.")).to_be_visible()
     made = page.get_by_role("link", name=re.compile("Chrome on Linux"))
     page.goto(f"{stage.world.base}/sign-out")
     page.get_by_role("button", name="Sign out").click()
@@ -39,10 +39,10 @@ def test_a_passkey_is_made_in_the_account_used_at_once_renamed_and_removed(visit
     expect(page.get_by_text("Last used")).to_be_visible()
     made.click()
     page.get_by_label("Name").fill("Work laptop")
-    page.get_by_role("button", name="Save the name").click()
+    page.get_by_role("button", name="Save name").click()
     page.get_by_role("link", name="Work laptop").click()
     page.get_by_role("button", name="Remove this passkey").click()
-    expect(page.get_by_text("You have no passkey yet.")).to_be_visible()
+    expect(page.get_by_text("You do not have a passkey yet.")).to_be_visible()
 
 
 @pytest.mark.full
@@ -57,7 +57,7 @@ def test_the_prompt_for_a_passkey_goes_when_the_page_does(visitor: Visitor, stag
     visitor.code(page)
     page.wait_for_url("**/account/new-passkey")
     page.evaluate("document.getElementById('time-limit').dataset.until = Date.now() + 20000")
-    page.get_by_role("button", name="Make a passkey").click()
+    page.get_by_role("button", name="Create a passkey").click()
     assert 0 < page.evaluate("window.asked") <= 20000
 
 
@@ -68,12 +68,15 @@ def test_a_page_of_the_account_is_given_more_time_without_losing_what_is_on_it(v
     visitor.password(page)
     visitor.code(page)
     page.wait_for_url("**/account/codes")
+    page.clock.install()
+    page.reload()
     codes = page.locator("ol.codes").inner_text()
-    page.get_by_text("I have kept these codes.").click()
-    page.get_by_role("button", name="I need more time").click()
+    page.get_by_text("I have saved these codes.").click()
+    page.clock.fast_forward((int(page.locator("#time-limit").get_attribute("data-seconds") or 0) - 60) * 1000)
+    page.locator("#time-limit").get_by_role("button", name="I need more time").click()
     expect(page.locator("#time-limit")).to_be_focused()
     assert page.locator("ol.codes").inner_text() == codes
-    expect(page.get_by_label("I have kept these codes.")).to_be_checked()
+    expect(page.get_by_label("I have saved these codes.")).to_be_checked()
     page.get_by_role("button", name="Finish").click()
     expect(page.get_by_text("10 codes left")).to_be_visible()
 
@@ -96,7 +99,7 @@ def test_entities_are_found_while_a_person_types(visitor: Visitor, stage: Stage)
     expect(page.locator("#results input[type=radio]")).to_have_count(10)
     expect(page.locator("input[value='200000019A']")).to_be_checked()
     field.fill("nobody at all")
-    expect(page.locator("#found")).to_contain_text("Nothing matches")
+    expect(page.locator("#found")).to_contain_text("No results for")
     field.fill("")
     expect(page.locator("#results input[type=radio]")).not_to_have_count(0)
     visitor.entity(page, "200000012A")

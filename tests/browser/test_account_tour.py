@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.full
 
-SAVED: Final = "Your change is saved."
 UP: Final = "Your account"
 
 
@@ -42,9 +41,9 @@ def opens(page: Page, name: str) -> None:
     page.locator(".sections").get_by_role("link", name=name).click()
 
 
-def saved(page: Page) -> None:
-    """The change is said to be saved, on the account's first page."""
-    expect(page.get_by_role("status").filter(has_text=SAVED)).to_be_visible()
+def saved(page: Page, change: str) -> None:
+    """The account's first page names what was changed."""
+    expect(page.get_by_role("status").filter(has_text=change)).to_be_visible()
     shows(page, "Your account")
 
 
@@ -60,23 +59,23 @@ def test_password_app_and_recovery_codes_are_changed_and_work_at_once(
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("New password").fill(NEW)
     page.get_by_role("button", name="Use this password").click()
-    saved(page)
+    saved(page, "Your password has been changed.")
     opens(page, "Authenticator app")
-    page.get_by_text("I cannot read the picture").click()
+    page.get_by_text("I cannot scan the QR code").click()
     key = page.locator(".key").inner_text().replace(" ", "")
     page.get_by_label("Code", exact=True).fill(totp.code_at(key, stage.world.clock()))
     page.get_by_role("button", name="Continue").click()
-    saved(page)
+    saved(page, "Your authenticator app has been set up.")
     opens(page, "Recovery codes")
     code = page.locator(".codes code").first.inner_text()
     page.get_by_role("button", name="Finish").click()
     expect(page.get_by_role("alert")).to_be_visible()
     assert page.locator(".codes code").first.inner_text() == code
-    page.get_by_text("I have kept these codes.").click()
+    page.get_by_text("I have saved these codes.").click()
     page.get_by_role("button", name="Finish").click()
-    saved(page)
+    saved(page, "Your new recovery codes now work.")
     opens(page, "Recovery codes")
-    page.get_by_role("link", name="Remove the codes you have now").click()
+    page.get_by_role("link", name="Remove your current codes").click()
     page.get_by_role("link", name=UP).first.click()
     page.get_by_role("link", name="Sign out").click()
     page.get_by_role("button", name="Sign out").click()
@@ -94,7 +93,7 @@ def test_the_only_way_in_is_not_removed(visitor: Visitor, stage: Stage, person: 
     """D45: it is asked first, and then said why not."""
     page = at_account(visitor, stage, person)
     opens(page, "Authenticator app")
-    page.get_by_role("link", name="Remove the app you have now").click()
+    page.get_by_role("link", name="Remove your current app").click()
     shows(page, "Remove the authenticator app?")
     page.get_by_role("button", name="Remove the app").click()
     expect(page.get_by_role("alert")).to_be_visible()

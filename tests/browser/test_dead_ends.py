@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.limits import INTERACTION_SECONDS
-from tests.browser.gallery import WARN_SECONDS
+from corpid.web.pages.layout import NEAR_END_SECONDS
 from tests.browser.stage import CHROMIUM, FLAGS, MESSAGE, shows
 
 if TYPE_CHECKING:
@@ -103,23 +103,23 @@ def test_a_browser_that_keeps_no_cookies_is_told_to_allow_them(chromium: Browser
 
 
 @pytest.mark.parametrize("dismissed", [False, True])
-def test_two_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: Stage, *, dismissed: bool) -> None:
+def test_three_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: Stage, *, dismissed: bool) -> None:
     """WCAG 2.2.1: announced without taking the focus; a note that was closed stays closed until time is over."""
     page = visitor.tab()
     page.clock.install()
     page.goto(stage.begin()[0])
     page.get_by_label("User name").focus()
-    page.clock.fast_forward((INTERACTION_SECONDS - WARN_SECONDS + 2) * 1000)
+    page.clock.fast_forward((INTERACTION_SECONDS - NEAR_END_SECONDS + 2) * 1000)
     warning = page.locator("#time-warning")
-    warning.get_by_text("This page closes in less than 2 minutes").wait_for()
+    warning.get_by_text("This page closes in less than 3 minutes").wait_for()
     assert warning.get_attribute("role") == "status"
     expect(page.locator("#user_name")).to_be_focused()
     if dismissed:
-        warning.get_by_role("button", name="Close this note").click()
+        warning.get_by_role("button", name="Close this message").click()
         page.clock.fast_forward(2000)
         expect(warning).to_be_empty()
-    page.clock.fast_forward(WARN_SECONDS * 1000)
-    warning.get_by_text("The time for this page is over").wait_for()
+    page.clock.fast_forward(NEAR_END_SECONDS * 1000)
+    warning.get_by_text("This page has timed out").wait_for()
 
 
 def test_who_guesses_too_often_is_told_how_long_to_wait(visitor: Visitor, stage: Stage) -> None:

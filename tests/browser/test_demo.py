@@ -238,7 +238,7 @@ def test_an_answer_that_was_posted_belongs_to_the_browser_that_began(
     with chromium.new_context() as context:
         answer = context.request.post(f"{link(legacy_demo)}/callback", form={"state": state, "error": "access_denied"})
         assert answer.status == 404
-        assert "This browser began no such sign-in" in answer.text()
+        assert "This sign-in was not started in this browser" in answer.text()
 
 
 @pytest.mark.full

@@ -90,7 +90,7 @@ def test_a_link_that_was_cut_short_asks_for_its_code(visitor: Visitor, stage: St
         page.goto(shortened)
         shows(page, ASKS)
     page.get_by_role("button", name="Continue").click()
-    page.get_by_role("link", name="Enter the whole code").click()
+    page.get_by_role("link", name="Enter all 20 letters and digits").click()
     expect(page.get_by_label(CODE)).to_be_focused()
     page.get_by_label(CODE).fill(link_codes.canonical(url).lower())
     page.get_by_role("button", name="Continue").click()

@@ -27,15 +27,15 @@ def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visito
     user_name = stage.somebody(email=newcomer.MAILBOX)
     page = visitor.tab()
     page.goto(stage.begin()[0])
-    page.get_by_text("I cannot sign in").click()
+    page.get_by_text("Forgot your password, or cannot sign in?").click()
     with page.expect_popup() as opened:
-        page.get_by_role("link", name="I have forgotten my password").click()
+        page.get_by_role("link", name="Choose a new password").click()
     asks = opened.value
     asks.get_by_role("button", name="Send the link").click()
     expect(asks.get_by_role("alert")).to_contain_text("Enter your user name.")
     asks.get_by_label("User name").fill(user_name)
     asks.get_by_role("button", name="Send the link").click()
-    shows(asks, "Look at your e-mail")
+    shows(asks, "Check your e-mail")
     stage.wait_for(stage.world.provider.background_tasks.settle())
     follow(asks, newcomer.link_in(stage.postbox))
     asks.get_by_role("button", name="Continue").click()
@@ -46,7 +46,7 @@ def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visito
     expect(asks.get_by_role("alert")).to_be_visible()
     asks.get_by_label("New password").fill(NEW)
     asks.get_by_role("button", name="Use this password").click()
-    shows(asks, "Your password is changed")
+    shows(asks, "Your password has been changed")
     visitor.password(page, NEW, user_name=user_name)
     visitor.code(page)
     shows(page, CONSENT)
@@ -54,7 +54,7 @@ def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visito
 
 @with_and_without_script
 def test_a_lost_second_factor_is_replaced_by_a_link_and_the_password(visitor: Visitor, stage: Stage) -> None:
-    """D45: the person who manages CorpID gives the link."""
+    """D45: the organisation's administrator gives the link."""
     user_name = stage.somebody()
     page = visitor.tab()
     follow(page, stage.wait_for(newcomer.link(stage.world, "second_factor", f"id-{user_name}")))
@@ -64,13 +64,13 @@ def test_a_lost_second_factor_is_replaced_by_a_link_and_the_password(visitor: Vi
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Continue").click()
-    page.get_by_text("I cannot read the picture").click()
+    page.get_by_text("I cannot scan the QR code").click()
     key = page.locator(".key").inner_text().replace(" ", "")
     page.get_by_label("Code", exact=True).fill(totp.code_at(key, stage.world.clock()))
     page.get_by_role("button", name="Continue").click()
-    shows(page, "Keep these recovery codes")
+    shows(page, "Save your recovery codes")
     code = page.locator(".codes code").first.inner_text()
-    page.get_by_text("I have kept these codes.").click()
+    page.get_by_text("I have saved these codes.").click()
     page.get_by_role("button", name="Finish").click()
     page.get_by_role("link", name="Sign in to your account").wait_for()
     page.goto(stage.begin()[0])

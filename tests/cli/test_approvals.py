@@ -108,7 +108,7 @@ def test_an_operator_is_told_that_nobody_there_can_approve(terminal: Terminal) -
     [
         (("approval", "show", "nothing"), "there is no such request: `corpid approval list` shows those that wait"),
         (("approval", "approve", "\udcff"), "there is no such request"),
-        (("approval", "list", "--after", "a/b"), "--after is no place in this list"),
+        (("approval", "list", "--after", "a/b"), "--after is not a place in this list"),
         (("entity", "update", "209900042K", "--approvals", "some"), "approvals: 'some' is not one of"),
     ],
 )

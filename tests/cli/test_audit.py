@@ -233,7 +233,7 @@ def test_programs_follow_by_number_without_gaps(terminal: Terminal) -> None:
         numbers += [entry["number"] for entry in found]
         after = numbers[-1]
     assert numbers == [1, 2, 3, 4, 5, 6]
-    assert terminal.done("audit", "list", "--after", "6").strip() == "There is no later entry."
+    assert terminal.done("audit", "list", "--after", "6").strip() == "There are no later entries."
 
 
 def removed(terminal: Terminal) -> str:

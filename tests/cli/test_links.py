@@ -125,7 +125,7 @@ def test_factors_are_listed_without_secrets_and_reset_together(terminal: Termina
     assert value(listed, "Passkeys") == "A key, made on 1970-01-01, never used"
     assert value(listed, "Recovery codes") == "2 left"
     assert value(told, "TOTP secret") not in listed
-    assert "passkeys and recovery codes are removed" in terminal.done("user", "reset-factors", "test.person")
+    assert "passkeys and recovery codes have been removed" in terminal.done("user", "reset-factors", "test.person")
     listed = terminal.done("user", "factors", "test.person")
     assert [value(listed, name) for name in ("Passkeys", "Recovery codes")] == ["none", "none"]
 

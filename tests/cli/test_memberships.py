@@ -96,7 +96,7 @@ def test_somebody_is_invited_and_listed_as_such(terminal: Terminal) -> None:
     assert "invited, not accepted" in terminal.done("user", "list", "--entity", "C3")
     shown = terminal.done("user", "show", tan["user"])
     assert "invited, not accepted" in shown
-    assert "the invitation is not accepted" in shown
+    assert "the invitation has not been accepted" in shown
     assert "external_id: another member of this entity has it" in terminal.refused(
         *INVITE, "other@gamma.example", "--external-id", "7"
     )
@@ -156,5 +156,5 @@ def test_the_members_of_an_entity_are_listed_in_parts(terminal: Terminal) -> Non
     assert [each["user_name"] for each in first["members"]] == ["mei"]
     assert [each["user_name"] for each in members(terminal, "--after", first["after"])] == ["tan@gamma.example"]
     assert "corpid membership list" in terminal.done("membership", "list", "--entity", "C3", "--limit", "1")
-    assert "--after is no place" in terminal.refused("membership", "list", "--entity", "C3", "--after", "x")
+    assert "--after is not a place" in terminal.refused("membership", "list", "--entity", "C3", "--after", "x")
     assert "there is no entity" in terminal.refused("membership", "list", "--entity", "C4")

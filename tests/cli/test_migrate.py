@@ -31,7 +31,7 @@ def test_a_plan_names_every_step_and_changes_nothing(terminal: Terminal, monkeyp
     assert "0003" in said
     assert "the table of sessions, for a moment" in said
     assert "Nothing was changed." in said
-    assert "Servers of the version before may go on meanwhile." in said
+    assert "Servers of the previous version may keep running." in said
     assert terminal.done("migrate", "--plan") == said
 
 
@@ -57,10 +57,10 @@ def test_a_plan_of_contract_is_of_what_that_would_do(terminal: Terminal, monkeyp
     terminal.done("migrate")
     monkeypatch.setattr(migration_plan, "LOCATIONS", [*migration_plan.LOCATIONS, MIGRATIONS])
     usual, all_of_it = terminal.done("migrate", "--plan"), terminal.done("migrate", "--plan", "--contract")
-    assert "corpid migrate --contract: when no server of the version before runs" in usual
-    assert "Servers of the version before may go on meanwhile." in usual
+    assert "corpid migrate --contract: once no server of the previous version is running" in usual
+    assert "Servers of the previous version may keep running." in usual
     assert f"corpid migrate --contract: {terminal.folder}" in all_of_it
-    assert "No server of the version before may run any more." in all_of_it
+    assert "No server of the previous version may be running." in all_of_it
     assert "9004" in all_of_it
     plan = json.loads(terminal.done("migrate", "--plan", "--contract", "--json"))
     assert [step["revision"] for step in plan["now"]] == ["9001", "9002", "9003", "9004"]

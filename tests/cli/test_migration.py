@@ -68,7 +68,7 @@ def reported() -> dict[str, dict[str, Any]]:
 
 def test_nobody_left_is_one_sentence(terminal: Terminal) -> None:
     keep(terminal, [client("a"), client("b", "current")], [use("a", 3, generation="current")])
-    assert shown() == "No client may use legacy, and none has used it: it can be switched off.\n"
+    assert shown() == "No client may use legacy, and none has used it: it can be turned off.\n"
     assert json.loads(shown("--json")) == []
 
 

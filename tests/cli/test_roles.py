@@ -70,7 +70,7 @@ def test_a_removal_that_means_several_roles_lists_them_and_takes_none(terminal: 
         ((*REMOVE, "--role", "Filer"), "rina has no such role for 209900042K at PERMITS; there is\n  --role Approver"),
         (("role", "remove", "arjun", "209900042K", "TAXES"), "arjun has no role for 209900042K at TAXES"),
         (("role", "list", "--entity", "209900042"), "did you mean '209900042K'?"),
-        (("role", "list", "--after", "somewhere"), "--after is no place in this list"),
+        (("role", "list", "--after", "somewhere"), "--after is not a place in this list"),
         (("role", "list", "--service", "\udcff"), "there is no service"),
     ],
 )  # fmt: skip

@@ -83,7 +83,7 @@ def test_tables_show_grants_and_lead_on(terminal: Terminal) -> None:
     [
         (("--third-party", "209900042"), "there is no entity '209900042'; did you mean '209900042K'?"),
         (("--user", "rnia"), "there is no user 'rnia'; did you mean 'rina'?"),
-        (("--after", "C3/B2"), "--after is no place in this list"),
+        (("--after", "C3/B2"), "--after is not a place in this list"),
     ],
 )
 def test_what_is_not_there_is_a_sentence(terminal: Terminal, arguments: tuple[str, ...], reason: str) -> None:

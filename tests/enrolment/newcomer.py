@@ -28,7 +28,7 @@ NEW: Final = "six green bicycles in a row"
 MAILBOX: Final = "nina@example.org"
 SET_UP: Final = "Your sign-in is set up"
 GONE: Final = "This link no longer works"
-ELSEWHERE: Final = "This was begun in another browser"
+ELSEWHERE: Final = "You started this in another browser"
 
 
 async def nina(made: World, user_name: str = "nina") -> None:

@@ -45,7 +45,7 @@ def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_
         [letter] = postbox.letters
         assert (letter.to, str(letter.subject)) == (MAILBOX, "Your code for CorpID")
         assert "You are setting up your sign-in" in letter.text
-        assert await type_code(browser, postbox.code()) == "Keep these recovery codes"
+        assert await type_code(browser, postbox.code()) == "Save your recovery codes"
         assert (await newcomer.credentials(made)).password_hash is None
         assert await newcomer.kept(browser) == SET_UP
         assert (await newcomer.credentials(made)).totp_secret is None
@@ -111,13 +111,13 @@ def test_only_the_newest_code_works_for_ten_minutes_and_three_are_sent_at_most()
             assert await choose(browser, "email") == TYPE
         assert offered(browser) == ["app"]
         fields = {**form_of(browser, "code"), "decision": "email"}
-        assert "No more codes can be sent here." in (await post(browser, "way", fields)).text
+        assert "We cannot send any more codes here." in (await post(browser, "way", fields)).text
         assert len(postbox.letters) == MAILED_CODES_PER_SIGN_IN
         assert await type_code(browser, first) == TYPE
-        assert "Type the one from the newest e-mail" in browser.page.text
+        assert "Enter the one from the latest e-mail" in browser.page.text
         made.clock.pass_(MAILED_CODE_SECONDS + 1)
         await type_code(browser, postbox.code())
-        assert "No more codes can be sent here." in browser.page.text
+        assert "We cannot send any more codes here." in browser.page.text
         assert await choose(browser, "app") == APP
         assert offered(browser) == []
 
@@ -133,7 +133,7 @@ def test_five_wrong_codes_stop_the_enrolment() -> None:
         await choose(browser, "email")
         for _ in range(TOTP_MISSES):
             await type_code(browser, wrong(postbox.code()))
-        assert browser.page.heading == "This was stopped for your safety"
+        assert browser.page.heading == "We stopped this for your security"
         assert (await newcomer.credentials(made)).password_hash is None
 
     run(test, postbox=postbox)
@@ -166,7 +166,7 @@ def test_a_form_of_the_code_before_one_was_sent_leads_to_the_page_that_is_curren
         await choose(browser, "email")
         late = await post(browser, "code", {**before, "code": "000000"})
         assert late.status_code == 303
-        assert await type_code(browser, postbox.code()) == "Keep these recovery codes"
+        assert await type_code(browser, postbox.code()) == "Save your recovery codes"
 
     run(test, postbox=postbox)
 
@@ -181,7 +181,7 @@ def test_a_lost_app_gives_way_to_codes_by_email() -> None:
         await newcomer.password(browser, PASSWORD)
         await choose(browser, "email")
         await type_code(browser, postbox.code())
-        assert await newcomer.kept(browser) == "Your second factor is changed"
+        assert await newcomer.kept(browser) == "Your second factor has been changed"
         assert (await newcomer.credentials(made)).totp_secret is None
         assert "Codes by e-mail were set up for your account." in postbox.letters[-1].text
 

@@ -154,7 +154,7 @@ def test_a_browser_without_cookies_can_allow_them_and_try_again() -> None:
         wear(browser, {})
         await browser.fill_and_submit(code=urlsplit(url).fragment)
         assert browser.page.heading == ELSEWHERE
-        assert "allow it to keep cookies" in browser.page.text
+        assert "allow cookies for this site" in browser.page.text
         again = await newcomer.opened(made, url)
         assert again.page.heading == "Choose how you sign in"
 
@@ -278,7 +278,7 @@ def test_a_delay_after_wrong_passwords_ends_with_the_new_one() -> None:
     [
         ("short", "at least 12 characters"),
         ("x" * 129, "at most 128 characters"),
-        ("nina nina nina", "little more than your user name"),
+        ("nina nina nina", "too close to your user name"),
         ("", "at least 12 characters"),
     ],
 )
@@ -320,7 +320,7 @@ def test_the_codes_have_to_be_kept() -> None:
         await newcomer.app(made, browser)
         shown = newcomer.codes(browser)
         await browser.fill_and_submit("kept")
-        assert "Keep the codes first" in browser.page.text
+        assert "Save your codes first" in browser.page.text
         assert newcomer.codes(browser) == shown
 
     run(test)
@@ -336,11 +336,11 @@ def test_five_wrong_codes_end_it_and_its_link() -> None:
         browser = await newcomer.opened(made, url)
         for _ in range(TOTP_MISSES):
             await browser.fill_and_submit(code="not a code at all")
-        assert browser.page.heading == "This was stopped for your safety"
+        assert browser.page.heading == "We stopped this for your security"
         made.clock.pass_(600)
         await newcomer.followed(browser, url)
         await browser.submit(browser.page.forms[0])
-        assert browser.page.heading == "This was stopped for your safety"
+        assert browser.page.heading == "We stopped this for your security"
         assert len(await made.audit("enrolment.second_factor")) == TOTP_MISSES
         assert not postbox.letters
 
@@ -374,7 +374,7 @@ def test_a_code_of_the_app_works_once() -> None:
         await visitor.fill_and_submit(code=code)
         browser = await newcomer.opened(made, await newcomer.link(made, "password"))
         await browser.fill_and_submit(code=code)
-        assert "was used before" in browser.page.text
+        assert "was already used" in browser.page.text
 
     run(test)
 
@@ -390,7 +390,7 @@ def test_another_persons_passkey_or_a_strangers_is_refused() -> None:
         for key in (others, newcomer.new_key()):
             await browser.fill_and_submit(passkey=factors.answer_of(made, browser, key))
             assert "This passkey was not accepted" in browser.page.text
-        assert browser.page.heading == "Show that it is you"
+        assert browser.page.heading == "Confirm it is you"
         reasons = [entry.detail.get("reason", "") for entry in await made.audit("enrolment.passkey")]
         assert ["not one of" in reasons[0], "no such passkey" in reasons[1]] == [True, True], reasons
 

@@ -18,7 +18,7 @@ from tests.sign_in.world import BASE, run
 if TYPE_CHECKING:
     from tests.sign_in.world import World
 
-NEW_DEVICE = "You signed in on a new device"
+NEW_DEVICE = "Your account was used on a new device"
 DORMANT_DAYS = 400
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
 
-ASKED: Final = "Look at your e-mail"
+ASKED: Final = "Check your e-mail"
 HEADERS: Final = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
 
 
@@ -74,7 +74,7 @@ def test_a_person_gets_a_link_opens_it_shows_the_second_factor_and_chooses_a_pas
         assert "within 30 minutes" in letter.text
         other = await newcomer.opened(made, newcomer.link_in(postbox))
         await other.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
-        assert await newcomer.password(other) == "Your password is changed"
+        assert await newcomer.password(other) == "Your password has been changed"
         assert "go back to it" in other.page.text
 
     run(test, postbox=postbox)
@@ -138,7 +138,7 @@ def test_who_has_only_the_mailbox_or_is_switched_off_gets_no_link(lack: Any) -> 
         await ask(made, "nina")
         [letter] = postbox.letters
         assert "/enrol/" not in letter.text
-        assert "ask the person who manages CorpID" in letter.text
+        assert "ask your organisation's CorpID administrator" in letter.text
 
     run(test, postbox=postbox)
 
@@ -243,7 +243,7 @@ def test_somebody_else_who_asks_again_ends_nothing_that_was_begun() -> None:
         await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
         newest = newcomer.link_in(postbox)
         assert (await _opens(made, unopened), await _opens(made, newest)) == (False, True)
-        assert await newcomer.password(browser) == "Your password is changed"
+        assert await newcomer.password(browser) == "Your password has been changed"
         assert not await _opens(made, newest)
         asked = await made.audit("link.password")
         assert {(entry.actor, entry.object) for entry in asked} == {("anonymous", NINA)}
@@ -265,7 +265,7 @@ def test_guesses_at_the_code_in_sign_ins_never_shut_the_proof_in_a_recovery() ->
         await ask(made, "nina")
         browser = await newcomer.opened(made, newcomer.link_in(postbox))
         await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
-        assert await newcomer.password(browser) == "Your password is changed"
+        assert await newcomer.password(browser) == "Your password has been changed"
 
     run(test, postbox=postbox)
 
@@ -295,7 +295,7 @@ async def _opens(made: World, url: str) -> bool:
 
 def test_without_mail_the_page_says_whom_to_ask() -> None:
     async def test(made: World) -> None:
-        assert (await at_the_page(made)).page.heading == "Ask your administrator"
+        assert (await at_the_page(made)).page.heading == "Ask your organisation's CorpID administrator"
         assert "/recover" not in newcomer.shown(await factors.at_sign_in(made)).text
 
     run(test)

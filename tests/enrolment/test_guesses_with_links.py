@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 PROVED = "Choose a new password"
-PAUSED = "codes of an app or by e-mail are not accepted here for 15 minutes"
+PAUSED = "codes from an app or by e-mail are not accepted here for 15 minutes"
 A_LINK = 4
 """guesses that a link stands; the fifth ends it"""
 

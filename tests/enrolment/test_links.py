@@ -221,7 +221,7 @@ def test_a_forgotten_password_is_replaced_with_a_code_that_was_typed_on_another_
         other = await typed(made, code, "192.0.2.5")
         await other.submit(other.page.forms[0])
         await other.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
-        assert await newcomer.password(other) == "Your password is changed"
+        assert await newcomer.password(other) == "Your password has been changed"
 
     run(test, postbox=postbox)
 
@@ -231,13 +231,13 @@ def test_a_code_that_opens_nothing_is_refused_beside_its_field_and_kept() -> Non
 
     async def test(made: World) -> None:
         browser = await typed(made, WRONG)
-        assert (newcomer.status(browser), "does not open anything" in browser.page.text) == (422, True)
+        assert (newcomer.status(browser), "This code does not work" in browser.page.text) == (422, True)
         form = browser.page.form_with("code")
         assert form is not None
         assert dict(form.fields(None))["code"] == WRONG
         for short in ("", "0000", WRONG + "0"):
             browser = await typed(made, short)
-            assert (newcomer.status(browser), "Enter the whole code" in browser.page.text) == (422, True)
+            assert (newcomer.status(browser), "Enter all 20 letters and digits" in browser.page.text) == (422, True)
         await newcomer.followed(browser, f"{made.base}/enrol#{WRONG}")
         assert (newcomer.status(browser), browser.page.heading) == (404, GONE)
 

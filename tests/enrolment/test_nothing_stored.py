@@ -48,8 +48,8 @@ def test_a_form_of_such_a_page_still_needs_the_cookie_that_came_with_it() -> Non
         for cookie in browser.http.cookies.jar:
             other.http.cookies.jar.set_cookie(cookie)
         await other.fill_and_submit(user_name="nina")
-        assert other.page.heading == "This sign-in cannot go on"
+        assert other.page.heading == "This sign-in cannot continue"
         await browser.fill_and_submit(user_name="nina")
-        assert browser.page.heading == "Look at your e-mail"
+        assert browser.page.heading == "Check your e-mail"
 
     run(test, postbox=Postbox())

@@ -47,7 +47,12 @@ def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> N
         notifications.notify(await context(made.provider), user, notice)
         [letter] = postbox.letters
         assert (letter.to, letter.language, letter.subject) == (MAILBOX, "ms", notice.subject)
-        for part in ("Nina Novak", notice.text, "Your user name is nina.", "tell the person who manages CorpID"):
+        for part in (
+            "Nina Novak",
+            notice.text,
+            "Your user name is nina.",
+            "tell your organisation's CorpID administrator",
+        ):
             assert part in letter.text
 
     run(test, postbox=postbox)
@@ -72,7 +77,7 @@ def test_a_second_factor_set_anew_is_told_with_everything_that_ended(made_now: s
         assert {"app": "A new authenticator app was set up", "passkey": "A new passkey was set up"}[
             made_now
         ] in letter.text
-        for ended in ("An authenticator app or recovery codes that you had before no longer work", "sign in again"):
+        for ended in ("Your old authenticator app and recovery codes no longer work", "sign in again"):
             assert ended in letter.text
 
     run(test, postbox=postbox)
@@ -113,7 +118,7 @@ def test_a_letter_with_a_link_says_how_long_it_works(purpose: LinkPurpose, lasts
         assert f"within {lasts}" in postbox.letters[0].text
         # the code has a line of its own, for who cannot follow the link
         assert link.code in postbox.letters[0].text.splitlines()
-        assert f"open {made.base}/enrol and type it there" in postbox.letters[0].text
+        assert f"open {made.base}/enrol and enter it there" in postbox.letters[0].text
 
     run(test, postbox=postbox)
 
@@ -149,7 +154,7 @@ def test_a_letter_goes_out_in_the_language_of_its_reader_whatever_the_browser_as
                 await sent(made, await at_the_page(made), "nina", **{"Accept-Language": "ms"})
             [(_, message)] = office.taken
             assert (message["Content-Language"], message["Subject"]) == (language, subject)
-            for part in ("Hello", "Open this address", "Your user name is"):
+            for part in ("Hello", "with this link", "Your user name is"):
                 assert (part in message.get_content()) is (language == "en")
 
     asyncio.run(test())

@@ -34,7 +34,7 @@ def test_an_invitation_says_what_it_is_for_and_whose_it_is_and_spends_nothing() 
             assert "Nina Novak" in browser.page.text
             assert "nina" in browser.page.text
             assert "CorpID" in browser.page.text
-            assert "It takes one step with a passkey, 3 with a password." in browser.page.text
+            assert "This takes 1 step with a passkey, or 3 with a password." in browser.page.text
         await browser.submit(browser.page.forms[0])
         assert browser.page.heading == "Choose how you sign in"
         assert urlsplit(url).fragment not in browser.url
@@ -49,11 +49,11 @@ def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in()
     async def test(made: World) -> None:
         await newcomer.nina(made)
         browser = await newcomer.opened(made, await newcomer.link(made))
-        assert "Step 1 of at most 3" in browser.page.text
+        assert "Step 1 " in browser.page.text
         assert await newcomer.password(browser) == "Set up your second factor"
         assert "Step 2 of 3" in browser.page.text
         key = await newcomer.app(made, browser)
-        assert browser.page.heading == "Keep these recovery codes"
+        assert browser.page.heading == "Save your recovery codes"
         shown = newcomer.codes(browser)
         assert len(set(shown)) == records.RECOVERY_CODES
         assert (await newcomer.credentials(made)).password_hash is None
@@ -117,7 +117,7 @@ def test_a_passkey_beside_a_password_comes_with_recovery_codes() -> None:
         await newcomer.password(browser)
         key = newcomer.new_key()
         await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, key))
-        assert browser.page.heading == "Keep these recovery codes"
+        assert browser.page.heading == "Save your recovery codes"
         assert await newcomer.kept(browser) == SET_UP
         assert (await newcomer.credentials(made)).totp_secret is None
         visitor = await factors.at_sign_in(made)
@@ -148,11 +148,11 @@ def test_a_forgotten_password_needs_the_second_factor_and_ends_every_session() -
         )
         await made.provider.registry.sessions.put(session)
         browser = await newcomer.opened(made, await newcomer.link(made, "password"))
-        assert (browser.page.heading, "Step 1 of 2" in browser.page.text) == ("Show that it is you", True)
+        assert (browser.page.heading, "Step 1 of 2" in browser.page.text) == ("Confirm it is you", True)
         await browser.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
         assert browser.page.heading == "Choose a new password"
         assert await made.provider.registry.sessions.of(NINA, now=made.clock()) == [session]
-        assert await newcomer.password(browser) == "Your password is changed"
+        assert await newcomer.password(browser) == "Your password has been changed"
         assert await made.provider.registry.sessions.of(NINA, now=made.clock()) == []
         stored = await newcomer.credentials(made)
         assert stored.totp_secret == SECRET
@@ -206,7 +206,7 @@ def test_a_lost_second_factor_needs_the_password() -> None:
         assert "The password is not right" in browser.page.text
         assert await newcomer.password(browser, PASSWORD) == "Set up your second factor"
         key = await newcomer.app(made, browser)
-        assert await newcomer.kept(browser) == "Your second factor is changed"
+        assert await newcomer.kept(browser) == "Your second factor has been changed"
         assert (await newcomer.credentials(made)).totp_secret == key
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
         assert [letter.subject for letter in postbox.letters] == ["Your second factor was changed"]
@@ -224,13 +224,13 @@ def test_who_has_lost_a_device_is_told_which_passkeys_are_left_and_led_to_them()
         browser = await newcomer.opened(made, await newcomer.link(made, "second_factor"))
         await newcomer.password(browser, PASSWORD)
         await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
-        assert "had so far stop working once you press Finish" in browser.page.text
-        assert await newcomer.kept(browser) == "Your second factor is changed"
+        assert "Your old recovery codes stop working when you select Finish" in browser.page.text
+        assert await newcomer.kept(browser) == "Your second factor has been changed"
         assert (await newcomer.credentials(made)).totp_secret is None, (
             "the app of the lost phone opens nothing any more"
         )
         assert "These passkeys still open your account: A key." in browser.page.text
-        assert ("/account/passkeys", "Look at your passkeys") in browser.page.links
+        assert ("/account/passkeys", "Check your passkeys") in browser.page.links
 
     run(test)
 

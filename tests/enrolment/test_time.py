@@ -44,10 +44,10 @@ def test_an_enrolment_is_extended_ten_times_and_goes_on_in_the_same_browser() ->
             await extend(browser)
             assert seconds(browser) == str(ENROLMENT_SECONDS)
         assert not more_time(browser)
-        assert "There is no more time after that." in browser.page.text
+        assert "You cannot get more time." in browser.page.text
         assert (await newcomer.opened(made, url)).page.heading == ELSEWHERE
         answer = await post(browser, "extend", form_of(browser, "password"))
-        assert (answer.status_code, "cannot be given more time" in answer.text) == (422, True)
+        assert (answer.status_code, "You cannot get more time on this page" in answer.text) == (422, True)
         assert await newcomer.password(browser) == "Set up your second factor"
         made.clock.pass_(ENROLMENT_SECONDS)
         await browser.reload()
@@ -81,7 +81,7 @@ def test_a_link_that_ends_within_the_hour_says_at_once_that_there_is_no_more_tim
         await made.person("nina")
         browser = await newcomer.opened(made, await newcomer.link(made, "password"))
         assert (seconds(browser), more_time(browser)) == (str(PASSWORD_LINK_SECONDS), False)
-        assert "There is no more time after that." in browser.page.text
+        assert "You cannot get more time." in browser.page.text
         assert 'id="time-warning"' in newcomer.shown(browser).text
 
     run(test)

@@ -115,6 +115,6 @@ def test_an_answer_with_a_state_that_nobody_sent_is_nobodys() -> None:
             await http.get("/callback", params={"state": "x", "code": "c1"}),
         ):
             assert answer.status_code == 400
-            assert "This browser began no such sign-in" in answer.text
+            assert "This sign-in was not started in this browser" in answer.text
 
     with_site(story)

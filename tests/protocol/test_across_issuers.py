@@ -35,7 +35,7 @@ PAIRS: Final = [("current", "current"), ("intermediate", "intermediate"), ("fapi
 BETWEEN: Final = pytest.mark.parametrize("generations", [*PAIRS, ("current", "legacy")], ids="-".join)
 PUSHED: Final = pytest.mark.parametrize("generations", [*PAIRS[:3], ("current", "intermediate")], ids="-".join)
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
-GONE: Final = "This sign-in is no longer here"
+GONE: Final = "We cannot find this sign-in"
 
 
 def each_way(made: TwoIssuers) -> tuple[tuple[RelyingParty, RelyingParty], ...]:
@@ -221,7 +221,7 @@ def test_a_form_token_fills_no_form_of_the_other(worlds: Worlds, there: str) -> 
     made.world.run(browser.submit(form))
     assert browser.response is not None
     assert browser.response.status_code == 400
-    assert "This form is not one that this browser was shown" in browser.page.text
+    assert "This form was not opened in this browser" in browser.page.text
 
 
 def test_signing_out_at_one_leaves_the_other_and_its_form_is_none_of_the_others(worlds: Worlds) -> None:

@@ -84,7 +84,7 @@ def test_one_address_too_many_arrivals_is_a_page_that_says_to_wait(generation: s
         seconds = int(answer.headers["retry-after"])
         assert seconds > 0
         assert re.search(rf"Wait {seconds} seconds?, then reload this page", answer.text)
-        assert "being worked on" not in answer.text
+        assert "under maintenance" not in answer.text
         assert world.get(url, world.new_browser(), x_forwarded_for="192.0.2.10").status_code == 303
 
 

@@ -68,7 +68,7 @@ def test_whose_password_was_typed_before_wrong_codes_is_told() -> None:
         (letter,) = postbox.letters
         assert (letter.to, str(letter.subject)) == (
             "mei.tan@harbour.example",
-            "Wrong codes were typed after your password",
+            "Wrong codes were entered after your password",
         )
         assert "somebody knows your password: choose a new one" in letter.text
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 FINISHED = "This sign-in is finished"
-ELSEWHERE = "This sign-in goes on in another browser"
+ELSEWHERE = "This sign-in continues in another browser"
 ALL = ("legacy", "intermediate", "current", "fapi2")
 PUSHED = tuple(name for name in ALL if INTERFACES[name].pushed)
 STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])

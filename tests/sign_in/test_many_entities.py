@@ -82,7 +82,7 @@ def test_where_none_of_thousands_can_be_used_the_page_shows_the_first_and_how_ma
         await walk_to(made, browser, await made.relying_party(), ("password", "code"))
         assert browser.page.heading == "You cannot use this service yet"
         assert "Showing 50 of 120" in browser.page.text
-        assert browser.page.text.count("whose status is Deregistered") == 50
+        assert browser.page.text.count("with the status Deregistered") == 50
 
     run(story, entities=0)
 
@@ -112,7 +112,7 @@ def test_an_entity_that_this_person_does_not_hold_cannot_be_chosen() -> None:
             fields = {"entity": refused} | {c.name: c.value for c in form.controls if not c.choice}
             answer = await browser.http.post(form.action, data=fields, headers={"Sec-Fetch-Site": "same-origin"})
             assert answer.status_code == 422
-            assert "Choose the organisation that you act for." in answer.text
+            assert "Choose the organisation you act for." in answer.text
         assert browser.left is None
 
     run(story)

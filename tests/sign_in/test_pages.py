@@ -134,12 +134,14 @@ def test_a_dead_end_after_the_choice_says_who_was_acted_for() -> None:
 @pytest.mark.parametrize(
     ("entities", "said"),
     [
-        (1, ["1 of at most 4", "2 of at most 4", "3 of 3"]),
-        (2, ["1 of at most 4", "2 of at most 4", "3 of 4", "4 of 4"]),
+        (1, ["1", "2", "3 of 3"]),
+        (2, ["1", "2", "3 of 4", "4 of 4"]),
     ],
 )
 def test_the_steps_are_counted_over_those_that_come(entities: int, said: list[str]) -> None:
-    """DESIGN "Pages": no number is skipped; who has one organisation is not asked for it.
+    """DESIGN "Pages": no number is skipped, and the total is shown once it is known.
+
+    A person with one organisation is not asked for it.
 
     Whether there is one is told to nobody who has only the password.
     """
@@ -194,7 +196,7 @@ def test_a_person_without_a_usable_entity_is_told_why_and_then_sent_back(speakin
         assert browser.page.heading == "You cannot use this service yet"
         assert "Acme Pte. Ltd." in browser.page.text
         assert "Banyan Trading" in browser.page.text
-        assert "does not accept organisations of the type UEN" in browser.page.text
+        assert "does not accept organisations of type UEN" in browser.page.text
         await browser.submit(next(form for form in browser.page.forms if form.id == ""))
         answer = query_of(browser.left)
         assert (answer["error"], answer["state"]) == ("access_denied", rp.sign_in.state)
@@ -229,7 +231,7 @@ def test_an_entity_that_is_not_the_persons_or_not_usable_here_cannot_be_chosen()
             fields = {**form_of(browser, "entity"), "entity": wanted}
             answer = await post(browser, "entity", fields)
             assert answer.status_code == 422, wanted
-            assert "Choose the organisation that you act for." in answer.text
+            assert "Choose the organisation you act for." in answer.text
         assert await made.audit("sign_in.complete") == []
 
     run(story)
@@ -301,7 +303,7 @@ def test_a_person_whose_entity_is_switched_off_meanwhile_chooses_anew_and_nothin
         await browser.fill_and_submit("decision", button="agree")
         assert browser.left is None
         assert browser.page.heading == "Choose who you act for"
-        assert "This organisation is switched off." in browser.page.text
+        assert "This organisation is disabled." in browser.page.text
         assert await made.audit("sign_in.complete") == []
 
     run(story)

@@ -193,11 +193,11 @@ def test_a_browser_that_comes_after_another_has_claimed_the_request_gets_an_erro
         await made.password(second, made.people["mallory"])
         assert second.response is not None
         assert second.response.status_code == 409
-        assert second.page.heading == "This sign-in goes on in another browser"
+        assert second.page.heading == "This sign-in continues in another browser"
         assert "cookies" not in second.page.text
         assert ("https://rp.example/", "Go to Relying Party 1") in second.page.links
         await second.open(url)
-        assert second.page.heading == "This sign-in goes on in another browser"
+        assert second.page.heading == "This sign-in continues in another browser"
         await made.code(first, made.people["alice"])
         await first.fill_and_submit(entity="200000001A")
         await rp.redeem(first.left or "")

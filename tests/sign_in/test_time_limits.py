@@ -87,7 +87,7 @@ def test_a_person_can_ask_for_more_time_ten_times_at_any_step(speaking: str) -> 
         assert not any(form.id == "extend" for form in browser.page.forms)
         answer = await post(browser, "extend", form_of(browser, "code"))
         assert answer.status_code == 422
-        assert "cannot be extended any more" in answer.text
+        assert "You cannot get more time" in answer.text
         made.clock.pass_(INTERACTION_SECONDS - 1)
         await made.code(browser, made.people["alice"])
         await browser.fill_and_submit(entity="200000001A")
@@ -235,6 +235,6 @@ def test_a_page_long_after_the_end_says_that_it_is_gone() -> None:
         await browser.reload()
         assert browser.response is not None
         assert browser.response.status_code == 404
-        assert browser.page.heading == "This sign-in is no longer here"
+        assert browser.page.heading == "We cannot find this sign-in"
 
     run(story)

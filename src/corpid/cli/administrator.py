@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-User = Annotated[str, typer.Argument(metavar="USER", help="The name that the person signs in with.")]
+User = Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")]
 Entity = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity; the person is one of its members.")]
 
 
@@ -71,7 +71,7 @@ def remove(user: User, entity: Entity, *, dry_run: listing.DryRun = False, json:
 def hindrances(held: Appointment) -> list[str]:
     """Return why an administrator cannot act at present."""
     links = {
-        "the invitation is not accepted": not held.membership.invited,
+        "the invitation has not been accepted": not held.membership.invited,
         "the person is disabled": held.user.enabled or held.user.placeholder,
         "the membership is disabled": held.membership.enabled,
         "the entity is disabled": held.entity.enabled,

@@ -56,7 +56,7 @@ class _Shown:
 @app.command("list")
 def list_entries(
     *,
-    last: Annotated[int | None, typer.Option(help=f"So many entries. Default: {_LAST}.", min=1, max=_AT_MOST)] = None,
+    last: Annotated[int | None, typer.Option(help=f"Number of entries. Default: {_LAST}.", min=1, max=_AT_MOST)] = None,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="Only later ones: 30m, 2h, 3d, 1w, a day, or a time.")
     ] = None,
@@ -79,7 +79,7 @@ def list_entries(
         int | None, typer.Option(help="With --after: at most so many. Default: 100.", min=1, max=10000)
     ] = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a line, with members before and after.")
+        bool, typer.Option("--json", help="Print one JSON object per line, with members before and after.")
     ] = False,
 ) -> None:
     """Show what was done, the latest first."""
@@ -96,7 +96,7 @@ def list_entries(
         output.json_lines(_for_programs(shown))
         return
     if not shown.entries:
-        output.say(" ".join(("No entry fits.", *shown.unknown)) if after is None else "There is no later entry.")
+        output.say(" ".join(("No entry fits.", *shown.unknown)) if after is None else "There are no later entries.")
         return
     order = "The latest first" if after is None else "The oldest first"
     output.say(f"{order}; times in {shown.zone.key}.")

@@ -260,7 +260,7 @@ def _option_names(option: str, declared: Declared) -> list[str]:
 
 
 def _option_help(declared: Declared, *, new: bool) -> str:
-    emptied = "none empties the list." if declared.listed else "none takes it away."
+    emptied = "none empties the list." if declared.listed else "none removes it."
     further = declared.member.default_help if new else emptied if declared.empties else ""
     return f"{declared.member.help} {further}".strip()
 
@@ -302,7 +302,7 @@ def migration(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
 
 def _say_generations(names: str, found: list[ClientUse]) -> None:
     if not found:
-        output.say(f"No client may use {names}, and none has used it: it can be switched off.")
+        output.say(f"No client may use {names}, and none has used it: it can be turned off.")
         return
     output.table("Clients of a generation that ends", _HEADINGS, [_row(each) for each in found])
     for use in found:
@@ -412,13 +412,13 @@ def show(client_id: Identifier, *, json: AsJson = False) -> None:
 
 @app.command()
 def disable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
-    """Switch a client off: its requests are refused within 5 seconds."""
+    """Disable a client: its requests are refused within 5 seconds."""
     _switch(client_id, enabled=False, dry_run=dry_run, json=json)
 
 
 @app.command()
 def enable(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
-    """Switch a client on again."""
+    """Enable a client again."""
     _switch(client_id, enabled=True, dry_run=dry_run, json=json)
 
 
@@ -429,7 +429,7 @@ def _switch(client_id: str, *, enabled: bool, dry_run: bool, json: bool) -> None
 
 @app.command()
 def remove(client_id: Identifier, *, dry_run: listing.DryRun = False, json: AsJson = False) -> None:
-    """Remove a client for good; `disable` switches it off."""
+    """Remove a client for good; `disable` only stops it."""
     listing.report(run(_remove(client_id, dry_run=dry_run)), dry_run=dry_run, json=json)
 
 

@@ -32,16 +32,18 @@ if TYPE_CHECKING:
 _HEADINGS: Final = ("Migration", "Phase", "What it does", "What it locks", "About how long")
 _MINUTE: Final = 60
 _CONTRACT: Final = "contract"
-_SERVED: Final = "Servers of the version before may go on meanwhile."
-_GONE: Final = "No server of the version before may run any more."
+_SERVED: Final = "Servers of the previous version may keep running."
+_GONE: Final = "No server of the previous version may be running."
 
 
 def migrate(
     *,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what would be done; change nothing.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Show what would be done, but change nothing.")] = False,
     contract: Annotated[
         bool,
-        typer.Option("--contract", help="Also take away what only the version before needs: when none runs any more."),
+        typer.Option(
+            "--contract", help="Also remove what only the previous version needs: once no server of it is running."
+        ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="With --plan: print it as JSON.")] = False,
 ) -> None:
@@ -49,7 +51,7 @@ def migrate(
 
     The default database does that by itself at start.
 
-    Servers of the version before may go on meanwhile. Ctrl-C stops after the present step or batch; the next
+    Servers of the previous version may keep running. Ctrl-C stops after the present step or batch; the next
     `corpid migrate` goes on from there.
     """
     if json and not plan:
@@ -87,14 +89,14 @@ def _show(plan: Plan, *, contract: bool, json: bool) -> None:
         _steps(f"corpid migrate{' --contract' if contract else ''}: {plan.database}", plan.now)
         _tell_who_may_serve(plan)
     if plan.later:
-        _steps("corpid migrate --contract: when no server of the version before runs any more", plan.later)
+        _steps("corpid migrate --contract: once no server of the previous version is running", plan.later)
     if any(step.rows for step in (*plan.now, *plan.later)):
         output.say("Durations are estimates from rates measured elsewhere; a fill prints its own while it runs.")
     output.say("Nothing was changed.")
 
 
 def _tell_who_may_serve(plan: Plan) -> None:
-    """Print which servers may go on; none serves an empty database."""
+    """Print which servers may keep running; none serves an empty database."""
     if plan.schema is not None:
         output.say(_GONE if any(step.phase == _CONTRACT for step in plan.now) else _SERVED)
 

@@ -31,7 +31,7 @@ _READ_BYTES: Final = 1 << 20
 def apply(
     file: Annotated[Path, typer.Argument(help="A directory file (YAML); - reads standard input.")],
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, but change nothing.")] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="Also remove what the file does not name, in the sections it has.")
     ] = False,

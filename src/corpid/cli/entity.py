@@ -33,8 +33,8 @@ EntityId = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity's id
 @app.command("list")
 def show_all(
     *,
-    search: Annotated[str, typer.Option(help="Only those whose identifier begins so.")] = "",
-    name: Annotated[str, typer.Option(help="Only those whose name begins so, by name; without --search.")] = "",
+    search: Annotated[str, typer.Option(help="Only identifiers that begin with this.")] = "",
+    name: Annotated[str, typer.Option(help="Only names that begin with this, sorted by name; without --search.")] = "",
     user: Annotated[str, typer.Option(metavar="NAME", help="Those that this person acts for; without --search.")] = "",
     limit: listing.Limit = listing.DEFAULT,
     after: listing.After = "",
@@ -125,9 +125,7 @@ def update(
     entity_type: Annotated[str | None, typer.Option("--type", help="UEN, NON-UEN or GSTN.")] = None,
     country: Annotated[str | None, typer.Option(help="Country of registration, two letters.")] = None,
     registration_number: Annotated[str | None, typer.Option(help="Its number in the register.")] = None,
-    status: Annotated[
-        str | None, typer.Option(help="Registered, Deregistered or Withdrawn; none takes it away.")
-    ] = None,
+    status: Annotated[str | None, typer.Option(help="Registered, Deregistered or Withdrawn; none removes it.")] = None,
     approvals: Annotated[
         str | None, typer.Option(help="Changes that another administrator approves: none, roles or all.")
     ] = None,

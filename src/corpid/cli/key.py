@@ -69,7 +69,7 @@ def rotate(
     if audit:
         if now:
             output.fail("--audit is used at once: leave --now out")
-        output.say(f"Key {run(_rotate_audit()).kid} seals the audit from now on. Earlier seals go on being verified.")
+        output.say(f"Key {run(_rotate_audit()).kid} seals the audit from now on. Earlier seals are still verified.")
         return
     key = run(_rotate(at_once=now))
     if now:
@@ -131,9 +131,7 @@ def rewrap() -> None:
     First let every server run with the new key, and with the earlier one among old_key_encryption_key_files.
     """
     count = run(_rewrap())
-    output.say(
-        f"Encrypted again: {count} secrets. Nothing in this database needs old_key_encryption_key_files any more."
-    )
+    output.say(f"Encrypted again: {count} secrets. Nothing in this database needs old_key_encryption_key_files now.")
 
 
 def _time(at: int | None) -> str:

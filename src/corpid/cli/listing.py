@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = 50
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, change nothing.")]
-Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=1000)]
-After = Annotated[str, typer.Option(metavar="PLACE", help="Go on after this place; the last line of a list names it.")]
-Search = Annotated[str, typer.Option(help="Only those whose identifier begins so.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, but change nothing.")]
+Limit = Annotated[int, typer.Option(help="Show at most this many.", min=1, max=1000)]
+After = Annotated[
+    str, typer.Option(metavar="PLACE", help="Continue after this place; the last line of a list shows it.")
+]
+Search = Annotated[str, typer.Option(help="Only identifiers that begin with this.")]
 OfUser = Annotated[str, typer.Option(metavar="NAME", help="Only of this person.")]
 OfEntity = Annotated[str, typer.Option(metavar="ID", help="Only for this entity.")]
 OfService = Annotated[str, typer.Option(metavar="ID", help="Only at this service.")]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-User = Annotated[str, typer.Argument(metavar="USER", help="The name that the person signs in with.")]
+User = Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")]
 Entity = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity's identifier.")]
 
 
@@ -36,7 +36,7 @@ _STATES: Final = {
 }
 
 
-_NO_MAIL: Final = "no mail server is set (mail_url): the letter waits until there is one"
+_NO_MAIL: Final = "no mail server is set (mail_url): the e-mail waits until there is one"
 
 
 @app.command("list")
@@ -137,7 +137,7 @@ async def _switch(user: str, entity: str, *, enabled: bool, dry_run: bool) -> Ap
 
 
 async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: bool) -> tuple[Applied, bool]:
-    """The change, and whether its letter waits for a mail server."""
+    """The change, and whether its e-mail waits for a mail server."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:
@@ -159,7 +159,7 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
 
 
 async def _resend(membership_id: str) -> tuple[Membership, bool]:
-    """The invitation, and whether its letter waits for a mail server."""
+    """The invitation, and whether its e-mail waits for a mail server."""
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         try:

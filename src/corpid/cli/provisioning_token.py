@@ -34,7 +34,7 @@ def add(
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
-    """Make a token, which is shown once."""
+    """Create a token, which is shown once."""
     record, token, base_url = run(_add(entity, name, days, dry_run=dry_run))
     if dry_run:
         _report(record, "+", written=False, json=json)
@@ -49,7 +49,7 @@ def add(
         "Lasts until": _moment(record.expires_at),
     }
     output.members(
-        f"Made for {record.entity_id}. The token is not shown again. Configure the SCIM client with:", values
+        f"Token created for {record.entity_id}. It is not shown again. Configure the SCIM client with:", values
     )
 
 
@@ -77,7 +77,7 @@ def remove(
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
-    """Remove a token, which gives nothing from then on."""
+    """Remove a token: it no longer works."""
     _report(run(_remove(entity, token, dry_run=dry_run)), "-", written=not dry_run, json=json)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
-User = Annotated[str, typer.Argument(metavar="USER", help="The name that the person signs in with.")]
+User = Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")]
 Entity = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity that the person acts for.")]
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="The service's identifier.")]
 
@@ -55,7 +55,7 @@ def add(
     ] = None,
     *,
     sub_entity: Annotated[str | None, typer.Option(help="The part of the entity that it is for.")] = None,
-    ref: Annotated[str | None, typer.Option(help="Tells it from a role that is otherwise the same.")] = None,
+    ref: Annotated[str | None, typer.Option(help="Distinguishes it from an otherwise identical role.")] = None,
     start: Annotated[str | None, typer.Option(metavar="DATE", help="Its first day, such as 2027-01-01.")] = None,
     end: Annotated[str | None, typer.Option(metavar="DATE", help="Its last day, such as 2027-12-31.")] = None,
     parameter: Annotated[

@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True)
 @app.command("list")
 def show_all(
     *,
-    search: Annotated[str, typer.Option(help="Only those whose identifier begins so.")] = "",
+    search: Annotated[str, typer.Option(help="Only identifiers that begin with this.")] = "",
     limit: listing.Limit = listing.DEFAULT,
     after: listing.After = "",
     json: listing.AsJson = False,

@@ -71,7 +71,7 @@ def offer(
     role: Annotated[str | None, typer.Argument(metavar="ROLE", help="One of the service's roles; else any.")] = None,
     *,
     sub_entity: Annotated[str | None, typer.Option(help="The part of the entity that it is for; else any.")] = None,
-    ref: Annotated[str | None, typer.Option(help="Distinguishes it from a grant that is otherwise the same.")] = None,
+    ref: Annotated[str | None, typer.Option(help="Distinguishes it from an otherwise identical grant.")] = None,
     start: Annotated[str | None, typer.Option(metavar="DATE", help="Its first day, such as 2027-01-01.")] = None,
     end: Annotated[str | None, typer.Option(metavar="DATE", help="Its last day, such as 2027-12-31.")] = None,
     parameter: Annotated[

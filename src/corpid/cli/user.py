@@ -65,7 +65,7 @@ def _day(moment: int, zone: ZoneInfo) -> str:
     return datetime.fromtimestamp(moment, zone).date().isoformat()
 
 
-OnlyPrint = Annotated[bool, typer.Option("--print", help="Only show the link; send no mail.")]
+OnlyPrint = Annotated[bool, typer.Option("--print", help="Only show the link; send no e-mail.")]
 _HOUR: Final = 3600
 _MINUTE: Final = 60
 
@@ -141,7 +141,7 @@ app.command("list")(show_all)
 app.command("import")(import_all)
 app.command()(show)
 
-UserName = Annotated[str, typer.Argument(help="The name that the person signs in with.")]
+UserName = Annotated[str, typer.Argument(help="The person's user name.")]
 
 _UNMISTAKABLE: Final = "abcdefghijkmnpqrstuvwxyz23456789"
 _GROUPS: Final = 4
@@ -229,7 +229,7 @@ def link(
     The link works for 30 minutes for a password, 24 hours for a second factor.
     """
     given, sent = run(give(user_name, purpose, only_print=only_print))
-    show_link(f"{given.user.name} can go on.", given, sent=sent)
+    show_link(f"{given.user.name} can continue.", given, sent=sent)
 
 
 @app.command()
@@ -244,7 +244,9 @@ def reset_password(user_name: UserName) -> None:
     """Give a person a new password, which is shown once."""
     password = _new_password()
     user = run(_reset_password(user_name, password))
-    output.members("The password is new. These are shown once:", {"User name": user.user_name, "Password": password})
+    output.members(
+        "The password has been changed. These are shown once:", {"User name": user.user_name, "Password": password}
+    )
 
 
 @app.command()
@@ -256,7 +258,10 @@ def reset_factors(user_name: UserName) -> None:
     secret = _new_secret()
     user, issuer = run(_reset_factors(user_name, secret))
     shown = {"User name": user.user_name} | _authenticator(secret, user, issuer)
-    output.members("The second factor is new; passkeys and recovery codes are removed. These are shown once:", shown)
+    output.members(
+        "The second factor has been replaced; passkeys and recovery codes have been removed. These are shown once:",
+        shown,
+    )
 
 
 @app.command()
@@ -267,7 +272,7 @@ def disable(user_name: UserName, *, dry_run: listing.DryRun = False, json: listi
 
 @app.command()
 def enable(user_name: UserName, *, dry_run: listing.DryRun = False, json: listing.AsJson = False) -> None:
-    """Switch a person on again."""
+    """Enable a person again."""
     _switch(user_name, enabled=True, dry_run=dry_run, json=json)
 
 

@@ -33,9 +33,9 @@ _LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_admin
 def show_all(
     *,
     entity: Annotated[str, typer.Option(metavar="ID", help="Only the people of this entity.")] = "",
-    search: Annotated[str, typer.Option(help="Only those whose user name begins so.")] = "",
+    search: Annotated[str, typer.Option(help="Only user names that begin with this.")] = "",
     name: Annotated[
-        str, typer.Option(help="Only those whose name begins so, by name; without --entity and --search.")
+        str, typer.Option(help="Only names that begin with this, sorted by name; without --entity and --search.")
     ] = "",
     limit: listing.Limit = listing.DEFAULT,
     after: listing.After = "",
@@ -71,9 +71,11 @@ def show_all(
 
 
 def show(
-    user_name: Annotated[str, typer.Argument(metavar="USER", help="The name that the person signs in with.")],
+    user_name: Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")],
     *,
-    limit: Annotated[int, typer.Option(help="At most so many entities, and so many roles.", min=1, max=1000)] = 50,
+    limit: Annotated[
+        int, typer.Option(help="Show at most this many entities, and this many roles.", min=1, max=1000)
+    ] = 50,
     json: listing.AsJson = False,
 ) -> None:
     """Show one person, and what they may do, for whom, until when.
@@ -153,7 +155,7 @@ def _source(shown: Person, kind: type, key: tuple[str, ...]) -> dict[str, str] |
 
 def _off(user: User, held: Belonging) -> str:
     reasons = (
-        "the invitation is not accepted"
+        "the invitation has not been accepted"
         if held.membership.invited
         else ""
         if user.enabled

@@ -33,11 +33,11 @@ class Notice:
 
 SET_UP: Final = Notice(
     subject=phrase("Your sign-in is set up"),
-    text=phrase("Your sign-in was set up with the invitation that you were given."),
+    text=phrase("Your sign-in was set up with your invitation."),
 )
 PASSWORD_CHANGED: Final = Notice(
     subject=phrase("Your password was changed"),
-    text=phrase("Your password was changed. Every browser in which you were signed in has to sign in again."),
+    text=phrase("Your password was changed. You need to sign in again in every browser."),
 )
 APP_ADDED: Final = Notice(
     subject=phrase("An authenticator app was added"),
@@ -45,11 +45,11 @@ APP_ADDED: Final = Notice(
 )
 APP_REPLACED: Final = Notice(
     subject=phrase("Your authenticator app was changed"),
-    text=phrase("Another authenticator app was set up for your account; the one before no longer works."),
+    text=phrase("Another authenticator app was set up for your account. The old one no longer works."),
 )
 APP_REMOVED: Final = Notice(
     subject=phrase("Your authenticator app was removed"),
-    text=phrase("The authenticator app of your account was removed; its codes no longer work."),
+    text=phrase("The authenticator app was removed from your account. Its codes no longer work."),
 )
 PASSKEY_ADDED: Final = Notice(
     subject=phrase("A passkey was added"),
@@ -57,15 +57,15 @@ PASSKEY_ADDED: Final = Notice(
 )
 PASSKEY_REMOVED: Final = Notice(
     subject=phrase("A passkey was removed"),
-    text=phrase("A passkey of your account was removed and no longer works."),
+    text=phrase("A passkey was removed from your account. It no longer works."),
 )
 NEW_RECOVERY_CODES: Final = Notice(
     subject=phrase("You have new recovery codes"),
-    text=phrase("New recovery codes were made for your account; those before no longer work."),
+    text=phrase("New recovery codes were created for your account. The old ones no longer work."),
 )
 RECOVERY_CODES_REMOVED: Final = Notice(
     subject=phrase("Your recovery codes were removed"),
-    text=phrase("The recovery codes of your account were removed and no longer work."),
+    text=phrase("The recovery codes were removed from your account. They no longer work."),
 )
 
 
@@ -73,7 +73,7 @@ def joined(entity: Entity) -> Notice:
     """An invitation of this entity was accepted with the account (D60)."""
     return Notice(
         subject=phrase("You can now act for {entity}", entity=entity.name),
-        text=phrase("The invitation of {entity} was accepted with your account.", entity=entity.name),
+        text=phrase("The invitation from {entity} was accepted with your account.", entity=entity.name),
     )
 
 
@@ -85,18 +85,18 @@ def second_factor_set_anew(done: Phrase) -> Notice:
     return Notice(
         subject=phrase("Your second factor was changed"),
         text=phrase(
-            "{done} Your recovery codes are new. An authenticator app or recovery codes that you had before no longer "
-            "work, and every browser in which you were signed in has to sign in again.",
+            "{done} You have new recovery codes. Your old authenticator app and recovery codes no longer work, "
+            "and you need to sign in again in every browser.",
             done=done,
         ),
     )
 
 
 WRONG_CODES: Final = Notice(
-    subject=phrase("Wrong codes were typed after your password"),
+    subject=phrase("Wrong codes were entered after your password"),
     text=phrase(
-        "Your password was typed to sign in, and after it a wrong code, {misses} times in a day. Nobody got in by that. "
-        "If it was not you, somebody knows your password: choose a new one at once.",
+        "Somebody entered your password and then a wrong code, {misses} times in one day. Nobody got in. If it "
+        "was not you, somebody knows your password: choose a new one now.",
         misses=TOTP_MISSES,
     ),
 )
@@ -111,23 +111,23 @@ def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) ->
     """
     where = (
         phrase(
-            "In that browser, which you have used before, codes of an app or by e-mail are now refused {duration}.",
+            "In that browser, which you have used before, codes from an app or by e-mail are now refused {duration}.",
             duration=duration,
         )
         if known
         else phrase(
-            "In browsers that you have not used before, codes of an app or by e-mail are now refused {duration}.",
+            "In browsers that you have not used before, codes from an app or by e-mail are now refused {duration}.",
             duration=duration,
         )
     )
     return Notice(
         subject=phrase("Change your password: somebody may know it"),
         text=phrase(
-            "Your password was typed to sign in, and after it a wrong code, {misses} times without a sign-in between "
-            "them. Nobody got in by that. {where} A passkey or a recovery code still works.\n\n"
-            "If it was not you, somebody knows your password. Change it now: sign in to your account, whose address is "
-            "below, with a browser that you have used before, a passkey or a recovery code, and choose Password. If you "
-            "cannot sign in, ask for a new password here:\n\n{recover}",
+            "Somebody entered your password and then a wrong code, {misses} times without signing in. Nobody "
+            "got in. {where} A passkey or a recovery code still works.\n\nIf it was not you, somebody knows "
+            "your password. Change it now: sign in to your account at the address below with a browser that "
+            "you have used before, a passkey or a recovery code, then choose Password. If you cannot sign in, "
+            "ask for a new password here:\n\n{recover}",
             misses=misses,
             where=where,
             recover=recover,
@@ -141,10 +141,10 @@ def new_device(device: str) -> Notice:
     `device` as its names are known, e.g. `Firefox on Windows` (D47).
     """
     return Notice(
-        subject=phrase("You signed in on a new device"),
-        text=phrase("Somebody signed in to your account with {device}, for the first time.", device=device)
+        subject=phrase("Your account was used on a new device"),
+        text=phrase("Somebody signed in to your account with {device} for the first time.", device=device)
         if device
-        else phrase("Somebody signed in to your account in a browser that was not used before."),
+        else phrase("Somebody signed in to your account in a new browser."),
     )
 
 
@@ -169,9 +169,9 @@ def notify(context: RequestContext, user: User, notice: Notice) -> None:
     Source: DESIGN, Security
     """
     text = phrase(
-        "Hello {name},\n\n{text}\n\n"
-        "If that was you, there is nothing to do. If not, tell the person who manages {provider} in your "
-        "organisation at once, and look at how and where you sign in:\n\n{account}\n\nYour user name is {user_name}.",
+        "Hello {name},\n\n{text}\n\nIf this was you, you do not need to do anything. If it was not, tell your "
+        "organisation's {provider} administrator now, and check how and where you sign in:\n\n{account}\n\n"
+        "Your user name is {user_name}.",
         name=user.name,
         text=notice.text,
         account=context.provider.policy.deployment_url + ACCOUNT_PATH,
@@ -187,10 +187,9 @@ def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase
     Source: DESIGN, Security
     """
     text = phrase(
-        "Hello {name},\n\n{lead}\n\n{url}\n\n"
-        "If the page asks for a code, type this one. On another device, open {page} and type it there.\n\n{code}\n\n"
-        "If you did not expect this, do not open it, and tell the person who manages {provider} in your "
-        "organisation.\n\nYour user name is {user_name}.",
+        "Hello {name},\n\n{lead}\n\n{url}\n\nIf the page asks for a code, enter this one. On another device, "
+        "open {page} and enter it there.\n\n{code}\n\nIf you did not expect this, do not use the link, and "
+        "tell your organisation's {provider} administrator.\n\nYour user name is {user_name}.",
         name=user.name,
         lead=lead,
         url=made.url,
@@ -209,9 +208,9 @@ def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language
     none of it. Source: D60
     """
     text = phrase(
-        "Hello,\n\n{entity} invites you to act for it with {provider}. {lead}\n\n{url}\n\n"
-        "If the page asks for a code, type this one. On another device, open {page} and type it there.\n\n{code}\n\n"
-        "If you do not know {entity}, do not open it. Nothing happens if you do not answer.",
+        "Hello,\n\n{entity} invites you to act for it with {provider}. {lead}\n\n{url}\n\nIf the page asks for "
+        "a code, enter this one. On another device, open {page} and enter it there.\n\n{code}\n\nIf you do not "
+        "know {entity}, do not use the link. If you do nothing, nothing happens.",
         entity=entity.name,
         provider=provider_name,
         lead=lead,
@@ -230,7 +229,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) 
     # Not the code itself: mail servers log subjects, and locked telephones show them.
     subject = phrase("Your code for {name}", name=context.provider.policy.name)
     text = phrase(
-        "Your code is {code}. It works for {minutes} minutes, on the page on which you asked for it.\n\n{why}\n\n"
+        "Your code is {code}. It works for {minutes} minutes, on the page where you asked for it.\n\n{why}\n\n"
         "Nobody from {name} will ever ask you for this code.\n",
         code=code,
         minutes=MAILED_CODE_SECONDS // _MINUTE,
@@ -246,14 +245,14 @@ def no_link(context: RequestContext, user: User) -> None:
     No link could help them. Source: DESIGN, Security
     """
     text = phrase(
-        "Hello {name},\n\nSomebody, perhaps you, asked for a new password for your account {user_name}. It cannot "
-        "be set by e-mail: ask the person who manages {provider} in your organisation for a link.\n\n"
-        "If you did not ask, there is nothing to do.",
+        "Hello {name},\n\nSomebody, perhaps you, asked for a new password for your account {user_name}. You "
+        "cannot set one by e-mail: ask your organisation's {provider} administrator for a link.\n\nIf you did "
+        "not ask, you do not need to do anything.",
         name=user.name,
         user_name=user.user_name,
         provider=context.provider.policy.name,
     )
-    _post(context.provider.mail, user, phrase("A new password was asked for"), text)
+    _post(context.provider.mail, user, phrase("Request for a new password"), text)
 
 
 def _post(mail: Mail, user: User, subject: Phrase, text: Phrase) -> None:

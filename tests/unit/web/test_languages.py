@@ -95,8 +95,8 @@ def test_the_pseudo_language_is_for_developers() -> None:
 
 def test_a_phrase_is_its_english_text_and_can_be_said_in_another_language() -> None:
     status = phrase("Withdrawn")
-    sentence = phrase("This service does not accept organisations whose status is {status}.", status=status)
-    assert sentence == "This service does not accept organisations whose status is Withdrawn."
+    sentence = phrase("This service does not accept organisations with the status {status}.", status=status)
+    assert sentence == "This service does not accept organisations with the status Withdrawn."
     said = translator(BY_TAG["ms"]).say(sentence)
     assert "Ditarik balik" in said
     assert "{" not in said

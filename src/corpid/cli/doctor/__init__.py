@@ -151,6 +151,6 @@ def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) 
     except NoResponse:
         raise
     except Exception as error:  # noqa: BLE001 - the answer may be anything
-        seen = f"What was answered cannot be understood ({type(error).__name__})."
+        seen = f"The answer cannot be understood ({type(error).__name__})."
         return [findings.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
     return result if isinstance(result, list) else [result] if result else []

@@ -174,7 +174,7 @@ def compression(reached: Deployment) -> Finding:
     if encoding in {"", "identity"}:
         return ok("compression", "Pages are not compressed.")
     seen = f"Pages are compressed on the way ({encoding}), so their length reveals something of their content."
-    return warning("compression", seen, "Change: switch compression off for this host (nginx: gzip off).")
+    return warning("compression", seen, "Change: turn off compression for this host (nginx: gzip off).")
 
 
 def keys(reached: Deployment) -> Finding:

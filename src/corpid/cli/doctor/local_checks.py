@@ -70,7 +70,7 @@ def _peer_finding(about: str, change: str, peers: set[Address], foreign: set[Add
         return warning(
             about, f"Connections come from {shown}, too, which is not trusted.", f"{change[:-1]}, if it is one."
         )
-    return ok(about, "Connections come from trusted proxies only, whose word is taken for who calls.")
+    return ok(about, "Connections come from trusted proxies only, which are believed about callers' addresses.")
 
 
 def _entries(table: Path) -> Iterator[tuple[int, Address, str]]:
@@ -100,7 +100,7 @@ _DAY: Final = 86_400
 OLD_KEY_DAYS: Final = 400
 """a key is rotated once a year; the age at which an alert is due (CorpidSigningKeyOld)"""
 LETTER_DAYS: Final = 2
-"""an invitation whose letter waits for longer is a warning"""
+"""an invitation whose e-mail waits for longer is a warning"""
 UNSEALED_SECONDS: Final = 7200
 """for how long an entry of the audit may be without a seal: twice what it takes at most"""
 _OLDEST_RUN: Final = 15
@@ -121,13 +121,13 @@ def _chosen(settings: Settings) -> Iterator[Finding]:
     found: list[Finding] = []
     if settings.developer_mode:
         change = "Change: leave developer_mode out wherever others than yourself sign in."
-        found.append(warning("developer_mode", "It is on: rules are lifted.", change))
+        found.append(warning("developer_mode", "It is on: security rules are relaxed.", change))
     elif is_local(parts.hostname or ""):
         change = "Change: set base_url to the URL that callers use."
         found.append(warning("base_url's host", f"base_url is {settings.base_url}, for this machine only.", change))
     elif parts.scheme != "https":
         change = "Change: let the proxy speak TLS, and base_url begin with https://."
-        found.append(problem("base_url's scheme", "base_url is http: codes and tokens travel in the open.", change))
+        found.append(problem("base_url's scheme", "base_url is http: codes and tokens are sent unencrypted.", change))
     if settings.trusted_proxies and not settings.drain_delay_seconds:
         change = "Change: set drain_delay_seconds to more than the proxy needs to notice what /readyz says, such as 5."
         found.append(warning("drain_delay_seconds", "It is 0: requests may fail while a node restarts.", change))
@@ -224,23 +224,23 @@ def _seals(unsealed_since: int | None) -> Finding:
     """Entries of the audit that should have been sealed within the hour (D58)."""
     waits = 0.0 if unsealed_since is None else time.time() - unsealed_since
     if waits > UNSEALED_SECONDS:
-        seen = f"Entries wait for a seal for {waits / 3600:.0f} hours, and are not protected meanwhile."
+        seen = f"Entries have been waiting for a seal for {waits / 3600:.0f} hours, and are not protected until they have one."
         change = "Change: look for sweep_failed in the log of a running server, or run `corpid audit seal`."
         return warning("audit seals", seen, change)
-    return ok("audit seals", "No entry of the audit waits for longer than it should.")
+    return ok("audit seals", "No audit entry has been waiting too long for its seal.")
 
 
 def _letters(waiting: int, oldest: int, *, sends: bool) -> Finding:
-    """Letters of invitations that nobody sends (D60)."""
+    """Invitation e-mails that nobody sends (D60)."""
     if waiting and not sends:
-        seen = f"{waiting:,} letters of invitations wait, since no mail server is set."
+        seen = f"{waiting:,} invitation e-mails are waiting, because no mail server is set."
         return warning("invitations", seen, "Change: set mail_url and mail_from.")
     days = (time.time() - oldest) / _DAY
     if waiting and days > LETTER_DAYS:
-        seen = f"{waiting:,} letters of invitations wait, the oldest invitation for {days:.0f} days."
+        seen = f"{waiting:,} invitation e-mails are waiting; the oldest invitation is {days:.0f} days old."
         change = "Change: look for invitations_stopped and invitation_delayed in the log of a running server."
         return warning("invitations", seen, change)
-    return ok("invitations", "No letter of an invitation waits for longer than it should.")
+    return ok("invitations", "No invitation e-mail has been waiting too long.")
 
 
 def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:

@@ -205,7 +205,7 @@ def look_at_failover(text: str) -> Finding:
     about = "retries"
     if _NGINX.search(configuration):
         seen = "proxy_next_upstream has non_idempotent: a POST is sent again, with a proof and a code that are spent."
-        return problem(about, seen, "Change: take non_idempotent away.")
+        return problem(about, seen, "Change: remove non_idempotent.")
     reasons = {reason for line in _HAPROXY_DIRECTIVE.findall(configuration) for reason in line.split()}
     if reasons - _NEVER_SENT and not _NO_POST.search(configuration):
         seen = f"retry-on has {', '.join(sorted(reasons - _NEVER_SENT))}: a POST is sent again, with what is spent by then."

@@ -108,7 +108,7 @@ class Origin:
         """Raise ValueError unless it is an http or https URL."""
         parts = urlsplit(url)
         if parts.scheme not in DEFAULT_PORTS or not parts.hostname or parts.username is not None:
-            raise ValueError(f"{url} is no URL: write for example https://login.example.org")
+            raise ValueError(f"{url} is not a URL: write, for example, https://login.example.org")
         self.secure: Final = parts.scheme == "https"
         self.host: Final = parts.hostname
         self.port: Final = parts.port or DEFAULT_PORTS[parts.scheme]
@@ -181,7 +181,7 @@ class _Bounded(io.RawIOBase):
         count: int | None = self._raw.readinto(buffer)
         self._received += count or 0
         if self._received > _RECEIVED_BYTES:
-            raise http.client.HTTPException(f"more than {_RECEIVED_BYTES >> 20} MiB came, with no end in sight")
+            raise http.client.HTTPException(f"more than {_RECEIVED_BYTES >> 20} MiB came without an end")
         return count
 
     def close(self) -> None:

@@ -266,7 +266,7 @@ def plain_http(reached: Deployment) -> Finding | None:
         return ok("plain HTTP", "Port 80 does not answer.")
     where = answer.header("location")
     if answer.status in _MOVED and where.startswith("https://"):
-        return ok("plain HTTP", "Port 80 sends browsers on to https.")
+        return ok("plain HTTP", "Port 80 sends browsers to https.")
     if answer.json.get("issuer"):
         change = "Change: let port 80 redirect to https, and answer nothing else."
         return problem("plain HTTP", "Port 80 leads to CorpID without TLS.", change)

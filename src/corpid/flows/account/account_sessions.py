@@ -208,7 +208,7 @@ async def extend(context: RequestContext, visit: AccountVisit) -> None:
     Source: D15, WCAG 2.2.1
     """
     if not extendable(context, visit):
-        raise Rejected(phrase("This page cannot be given more time."))
+        raise Rejected(phrase("You cannot get more time on this page."))
     await use(context, visit)
     before = visit.opening
     if before is None:

@@ -397,7 +397,7 @@ async def extend(context: RequestContext, visit: EnrolmentVisit) -> Enrolment:
     """
     enrolment = visit.enrolment
     if not visit.extendable:
-        raise Rejected(phrase("This page cannot be given more time."))
+        raise Rejected(phrase("You cannot get more time on this page."))
     extended = msgspec.structs.replace(
         enrolment,
         serial=enrolment.serial + 1,

@@ -131,12 +131,10 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         begins=True,
         heading=phrase("Set up your sign-in"),
         lead=phrase(
-            "You can now set up your sign-in. Open this address within {hours} hours; it works once:",
+            "Set up your sign-in with this link. It works once, within {hours} hours:",
             hours=INVITATION_SECONDS // _HOUR,
         ),
-        introduction=lambda user, name: phrase(
-            "{user}, here you set up how you sign in with {name}.", user=user, name=name
-        ),
+        introduction=lambda user, name: phrase("{user}, set up how you sign in with {name}.", user=user, name=name),
         done=phrase("Your sign-in is set up"),
         notice=notifications.SET_UP,
         made=AuditAction.LINK_INVITATION,
@@ -151,7 +149,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         joins=True,
         heading=phrase("Set up your sign-in"),
         lead=phrase(
-            "Open this address within {days} days to accept or decline; it works once:",
+            "Use this link within {days} days to accept or decline. It works once:",
             days=MEMBERSHIP_LINK_SECONDS // _DAY,
         ),
         introduction=lambda _, name: phrase("If you accept, you can act for it with {name}.", name=name),
@@ -167,14 +165,12 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         asks_for="second factor",
         heading=phrase("Choose a new password"),
         lead=phrase(
-            "You can choose a new password. Open this address within {minutes} minutes; it works once, and asks for "
-            "your second factor first:",
+            "Choose a new password with this link. It works once, within {minutes} minutes, and asks for your "
+            "second factor first:",
             minutes=PASSWORD_LINK_SECONDS // _MINUTE,
         ),
-        introduction=lambda user, name: phrase(
-            "{user}, here you choose a new password for {name}.", user=user, name=name
-        ),
-        done=phrase("Your password is changed"),
+        introduction=lambda user, name: phrase("{user}, choose a new password for {name}.", user=user, name=name),
+        done=phrase("Your password has been changed"),
         notice=notifications.PASSWORD_CHANGED,
         made=AuditAction.LINK_PASSWORD,
         used=AuditAction.FACTORS_PASSWORD,
@@ -185,16 +181,14 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         steps=(Step.PROVE_PASSWORD, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
         asks_for="password",
         drops_app=True,
-        heading=phrase("Set up your second factor anew"),
+        heading=phrase("Set up a new second factor"),
         lead=phrase(
-            "You can set up your second factor anew. Open this address within {hours} hours; it works once, and asks "
-            "for your password first:",
+            "Set up a new second factor with this link. It works once, within {hours} hours, and asks for your "
+            "password first:",
             hours=SECOND_FACTOR_LINK_SECONDS // _HOUR,
         ),
-        introduction=lambda user, name: phrase(
-            "{user}, here you set up a new second factor for {name}.", user=user, name=name
-        ),
-        done=phrase("Your second factor is changed"),
+        introduction=lambda user, name: phrase("{user}, set up a new second factor for {name}.", user=user, name=name),
+        done=phrase("Your second factor has been changed"),
         notice=None,
         made=AuditAction.LINK_SECOND_FACTOR,
         used=AuditAction.FACTORS_SECOND_FACTOR,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.records import Credentials, HeldFactors
 
-MEANWHILE: Final = phrase("Your sign-in was changed meanwhile, on another page. Look at it again.")
+MEANWHILE: Final = phrase("Your sign-in was changed on another page. Check it before you continue.")
 
 
 async def of(context: RequestContext, visit: AccountVisit) -> HeldFactors:
@@ -136,7 +136,7 @@ async def add(context: RequestContext, visit: AccountVisit, *, answer: str) -> N
     factors = await of(context, visit)
     if full(factors):
         raise Rejected(
-            phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=PASSKEYS_PER_PERSON)
+            phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
         )
     made = await passkeys.newly_made(context, visit.session.session_id, answer=answer)
     passkey = Passkey(
@@ -176,7 +176,12 @@ async def remove(context: RequestContext, visit: AccountVisit, passkey: Passkey)
     factors = await of(context, visit)
     needed = need_passkey(context, visit, factors)
     if needed and len(factors.passkeys) == 1:
-        raise Rejected(phrase("This passkey is your only way in. Set up another one, or a password and an app, first."))
+        raise Rejected(
+            phrase(
+                "This passkey is your only way to sign in. First add another one, or a password and an authenticator "
+                "app."
+            )
+        )
     change = FactorChange(
         before=factors.credentials,
         after=factors.credentials,
@@ -241,7 +246,7 @@ async def set_up_app(context: RequestContext, visit: AccountVisit, *, code: str)
         step = totp.matching_step(secret, code, context.now)
     except totp.WrongCode:
         raise Rejected(
-            phrase("This code is not right. Check that the app shows this account, then type its newest code.")
+            phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
         ) from None
     before = (await of(context, visit)).credentials
     await _spend(context, visit, before, "app", shown)
@@ -264,7 +269,7 @@ async def remove_app(context: RequestContext, visit: AccountVisit) -> None:
     after = before.without_app("user")
     needed = need_passkey(context, visit, replace(factors, credentials=after))
     if needed and not factors.passkeys:
-        raise Rejected(phrase("The app is part of your only way in. Add a passkey first."))
+        raise Rejected(phrase("Without the app you could no longer sign in. Add a passkey first."))
     change = FactorChange(before=before, after=after, passkey_remains=needed, end_sessions_but=visit.session.session_id)
     await write(context, visit, change, AuditAction.FACTORS_REMOVE_APP, notifications.APP_REMOVED)
 
@@ -278,7 +283,7 @@ async def replace_codes(context: RequestContext, visit: AccountVisit, *, shown: 
     if shown != await offer(context, visit, "codes"):
         raise StaleStep
     if not kept:
-        raise Rejected(phrase("Keep the codes first, then say that you have done so."))
+        raise Rejected(phrase("Save your codes first, then tick the box."))
     before, user_id = (await of(context, visit)).credentials, visit.user.user_id
     await _spend(context, visit, before, "codes", shown)
     hashes = tuple(records.recovery_code_hash(user_id, code) for code in codes(context, shown))
@@ -297,7 +302,9 @@ async def remove_codes(context: RequestContext, visit: AccountVisit) -> None:
         raise StaleStep
     needed = need_passkey(context, visit, factors)
     if needed and not factors.passkeys:
-        raise Rejected(phrase("These codes are part of your only way in. Set up an app or a passkey first."))
+        raise Rejected(
+            phrase("Without these codes you could no longer sign in. Set up an authenticator app or a passkey first.")
+        )
     change = FactorChange(
         before=factors.credentials,
         after=factors.credentials,

@@ -73,7 +73,9 @@ async def submit_code(context: RequestContext, visit: EnrolmentVisit, *, code: s
     except WrongCode:
         await miss(context, visit, guesses)
         raise Rejected(
-            phrase("This code is not right, or was used before. Type the newest one of your app, or a recovery code.")
+            phrase(
+                "This code is not right, or was already used. Enter the latest code from your app, or a recovery code."
+            )
         ) from None
     await context.provider.registry.code_guesses.forget(user.user_id, code_guesses.LINK)
     return await enrolments.move(context, enrolment, Step.PROVE_SECOND_FACTOR)
@@ -141,7 +143,7 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, pass
     except PasskeyRefused as refusal:
         entry = event(context, user, AuditAction.ENROLMENT_PASSKEY, "refused", reason=passkeys.reason(refusal))
         await context.provider.registry.audit.write(entry, now=context.now)
-        raise Rejected(phrase("This passkey was not accepted. Use another one, or a code.")) from None
+        raise Rejected(phrase("This passkey was not accepted. Use another passkey or a code.")) from None
     return await enrolments.move(context, enrolment, Step.PROVE_SECOND_FACTOR)
 
 

@@ -43,9 +43,9 @@ _MAILED_STEPS: Final = frozenset({Step.SECOND_FACTOR, Step.MAILED_CODE})
 
 
 _NAME_CHARACTERS: Final = 200
-NAME_TAKEN: Final = phrase("Somebody else has this user name. Choose another one.")
+NAME_TAKEN: Final = phrase("This user name is taken. Choose another one.")
 _NO_USER_NAME: Final = phrase(
-    "Choose a user name without spaces, of at most {count} letters, digits and signs such as . - _ @.",
+    "Choose a user name without spaces, with at most {count} letters, digits and symbols such as . - _ @.",
     count=names.USER_NAME_CHARACTERS,
 )
 _APP_SET_UP: Final = phrase("A new authenticator app was set up for your account.")
@@ -109,7 +109,7 @@ async def submit_app(context: RequestContext, visit: EnrolmentVisit, *, code: st
         step = totp.matching_step(enrolments.app_secret(context, enrolment), code, context.now)
     except totp.WrongCode:
         raise Rejected(
-            phrase("This code is not right. Check that the app shows this account, then type its newest code.")
+            phrase("This code is not right. Check that the app shows this account, then enter its latest code.")
         ) from None
     return await enrolments.move(context, enrolment, Step.SECOND_FACTOR, app_step=step)
 
@@ -148,7 +148,7 @@ async def choose_way(context: RequestContext, visit: EnrolmentVisit, *, decision
     if decision == Way.APP.value:
         return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=False)
     if decision != Way.EMAIL.value or not second_factor_methods.mails_codes(context, visit.user):
-        raise Rejected(phrase("Choose one of the ways that are shown."))
+        raise Rejected(phrase("Choose one of the options."))
     if not enrolment.by_email and second_factor_methods.under_way(enrolment, now=context.now):
         return await enrolments.claim_step(context, enrolment, enrolment.step, by_email=True)
     return await _mail_code(context, visit, enrolment.step)
@@ -157,7 +157,9 @@ async def choose_way(context: RequestContext, visit: EnrolmentVisit, *, decision
 async def _mail_code(context: RequestContext, visit: EnrolmentVisit, step: Step) -> Enrolment:
     enrolment, user = visit.enrolment, visit.user
     if not _more_mails(enrolment):
-        raise Rejected(phrase("No more codes can be sent here. Use the newest one, or set up an authenticator app."))
+        raise Rejected(
+            phrase("We cannot send any more codes here. Use the latest one, or set up an authenticator app.")
+        )
     known = await throttle.is_known(context, names.user_name(user.user_name), enrolment.browser_key)
     await second_factors.count(context, user, enrolment.browser_key, known=known)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
@@ -166,8 +168,8 @@ async def _mail_code(context: RequestContext, visit: EnrolmentVisit, step: Step)
         reauthenticate.event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"), now=context.now
     )
     why = phrase(
-        "You are setting up your sign-in with {name}: codes like this one will come to this address. If that is not "
-        "you, do not give them the code, and tell the person who manages {name} in your organisation.",
+        "You are setting up your sign-in with {name}: codes like this one will come to this address. If this "
+        "is not you, do not share the code, and tell your organisation's {name} administrator.",
         name=context.provider.policy.name,
     )
     code = second_factors.code_of(context, moved.enrolment_id, moved, user)
@@ -189,7 +191,7 @@ async def submit_mailed_code(context: RequestContext, visit: EnrolmentVisit, *, 
     except WrongCode:
         await reauthenticate.miss(context, visit)
         raise Rejected(
-            phrase("This code is not right. Type the one from the newest e-mail, or send a new one.")
+            phrase("This code is not right. Enter the one from the latest e-mail, or send a new one.")
         ) from None
     return await enrolments.move(context, enrolment, Step.MAILED_CODE)
 
@@ -202,7 +204,7 @@ async def submit_codes(context: RequestContext, visit: EnrolmentVisit, *, kept: 
     if visit.enrolment.step is not Step.RECOVERY_CODES:
         raise StaleStep
     if not kept:
-        raise Rejected(phrase("Keep the codes first, then say that you have done so."))
+        raise Rejected(phrase("Save your codes first, then tick the box."))
     return await enrolments.move(context, visit.enrolment, Step.RECOVERY_CODES)
 
 

@@ -52,14 +52,14 @@ class Paused(Throttled):
         """The explanation for the person, and the options left."""
         if self.elsewhere:
             return phrase(
-                "Too many wrong codes were typed for this account, so codes of an app or by e-mail are not accepted here "
-                "{duration}. Use a passkey or a recovery code if you have one, sign in with a browser that you have "
-                "used before, or wait.",
+                "Too many wrong codes were entered for this account, so codes from an app or by e-mail are not "
+                "accepted here {duration}. Use a passkey or a recovery code if you have one, sign in with a "
+                "browser that you have used before, or wait.",
                 duration=duration(self.seconds),
             )
         return phrase(
-            "Too many wrong codes were typed for this account, so codes of an app or by e-mail are not accepted here "
-            "{duration}. Use a passkey or a recovery code if you have one, or wait.",
+            "Too many wrong codes were entered for this account, so codes from an app or by e-mail are not "
+            "accepted here {duration}. Use a passkey or a recovery code if you have one, or wait.",
             duration=duration(self.seconds),
         )
 

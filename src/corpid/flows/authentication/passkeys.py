@@ -105,7 +105,7 @@ def chosen(typed: str) -> str:
 
     Raises Rejected for a name that is unreadable or too long. Source: D51
     """
-    refused = Rejected(phrase("Type a name of at most {characters} characters.", characters=CHARACTERS))
+    refused = Rejected(phrase("Enter a name of at most {characters} characters.", characters=CHARACTERS))
     try:
         name = names.display_name(typed)
     except ValueError:

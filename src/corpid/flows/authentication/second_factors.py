@@ -89,7 +89,7 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
     interaction = visit.interaction
     if interaction.mails >= MAILED_CODES_PER_SIGN_IN:
         raise Rejected(
-            phrase("No more codes can be sent in this sign-in. Use the newest one, or cancel and start again.")
+            phrase("We cannot send any more codes in this sign-in. Use the latest one, or cancel and start again.")
         )
     await count(context, user, visit.browser.browser_key, known=visit.last_entity is not None)
     moved = machine.mailed(interaction, now=context.now)
@@ -100,8 +100,8 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
             event(context, visit, user, AuditAction.SIGN_IN_MAIL_CODE, "ok"), now=context.now
         )
     why = phrase(
-        "You are signing in to {client}. If that is not you, somebody knows your password: do not give them the code, "
-        "and tell the person who manages {name} in your organisation.",
+        "You are signing in to {client}. If this is not you, somebody knows your password: do not share the "
+        "code, and tell your organisation's {name} administrator.",
         client=visit.client.name,
         name=context.provider.policy.name,
     )
@@ -119,7 +119,7 @@ async def count(context: RequestContext, user: User, browser_key: str, *, known:
     async with context.provider.transient.unit(context.now) as unit:
         sent = await namespaces.MAILED_CODES.entry(issuer, user.user_id, browser).count(unit)
     if sent > MAILED_CODES_PER_HOUR:
-        raise Rejected(phrase("Too many codes were sent to you. Wait an hour, then try again."))
+        raise Rejected(phrase("We have sent you too many codes. Wait an hour, then try again."))
 
 
 def code_of(context: RequestContext, name: str, mailed: Mailed, user: User) -> str:
@@ -144,9 +144,9 @@ def check(context: RequestContext, name: str, mailed: Mailed, user: User, code: 
 
 
 _WRONG: Final[Mapping[Way, Phrase]] = {
-    Way.APP: phrase("This code is not right. Wait for the next one in your app and type it."),
-    Way.EMAIL: phrase("This code is not right. Type the one from the newest e-mail, or send a new one."),
-    Way.RECOVERY: phrase("This recovery code is not right, or was used before. Check it, or type another one."),
+    Way.APP: phrase("This code is not right. Wait for the next one in your app, then enter it."),
+    Way.EMAIL: phrase("This code is not right. Enter the one from the latest e-mail, or send a new one."),
+    Way.RECOVERY: phrase("This recovery code is not right, or was already used. Check it, or enter another one."),
 }
 
 
@@ -193,7 +193,7 @@ async def choose_way(context: RequestContext, visit: Visit, *, way: str) -> Visi
     pending = await person(context, visit, Event.WAY)
     named = next((each for each in pending.ways if each.value == way), None)
     if named is None:
-        raise Rejected(phrase("Choose one of the ways that are shown."))
+        raise Rejected(phrase("Choose one of the options."))
     back = interaction.way is not Way.EMAIL and second_factor_methods.under_way(interaction, now=context.now)
     if named is Way.EMAIL and not back:
         code_guesses.one_more_guess(context, pending.account.guesses, interaction.factors)
@@ -220,7 +220,12 @@ async def person(context: RequestContext, visit: Visit, event: Event) -> Pending
     if visit.pending is None:
         raise StaleStep
     if not visit.pending.user.enabled:
-        raise Rejected(phrase("This account can no longer sign in. Ask your administrator."))
+        raise Rejected(
+            phrase(
+                "This account can no longer sign in. Ask your organisation's {name} administrator.",
+                name=context.provider.policy.name,
+            )
+        )
     return visit.pending
 
 

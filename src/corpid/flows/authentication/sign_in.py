@@ -227,8 +227,8 @@ def without_second_factor(context: RequestContext, visit: Visit, user: User | No
 def no_second_factor(context: RequestContext) -> Phrase:
     """Return the sentence for a person without a second factor (D45)."""
     return phrase(
-        "Your account has no second factor that can be used here. Ask the person who manages {name} in your "
-        "organisation for a link to set one up.",
+        "Your account has no second factor that works here. Ask your organisation's {name} administrator for a "
+        "link to set one up.",
         name=context.provider.policy.name,
     )
 
@@ -242,7 +242,7 @@ async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str
     interaction = visit.interaction
     visit.require(context, Event.ENTITY, usable=await _chosen(context, visit) is not None)
     if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
-        raise Rejected(phrase("Choose the organisation that you act for."))
+        raise Rejected(phrase("Choose the organisation you act for."))
     return await _onwards(context, visit, machine.chosen(interaction, entity_id))
 
 
@@ -327,7 +327,7 @@ async def extend(context: RequestContext, visit: Visit) -> Visit:
     Returns the updated visit. Raises Rejected and StaleStep. Source: D15
     """
     if not machine.extendable(visit.interaction):
-        raise Rejected(phrase("This sign-in cannot be extended any more."))
+        raise Rejected(phrase("You cannot get more time for this sign-in."))
     visit.require(context, Event.EXTEND)
     extended = machine.extended(visit.interaction, now=context.now)
     await interactions.move(context, visit.interaction, extended)

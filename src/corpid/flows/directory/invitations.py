@@ -112,8 +112,8 @@ async def send_again(
         raise Refused("email: the invitation has no address to go to")
     if abs(invited.invitation_sent_at) > now - RESEND_SECONDS:
         raise Refused(
-            f"the e-mail was sent less than {RESEND_SECONDS // _MINUTE} minutes ago: wait, and ask the person to look "
-            "among the unwanted e-mails"
+            f"the e-mail was sent less than {RESEND_SECONDS // _MINUTE} minutes ago: wait, and ask the person to "
+            "check their spam folder"
         )
     await limit.count(actor, invited.entity_id, invited.email, now=now)
     becomes = replace(invited, invitation_sent_at=DUE)

@@ -331,7 +331,7 @@ def place(after: str, width: int) -> tuple[str, ...]:
     """
     parts = tuple(unquote(part) for part in after.split("/")) if after else ("",) * width
     if len(parts) != width or not is_storable("".join(parts)):
-        raise Refused("--after is no place in this list: copy it from the last line of a list")
+        raise Refused("--after is not a place in this list: copy it from the last line of a list")
     return parts
 
 

@@ -110,7 +110,7 @@ async def answered(
         raise InvalidRequest(
             Reason.SIGN_IN_IN_ANOTHER_BROWSER,
             "this sign-in goes on in another browser, where it was begun",
-            sentence=phrase("This sign-in goes on in another browser, where it was begun."),
+            sentence=phrase("This sign-in was started in another browser and continues there."),
         ).of(requesting_client) from None
     except OAuthError as raised:
         error, cause = raised, raised

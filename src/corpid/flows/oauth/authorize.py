@@ -67,7 +67,9 @@ async def arrive(
         raise InvalidRequest(
             Reason.CLIENT_ID_UNKNOWN,
             "client_id is not known here, or the client is disabled",
-            sentence=phrase("The service that you came from is not known here."),
+            sentence=phrase(
+                "The service you came from is not registered here. This is a fault at that service, not yours."
+            ),
         )
     try:
         return await _of_client(context, client, query, sent=sent, cookie=cookie, held=held, may_complete=may_complete)

@@ -46,20 +46,20 @@ def chosen_password(password: str, *, user_name: str, blocklist: AbstractSet[str
     composition. Raises PasswordRefused. Source: D44 (NIST SP 800-63B §5.1.1.2)
     """
     if len(password) > LONGEST_TYPED:
-        raise PasswordRefused(phrase("Choose a password with at most {characters} characters.", characters=LONGEST))
+        raise PasswordRefused(phrase("Choose a password of at most {characters} characters.", characters=LONGEST))
     chosen = normalised(password)
     if len(chosen) < SHORTEST:
         raise PasswordRefused(
             phrase(
-                "Choose a password with at least {characters} characters. Several words make a good one.",
+                "Choose a password of at least {characters} characters. Several words make a good one.",
                 characters=SHORTEST,
             )
         )
     if len(chosen) > LONGEST:
-        raise PasswordRefused(phrase("Choose a password with at most {characters} characters.", characters=LONGEST))
+        raise PasswordRefused(phrase("Choose a password of at most {characters} characters.", characters=LONGEST))
     folded, name = chosen.casefold(), normalised(user_name).casefold()
     if folded in blocklist:
-        raise PasswordRefused(phrase("Choose another password: this one is among those that attackers try first."))
+        raise PasswordRefused(phrase("Choose another password: this is one that attackers try first."))
     if name and len(folded.replace(name, "")) < BEYOND_THE_NAME:
-        raise PasswordRefused(phrase("Choose another password: this one is little more than your user name."))
+        raise PasswordRefused(phrase("Choose another password: this one is too close to your user name."))
     return chosen

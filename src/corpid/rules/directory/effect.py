@@ -55,7 +55,7 @@ def _reasons(role: Role, today: str) -> Iterator[str]:
     if role.row.end_date < today:
         yield f"it ended on {in_words(role.row.end_date)}"
     if role.membership.invited:
-        yield "the invitation is not accepted"
+        yield "the invitation has not been accepted"
     elif not role.user.enabled:
         yield "the person is disabled"
     if not role.membership.enabled:

@@ -58,18 +58,18 @@ def usable(entity: Entity, membership: Membership, services: Sequence[Service]) 
 
 def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]) -> Phrase | None:
     if not entity.enabled:
-        return phrase("This organisation is switched off.")
+        return phrase("This organisation is disabled.")
     if not membership.enabled:
         return phrase("You no longer act for this organisation.")
     if _accepts(services, entity.type, entity.status):
         return None
     open_services = [service for service in services if service.enabled]
     if not open_services:
-        return phrase("This service is switched off.")
+        return phrase("This service is disabled.")
     if not any(entity.type in service.entity_types for service in open_services):
-        return phrase("This service does not accept organisations of the type {type}.", type=entity.type)
+        return phrase("This service does not accept organisations of type {type}.", type=entity.type)
     return phrase(
-        "This service does not accept organisations whose status is {status}.", status=STATUSES[entity.status]
+        "This service does not accept organisations with the status {status}.", status=STATUSES[entity.status]
     )
 
 

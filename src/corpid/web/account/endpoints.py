@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
+    from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
@@ -55,7 +56,8 @@ class Page:
     """A page: its view, its form's submission, and the next page."""
 
     view: Callable[[AccountContext], Awaitable[View | Response]]
-    submit: Callable[[AccountContext], Awaitable[None]] | None = None
+    submit: Callable[[AccountContext], Awaitable[str]] | None = None
+    """saves the form, and returns what was changed (`_CHANGES`)"""
     leads_to: str = ""
     field: str = ""
     """the field of its errors; empty: the page as a whole"""
@@ -65,58 +67,67 @@ class Page:
     """the page that contains it, which is opened in its place"""
 
 
-async def _add_passkey(account: AccountContext) -> None:
+async def _add_passkey(account: AccountContext) -> str:
     await own_factors.add(account.context, account.visit, answer=account.form.get("passkey", ""))
+    return "passkey-added"
 
 
-async def _change_passkey(account: AccountContext) -> None:
+async def _change_passkey(account: AccountContext) -> str:
     visit = account.visit
     shown = await pages.this_passkey(account)
     if account.form.get("decision") == "remove":
         await own_factors.remove(account.context, visit, shown)
-    else:
-        await own_factors.rename(account.context, visit, shown, name=account.form.get("name", ""))
+        return "passkey-removed"
+    await own_factors.rename(account.context, visit, shown, name=account.form.get("name", ""))
+    return "passkey-renamed"
 
 
 async def _qr_code(account: AccountContext) -> Response:
     return app_key.picture(await pages.app_link(account))
 
 
-async def _set_up_app(account: AccountContext) -> None:
+async def _set_up_app(account: AccountContext) -> str:
     await own_factors.set_up_app(account.context, account.visit, code=account.form.get("code", ""))
+    return "app"
 
 
-async def _remove_app(account: AccountContext) -> None:
+async def _remove_app(account: AccountContext) -> str:
     await own_factors.remove_app(account.context, account.visit)
+    return "app-removed"
 
 
-async def _change_password(account: AccountContext) -> None:
+async def _change_password(account: AccountContext) -> str:
     password = account.form.get("password", "")
     await own_factors.change_password(account.context, account.visit, password=password)
+    return "password"
 
 
-async def _replace_codes(account: AccountContext) -> None:
+async def _replace_codes(account: AccountContext) -> str:
     shown, kept = account.form.get("step", ""), account.form.get("kept") == "yes"
     await own_factors.replace_codes(account.context, account.visit, shown=shown, kept=kept)
+    return "codes"
 
 
-async def _remove_codes(account: AccountContext) -> None:
+async def _remove_codes(account: AccountContext) -> str:
     await own_factors.remove_codes(account.context, account.visit)
+    return "codes-removed"
 
 
-async def _end(account: AccountContext) -> None:
+async def _end(account: AccountContext) -> str:
     visit = account.visit
     if account.form.get("decision") == "others":
         await activity.end_others(account.context, visit)
-    else:
-        await activity.end(account.context, visit, name=account.form.get("browser", ""))
+        return "browsers"
+    await activity.end(account.context, visit, name=account.form.get("browser", ""))
+    return "browser"
 
 
-async def _choose_language(account: AccountContext) -> None:
+async def _choose_language(account: AccountContext) -> str:
     wanted = account.form.get("language", "")
     if wanted not in {each.tag for each in LANGUAGES}:
         raise Rejected(phrase("Choose a language."))
     await activity.choose_language(account.context, account.visit, language=wanted)
+    return "language"
 
 
 _ONE_PASSKEY: Final = Page(view=pages.passkey, submit=_change_passkey, leads_to="passkeys", field="name", fresh=True)
@@ -143,6 +154,21 @@ def _page_at(path: str) -> Page | None:
 
 
 _SAVED: Final = "saved"
+"""the parameter that names what was changed"""
+_CHANGES: Final[Mapping[str, Phrase]] = {
+    "passkey-added": phrase("Your passkey has been added."),
+    "passkey-renamed": phrase("Your passkey has a new name."),
+    "passkey-removed": phrase("Your passkey has been removed."),
+    "app": phrase("Your authenticator app has been set up."),
+    "app-removed": phrase("Your authenticator app has been removed."),
+    "password": phrase("Your password has been changed."),
+    "codes": phrase("Your new recovery codes now work."),
+    "codes-removed": phrase("Your recovery codes have been removed."),
+    "browser": phrase("You have been signed out there."),
+    "browsers": phrase("You have been signed out everywhere else."),
+    "language": phrase("Your language has been changed."),
+}
+"""by what a page's `submit` returns"""
 
 
 def _named(path: str) -> tuple[str, bool]:
@@ -168,7 +194,12 @@ async def account(request: Request, web: WebContext) -> Response:
         return await _enter(request, web, context, browser, shown, fresh=posted and page.fresh)
     query = request.query_params
     account = AccountContext(
-        web=web, context=context, visit=visit, page=shown, saved=_SAVED in query, again=AGAIN in query
+        web=web,
+        context=context,
+        visit=visit,
+        page=shown,
+        saved=_CHANGES.get(query.get(_SAVED, "")),
+        again=AGAIN in query,
     )
     try:
         if longer:
@@ -247,14 +278,14 @@ async def _post(request: Request, account: AccountContext, page: Page) -> Respon
     if sent is None:
         return _to(web, account.page)
     try:
-        await page.submit(sent)
+        changed = await page.submit(sent)
     except Throttled as slowed:
         failed = replace(sent, errors=((page.field, slowed.sentence),))
         return throttled(await _shown(request, failed, page), slowed)
     except Rejected as rejected:
         failed = replace(sent, errors=((page.field, rejected.sentence),))
         return await _shown(request, failed, page, status=422)
-    answer = _to(web, page.leads_to, f"?{_SAVED}")
+    answer = _to(web, page.leads_to, f"?{_SAVED}={changed}")
     language = lookup((sent.form.get("language", ""),), LANGUAGES)
     if language is not None:
         remember_language(answer, web, Pick(tag=language.tag))

@@ -110,7 +110,7 @@ class ProveSecondFactor(FormView):
     """
 
     template: ClassVar[str] = "enrolment/prove_second_factor.html"
-    heading: ClassVar[Phrase] = phrase("Show that it is you")
+    heading: ClassVar[Phrase] = phrase("Confirm it is you")
 
     takes_codes: bool
     passkey: AskPasskey | None = None
@@ -121,7 +121,7 @@ class Save(FormView):
     """A page that retries writing, after every step was done."""
 
     template: ClassVar[str] = "enrolment/save.html"
-    heading: ClassVar[Phrase] = phrase("One last click")
+    heading: ClassVar[Phrase] = phrase("One last step")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +138,11 @@ class ForgottenPassword(FormView):
 PATH: Final = "/enrolment/"
 _SHOWN_CHARACTERS: Final = 400
 """of what was typed, which the page shows again"""
-_NO_MORE_CODES: Final = phrase("No more codes can be sent here. Set up an authenticator app, or ask for a new link.")
+_NO_MORE_CODES: Final = phrase(
+    "We cannot send any more codes here. Set up an authenticator app, or ask for a new link."
+)
 _APP_INSTEAD: Final = (Way.APP.value, phrase("Set up an authenticator app"))
-_NO_MORE_TIME: Final = phrase("There is no more time after that. If it is too short, ask for a new link.")
+_NO_MORE_TIME: Final = phrase("You cannot get more time. If you run out, ask for a new link.")
 
 
 def enrolment_path(web: WebContext, enrolment_id: str, action: str = "") -> str:
@@ -349,7 +351,7 @@ async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVi
     older = await set_factor.passkeys_from_before(context, visit)
     names = tuple(each.name for each in older)
     left = phrase(
-        "These passkeys still open your account: {names}. Was one of them on a device that you have lost? Remove it.",
+        "These passkeys still open your account: {names}. If one of them is on a device that you have lost, remove it.",
         names=names,
     )
     return Problem(
@@ -357,10 +359,10 @@ async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVi
         heading=PURPOSES[visit.enrolment.purpose].done,
         paragraphs=(
             *((left,) if older else ()),
-            phrase("If a page is still open on which you were signing in, go back to it and go on there."),
-            phrase("Otherwise open the service that you want to use and sign in. You can close this page."),
+            phrase("If you were signing in on a page that is still open, go back to it and continue there."),
+            phrase("Otherwise, go to the service that you want to use and sign in. You can close this page."),
         ),
-        back=Link(url=f"{account}/passkeys", text=phrase("Look at your passkeys"))
+        back=Link(url=f"{account}/passkeys", text=phrase("Check your passkeys"))
         if older
         else Link(url=account, text=phrase("Sign in to your account")),
     )
@@ -373,10 +375,10 @@ def gone() -> View:
         heading=phrase("This link no longer works"),
         paragraphs=(
             phrase(
-                "A link works once and for a limited time, and ends when your sign-in is changed in another way. "
-                "Check that its address is complete."
+                "A link works once, for a limited time, and ends when your sign-in is changed in another way. "
+                "Check that the address is complete."
             ),
-            phrase("If you have used it already, sign in as usual. If not, ask for a new one where you got it."),
+            phrase("If you have already used it, sign in as usual. If not, ask whoever sent it for a new one."),
         ),
     )
 
@@ -397,12 +399,12 @@ def other_browser() -> View:
     """
     return Problem(
         frame=Frame(),
-        heading=phrase("This was begun in another browser"),
+        heading=phrase("You started this in another browser"),
         paragraphs=(
-            phrase("Go on in the browser or app in which you opened the link first. Nothing has changed yet."),
+            phrase("Continue in the browser or app where you first opened the link. Nothing has changed yet."),
             phrase(
-                "If this is the only browser you used, allow it to keep cookies for this site and open the link again. "
-                "If that does not help, ask for a new link."
+                "If you have used only this browser, allow cookies for this site and open the link again. If "
+                "that does not help, ask for a new link."
             ),
         ),
     )
@@ -412,9 +414,9 @@ def stopped() -> View:
     """Too many wrong codes (D45)."""
     return Problem(
         frame=Frame(),
-        heading=phrase("This was stopped for your safety"),
+        heading=phrase("We stopped this for your security"),
         paragraphs=(
-            phrase("The code was wrong too often. Nothing has changed, and the link no longer works."),
-            phrase("Ask for a new link where you got this one."),
+            phrase("The code was wrong too many times. Nothing has changed, and the link no longer works."),
+            phrase("Ask whoever sent you this link for a new one."),
         ),
     )

@@ -198,7 +198,7 @@ def result(account: str, done: Answered) -> View:
             heading=phrase("You can now act for {entity}", entity=done.entity),
             paragraphs=(
                 phrase(
-                    "Open the service that you want to use and sign in. You can choose {entity} there.",
+                    "Go to the service that you want to use and sign in. You can choose {entity} there.",
                     entity=done.entity,
                 ),
             ),

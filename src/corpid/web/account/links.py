@@ -43,9 +43,9 @@ _FORM: Final = "link code"
 _FIELDS: Final = frozenset({"form_token", "step", "code", "followed"})
 _TYPED_CHARACTERS: Final = 500
 """of what was typed, which the page shows again"""
-_INCOMPLETE: Final = phrase("Enter the whole code: 20 letters and digits.")
+_INCOMPLETE: Final = phrase("Enter all 20 letters and digits of the code.")
 _OPENS_NOTHING: Final = phrase(
-    "This code does not open anything. Check each letter and digit. A code works once and for a limited time."
+    "This code does not work. Check each letter and digit. A code works once, for a limited time."
 )
 
 
@@ -158,11 +158,10 @@ def link_of_before_view(page: str) -> Problem:
         frame=Frame(),
         heading=phrase("Ask for a new link"),
         paragraphs=(
+            phrase("Links of this kind no longer work, because others could have read them. Nothing has changed."),
             phrase(
-                "Links of this kind no longer work, since others could have read them on their way. Nothing has changed."
-            ),
-            phrase(
-                "Ask for a new link where you got this one. If you were given a code with it, you can enter that code."
+                "Ask whoever sent you this link for a new one. If you were given a code with it, you can enter "
+                "that code."
             ),
         ),
         back=Link(url=page, text=phrase("Enter a code")),
@@ -202,7 +201,7 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
         return throttled(page_response(request, web.renderer, view), slowed)
     letter = partial(recovery.answer, context, user_name, browser_key=known.browser_key if known else "")
     provider.background_tasks.later(letter, place=neighbourhood(context.address))
-    return page_response(request, web.renderer, _asked())
+    return page_response(request, web.renderer, _asked(web))
 
 
 async def _asks(request: Request, web: WebContext, context: RequestContext, known: Browser | None) -> Response:
@@ -228,17 +227,20 @@ def _forgotten_question(
     )
 
 
-def _asked() -> Problem:
+def _asked(web: WebContext) -> Problem:
     return Problem(
         frame=Frame(),
-        heading=phrase("Look at your e-mail"),
+        heading=phrase("Check your e-mail"),
         paragraphs=(
             phrase(
-                "If there is such an account and its e-mail address is known, an e-mail is on its way. It says how to "
-                "go on; its link works for 30 minutes, also on another device."
+                "If the account exists and we know its e-mail address, we have sent an e-mail that says what "
+                "to do next. Its link works for 30 minutes, on any device."
             ),
-            phrase("If you were signing in, leave that page open and go back to it with your new password."),
-            phrase("If nothing comes, look among the unwanted e-mails, then ask your administrator."),
+            phrase("If you were signing in, leave that page open and return to it with your new password."),
+            phrase(
+                "If nothing arrives, check your spam folder, then ask your organisation's {name} administrator.",
+                name=web.provider.policy.name,
+            ),
         ),
     )
 
@@ -246,11 +248,6 @@ def _asked() -> Problem:
 def _without_mail(web: WebContext) -> Problem:
     return Problem(
         frame=Frame(),
-        heading=phrase("Ask your administrator"),
-        paragraphs=(
-            phrase(
-                "The person who manages {name} in your organisation can send you a link to choose a new password.",
-                name=web.provider.policy.name,
-            ),
-        ),
+        heading=phrase("Ask your organisation's {name} administrator", name=web.provider.policy.name),
+        paragraphs=(phrase("They can send you a link to choose a new password."),),
     )

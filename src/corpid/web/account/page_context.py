@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 EXTEND: Final = "extend"
 """the last part of the address at which a page is given more time"""
 _UP: Final = phrase("Your account")
-_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: go on here.")
+_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 _CLOSES: Final = phrase(
-    "There is no more time after that, but you can sign in again: what is shown here stays the same until you use it."
+    "You cannot get more time, but you can sign in again: what you see here stays the same until you use it."
 )
-_SIGNED_OUT: Final = phrase("You are signed out after that, and can sign in again.")
+_SIGNED_OUT: Final = phrase("After that you can sign in again.")
 
 
 class Gone(Exception):
@@ -45,8 +45,8 @@ class AccountContext:
     page: str
     form: Mapping[str, str] = field(default_factory=dict)
     errors: tuple[FieldError, ...] = ()
-    saved: bool = False
-    """whether something was just changed"""
+    saved: Phrase | None = None
+    """what was just changed"""
     again: bool = False
     """whether they come from a sign-in that the page asked for"""
 

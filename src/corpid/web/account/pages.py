@@ -174,12 +174,14 @@ async def language(account: AccountContext) -> View:
 
 _UP_TO_PASSKEYS: Final = phrase("Your passkeys")
 _REFERENCE_CHARACTERS: Final = 16
-_APP_ALONE: Final = phrase("An app works together with a password, and you have none yet. Choose one as well.")
-_CODES_ALONE: Final = phrase("Recovery codes work together with a password, and you have none yet. Choose one as well.")
-_PASSWORD_ALONE: Final = phrase(
-    "A password works together with a second factor, and you have none yet. Set up an app as well."
+_APP_ALONE: Final = phrase("An app works only with a password, and you do not have one yet. Choose one as well.")
+_CODES_ALONE: Final = phrase(
+    "Recovery codes work only with a password, and you do not have one yet. Choose one as well."
 )
-_REPLACED: Final = phrase("The app you have now stops working once the new one is set up.")
+_PASSWORD_ALONE: Final = phrase(
+    "A password works only with a second factor, and you do not have one yet. Set up an app as well."
+)
+_REPLACED: Final = phrase("Your current app stops working once the new one is set up.")
 
 
 def reference(passkey: Passkey) -> str:
@@ -209,7 +211,7 @@ async def passkeys(account: AccountContext) -> View:
         frame=frame(account),
         passkeys=tuple(_passkey_line(web, each) for each in factors.passkeys),
         add=account_path(web, "new-passkey") if works and not full else "",
-        full=phrase("You have {passkeys} passkeys, which is as many as there can be.", passkeys=PASSKEYS_PER_PERSON)
+        full=phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
         if full
         else None,
         saved=account.saved,
@@ -298,7 +300,7 @@ async def app(account: AccountContext) -> View:
         app_link=_app_link(account, secret),
         secret=app_key.grouped(secret),
         notes=(*_notes(account, factors, _APP_ALONE), *((_REPLACED,) if factors.app else ())),
-        remove=Link(url=account_path(web, "remove-app"), text=phrase("Remove the app you have now"))
+        remove=Link(url=account_path(web, "remove-app"), text=phrase("Remove your current app"))
         if factors.app
         else None,
         errors=account.errors,
@@ -328,7 +330,7 @@ async def remove_app(account: AccountContext) -> View:
         frame=frame(account),
         action=account_path(account.web, "remove-app"),
         heading=phrase("Remove the authenticator app?"),
-        consequence=phrase("Its codes no longer work then, and you are signed out everywhere else."),
+        consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
         used=moment(account.web, used_at) if used_at else None,
         button=phrase("Remove the app"),
         notes=account.notes,
@@ -346,7 +348,7 @@ async def codes(account: AccountContext) -> View:
         codes=own_factors.codes(account.context, shown),
         replaces=factors.codes > 0,
         notes=_notes(account, factors, _CODES_ALONE),
-        remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove the codes you have now"))
+        remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove your current codes"))
         if factors.codes
         else None,
         errors=account.errors,
@@ -367,8 +369,8 @@ async def remove_codes(account: AccountContext) -> View:
         heading=phrase("Remove your recovery codes?"),
         consequence=counted(
             left,
-            "The {count} code that is left no longer works then, and you are signed out everywhere else.",
-            "The {count} codes that are left no longer work then, and you are signed out everywhere else.",
+            "The {count} code that is left will no longer work, and you will be signed out everywhere else.",
+            "The {count} codes that are left will no longer work, and you will be signed out everywhere else.",
         ),
         button=phrase("Remove the codes"),
         notes=account.notes,

@@ -38,8 +38,8 @@ class Overview(PageView):
     user_name: str
     sections: tuple[Section, ...]
     sign_out: str
-    saved: bool = False
-    """whether something was just changed"""
+    saved: Phrase | None = None
+    """what was just changed"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Passkeys(PageView):
     """the page that makes one; empty if none can be made"""
     full: Phrase | None = None
     """why not, if there are enough"""
-    saved: bool = False
+    saved: Phrase | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class Browsers(FormView):
     heading: ClassVar[Phrase] = phrase("Where you are signed in")
 
     browsers: tuple[BrowserLine, ...]
-    saved: bool = False
+    saved: Phrase | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class ChooseLanguage(FormView):
 
 
 RULES: Final = phrase(
-    "At least {shortest} characters. Several words make a good one; no special characters are needed.",
+    "At least {shortest} characters. Several words make a good one; you do not need special characters.",
     shortest=SHORTEST,
 )
 
@@ -223,7 +223,7 @@ class KeepCodes(FormView):
     """Recovery codes, shown only once. Field: kept."""
 
     template: ClassVar[str] = "factors/keep_codes.html"
-    heading: ClassVar[Phrase] = phrase("Keep these recovery codes")
+    heading: ClassVar[Phrase] = phrase("Save your recovery codes")
 
     codes: tuple[str, ...]
     replaces: bool = False

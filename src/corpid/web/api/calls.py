@@ -332,6 +332,6 @@ def place(text: str, width: int) -> tuple[str, ...]:
     except (ValueError, binascii.Error, RecursionError):
         after = ()
     if len(after) != width or any("\0" in part or not part.isprintable() for part in after):
-        detail = "This is no place in this list: take the member next of a page, with the same filters"
+        detail = "This is not a place in this list: take the member next of a page, with the same filters"
         raise Problem(400, detail, faults=[{"parameter": "cursor", "detail": detail}])
     return after

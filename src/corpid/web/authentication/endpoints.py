@@ -123,7 +123,7 @@ async def _confirm(context: RequestContext, visit: Visit, form: Mapping[str, str
     if form.get("decision") == "other_account":
         return await sign_in.start_over(context, visit)
     if form.get("decision") != "continue":
-        raise Rejected(phrase("Choose whether you continue."))
+        raise Rejected(phrase("Choose whether to continue."))
     return await sign_in.confirm(context, visit)
 
 

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 _SIGN_IN_AGAIN: Final = phrase(
-    "Sign in again to change how you sign in: your last sign-in was more than {minutes} minutes ago.",
+    "To change how you sign in, sign in again: you last signed in more than {minutes} minutes ago.",
     minutes=ACCOUNT_FRESH_SECONDS // 60,
 )
-_NO_MORE_TIME: Final = phrase("This sign-in cannot be extended any more.")
+_NO_MORE_TIME: Final = phrase("You cannot get more time for this sign-in.")
 
 
 def step_name(interaction: Interaction) -> str:
@@ -338,19 +338,21 @@ def _start_again_unless_signed_in(name: str) -> Phrase:
 
 def _go_on_there(name: str) -> Phrase:
     return phrase(
-        "Go on there. If that was not you, or the other page is closed, go to {name} and start again.", name=name
+        "Continue there. If that was not you, or the other page is closed, go to {name} and start again.", name=name
     )
 
 
 _COMPLETED: Final = _EndingText(
     heading=phrase("This sign-in is finished"),
-    explanation=phrase("It was completed or cancelled, here or in another tab, and works only once."),
+    explanation=phrase("It was completed or cancelled, here or in another tab. A sign-in works only once."),
     advice=_start_again_unless_signed_in,
 )
 _ENDING_TEXTS: Final[Mapping[Ending, _EndingText]] = {
     Ending.EXPIRED: _EndingText(
         heading=phrase("This sign-in has expired"),
-        explanation=phrase("For your safety a sign-in has to be finished within a few minutes. Nothing was shared."),
+        explanation=phrase(
+            "For your security, you have to finish signing in within a few minutes. Nothing was shared."
+        ),
         advice=_start_again,
     ),
     Ending.ENDED: _COMPLETED,
@@ -360,13 +362,13 @@ _ENDING_TEXTS: Final[Mapping[Ending, _EndingText]] = {
     Ending.SHUT: _EndingText(
         heading=phrase("This sign-in was stopped"),
         explanation=phrase(
-            "The code was wrong too often, so this sign-in was ended for your safety. Nothing was shared."
+            "The code was wrong too many times, so we ended this sign-in for your security. Nothing was shared."
         ),
         advice=_start_again,
     ),
     Ending.CLAIMED_ELSEWHERE: _EndingText(
-        heading=phrase("This sign-in goes on in another browser"),
-        explanation=phrase("The same link was opened in another browser or window too, and a person went on there."),
+        heading=phrase("This sign-in continues in another browser"),
+        explanation=phrase("The same link was also opened in another browser or window, and somebody continued there."),
         advice=_go_on_there,
         answers=False,
     ),
@@ -400,7 +402,7 @@ def other_browser(client: Client | None, interaction: Interaction) -> View:
         frame=Frame(client_name=client.name if client else None, ui_locales=request.ui_locales),
         heading=phrase("This sign-in belongs to another browser"),
         paragraphs=(
-            phrase("It was started in another browser or window, or this browser does not keep cookies."),
+            phrase("It was started in another browser or window, or this browser does not accept cookies."),
             phrase("Allow cookies for this site, go back to the service you came from and start again."),
         ),
         back=client_site(client, request.redirect_uri) if client else None,
@@ -416,7 +418,7 @@ def without_cookie() -> View:
         frame=Frame(),
         heading=phrase("Cookies are needed to sign in"),
         paragraphs=(
-            phrase("This browser does not keep cookies, or the address was opened in another browser."),
+            phrase("This browser does not accept cookies, or the address was opened in another browser."),
             phrase("Allow cookies for this site, go back to the service you came from and start again."),
         ),
     )
@@ -426,9 +428,9 @@ def unknown() -> View:
     """Return the page for a sign-in that no longer exists."""
     return views.Problem(
         frame=Frame(),
-        heading=phrase("This sign-in is no longer here"),
+        heading=phrase("We cannot find this sign-in"),
         paragraphs=(
-            phrase("The address is incomplete, or the sign-in ended some time ago."),
+            phrase("The address is incomplete, or the sign-in ended a while ago."),
             phrase("Go back to the service you came from and start again."),
         ),
     )

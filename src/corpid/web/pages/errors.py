@@ -45,21 +45,29 @@ if TYPE_CHECKING:
     from corpid.web.telemetry.access_log import LogFields
 
 NOT_CACHED: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
-_NOT_AS_EXPECTED: Final = phrase("The service that you came from did not ask in the way that it has to.")
+_NOT_AS_EXPECTED: Final = phrase(
+    "The service you came from sent you here in a way that we cannot use. This is a fault at that service, not yours."
+)
 _FOR_PEOPLE: Final[Mapping[type[OAuthError], Phrase]] = {
-    InvalidRequestURI: phrase(
-        "The link that brought you here is no longer valid: it works once, and only for a short time."
+    InvalidRequestURI: phrase("The link that brought you here has expired. It works once, and only for a short time."),
+    ServerError: phrase("Something went wrong here. This is our fault, not yours."),
+    TooManyRequests: phrase(
+        "Too many requests are coming from your network at the moment, so we did not take this one."
     ),
-    ServerError: phrase("Something went wrong here."),
-    TooManyRequests: phrase("Very many requests come from your network at the moment, so this one was not taken."),
-    TemporarilyUnavailable: phrase("There is too much to do at the moment, or this site is being worked on."),
+    TemporarilyUnavailable: phrase(
+        "This site is too busy at the moment, or under maintenance. This is not your fault."
+    ),
 }
 """the more special kind before the one that it is of"""
+_TELL_SERVICE: Final = phrase(
+    "Go back to the service you came from and try again. If this page comes back, tell that service, and give it the "
+    "reference below."
+)
 _AGAIN: Final = phrase("Your sign-in is not lost. Wait a moment, then open the page again.")
 _RELOAD: Final = phrase(
     "Wait a moment, then reload this page. If that does not help, go back to the service you came from and start again."
 )
-_GO_BACK: Final = phrase("Go back to the service you came from and start again from there.")
+_GO_BACK: Final = phrase("Go back to the service you came from and start again.")
 _PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
 _NAMING: Final = {"client_id": 256, "client_assertion": MAX_BYTES}
 """the parameters that say whose a request is, with the characters that are looked at"""
@@ -215,11 +223,10 @@ def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
     Source: D16, D28
     """
     busy = isinstance(error, TemporarilyUnavailable)
-    explanation = next((words for kind, words in _FOR_PEOPLE.items() if isinstance(error, kind)), _NOT_AS_EXPECTED)
     return Problem(
         frame=met.frame,
-        heading=phrase("Please try again in a moment") if busy else phrase("This sign-in cannot go on"),
-        paragraphs=(error.sentence or explanation, _advice(error, met)),
+        heading=phrase("Please try again in a moment") if busy else phrase("This sign-in cannot continue"),
+        paragraphs=(_explanation(error, met), _advice(error, met)),
         reference=reference,
         for_developers=error.description,
         back=met.back,
@@ -239,6 +246,22 @@ def _met_by(error: OAuthError) -> ErrorContext:
     )
 
 
+def _explanation(error: OAuthError, met: ErrorContext) -> Phrase:
+    """The explanation of an error, and whose fault it is."""
+    if not _is_fault_of_service(error):
+        return error.sentence or next(words for kind, words in _FOR_PEOPLE.items() if isinstance(error, kind))
+    if met.goes_on:
+        return phrase("This browser sent something that we cannot use.")
+    name = met.frame.client_name
+    if name is None:
+        return _NOT_AS_EXPECTED
+    return phrase("{name} sent you here in a way that we cannot use. This is a fault at {name}, not yours.", name=name)
+
+
+def _is_fault_of_service(error: OAuthError) -> bool:
+    return error.sentence is None and not isinstance(error, tuple(_FOR_PEOPLE))
+
+
 def _advice(error: OAuthError, met: ErrorContext) -> Phrase:
     if isinstance(error, TooManyRequests):
         return counted(
@@ -250,10 +273,15 @@ def _advice(error: OAuthError, met: ErrorContext) -> Phrase:
     if isinstance(error, TemporarilyUnavailable):
         return _AGAIN if met.goes_on else _RELOAD
     if name is None:
-        return _GO_BACK
+        return _TELL_SERVICE if _is_fault_of_service(error) else _GO_BACK
     if met.goes_on:
         return phrase("Open the page again. If that does not help, go back to {name} and start again.", name=name)
-    return phrase("Go back to {name} and start again from there.", name=name)
+    if _is_fault_of_service(error):
+        return phrase(
+            "Go back to {name} and try again. If this page comes back, tell {name}, and give them the reference below.",
+            name=name,
+        )
+    return phrase("Go back to {name} and start again.", name=name)
 
 
 def machine_error(request: Request, status: int, reason: Reason, description: str, extra: dict[str, str]) -> Response:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 
+NEAR_END_SECONDS: Final = 180
+"""how long before its end a page says that it closes; the page's script has the same (`static/page.js`)"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
     """The target of a form of one button. Fields: form_token, step."""
@@ -45,6 +49,11 @@ class TimeLimit:
     """the note if there is no more time after that"""
     of_session: bool = False
     """whether it is when the person is signed out, of a page on which nothing has to be finished"""
+
+    @property
+    def near(self) -> bool:
+        """True in the last three minutes."""
+        return self.seconds <= NEAR_END_SECONDS
 
 
 def time_limit(

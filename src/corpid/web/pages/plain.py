@@ -104,7 +104,7 @@ async def not_found(request: Request, web: WebContext) -> Response:
         return errors.machine_error(request, 404, Reason.PATH_UNKNOWN, "there is nothing at this path", {})
     view = views.Problem(
         frame=Frame(),
-        heading=phrase("There is no page here"),
-        paragraphs=(phrase("The address is not one of this site. Check it, or go back to where you came from."),),
+        heading=phrase("Page not found"),
+        paragraphs=(phrase("This site has no page at this address. Check it, or go back to where you came from."),),
     )
     return page_response(request, web.renderer, view, status=404)

@@ -17,7 +17,7 @@ from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup
 
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
-from corpid.texts import Phrase
+from corpid.texts import Phrase, has_full_stop
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
@@ -86,7 +86,7 @@ class StaticFiles:
 def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
     """A template environment that escapes everything and refuses undefined names.
 
-    Templates call `static(name)` for the URL of a static file.
+    Templates call `static(name)` for the URL of a static file. `name | stop` is the full stop after a name.
     """
     environment = Environment(
         loader=loader,
@@ -98,6 +98,7 @@ def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
         cache_size=-1,
     )
     environment.globals["static"] = static.url
+    environment.filters["stop"] = _stop
     return environment
 
 
@@ -164,11 +165,17 @@ class Renderer:
         return self.static.file(name)
 
 
+def _stop(value: object) -> str:
+    """The full stop after a value, unless the value ends with one."""
+    return "" if has_full_stop(value) else "."
+
+
 def _suffix(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-_PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s|%%")
+_PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s(?:((?:</\w+>)*)\.(?!\w))?|%%")
+"""a variable, with the full stop after it if there is one, or a percent sign"""
 _COMPILED: Final[dict[tuple[str, str], CodeType | None]] = {}
 
 
@@ -198,6 +205,9 @@ class TranslatedBlocks(InternationalizationExtension):
         for match in _PLACEHOLDER.finditer(wording):
             parts.append(nodes.TemplateData(wording[at : match.start()]))
             parts.append(variables[match[1]] if match[1] else nodes.TemplateData("%"))
+            if match[2] is not None:
+                stop = nodes.Filter(variables[match[1]], "stop", [], [], None, None)
+                parts += (nodes.TemplateData(match[2]), stop)
             at = match.end()
         return nodes.Output([*parts, nodes.TemplateData(wording[at:])])
 

@@ -137,7 +137,7 @@ def require_own_form(context: RequestContext, form: Mapping[str, str], browser_i
         raise InvalidRequest(
             Reason.FORM_OF_ANOTHER_BROWSER,
             "form_token is missing, or another browser's",
-            sentence=phrase("This form is not one that this browser was shown: open the page again."),
+            sentence=phrase("This form was not opened in this browser. Open the page again."),
         )
 
 

@@ -22,7 +22,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
-from corpid.texts import Phrase
+from corpid.texts import Phrase, filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -168,7 +168,7 @@ class Translator:
             wording = self.ngettext(phrase.message, phrase.many, int(str(values["count"])))
         else:
             wording = self.gettext(phrase.message)
-        return wording.format_map({name: self._shown(value) for name, value in values.items()}) if values else wording
+        return filled(wording, {name: self._shown(value) for name, value in values.items()}) if values else wording
 
     def number(self, number: int) -> str:
         """A whole number, with its digits grouped."""

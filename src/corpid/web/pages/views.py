@@ -95,7 +95,9 @@ _OTHER_WAYS: Final[Mapping[Way, Phrase]] = {
 }
 _USE_SENT_CODE: Final = phrase("Use the code we sent you")
 _SEND_NEW_CODE: Final = (Way.EMAIL.value, phrase("Send a new code"))
-_NO_MORE_CODES: Final = phrase("No more codes can be sent in this sign-in. Use another way, or cancel and start again.")
+_NO_MORE_CODES: Final = phrase(
+    "We cannot send any more codes in this sign-in. Use another way, or cancel and start again."
+)
 _OWN_WAYS: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
     Way.APP: (
         phrase("Enter your 6-digit code"),
@@ -108,7 +110,7 @@ _OWN_WAYS: Final[Mapping[Way, tuple[Phrase, Asked]]] = {
     Way.RECOVERY: (
         phrase("Enter a recovery code"),
         Asked(
-            hint=phrase("One of the codes that you kept when you set up your sign-in. Each works once."),
+            hint=phrase("One of the codes that you saved when you set up your sign-in. Each works once."),
             label=phrase("Recovery code"),
             numeric=False,
         ),

@@ -1,7 +1,7 @@
 // Makes the pages kinder; everything works without it, and the server is right in any case (D15).
 "use strict";
 
-const WARN_BEFORE = 120; // seconds
+const WARN_BEFORE = 180; // seconds, as on the server (NEAR_END_SECONDS)
 const SENT_FOR = 10; // seconds in which a second click does nothing
 
 // One press, one request.
@@ -19,7 +19,7 @@ document.addEventListener("submit", (event) => {
   addEventListener("pageshow", again, { once: true });
 });
 
-// In the last two minutes: say so, and offer more time without losing what was typed.
+// In the last three minutes: say so, and offer more time without losing what was typed.
 const region = document.getElementById("time-warning");
 let deadline = 0;
 let silent = false;
@@ -44,6 +44,7 @@ const show = (id) => {
 };
 const look = () => {
   const left = (deadline - Date.now()) / 1000;
+  if (left <= WARN_BEFORE) limit().hidden = false;
   if (left <= 0) show("time-over-text");
   else if (left <= WARN_BEFORE && !silent) show("time-warning-text");
 };
@@ -58,6 +59,7 @@ const extend = async (event) => {
     if (!response.ok || !renewed?.dataset.seconds) return form.submit();
     limit().replaceWith(renewed);
     warning().replaceWith(page.getElementById("time-warning-text")); // the last one offers no more time
+    renewed.hidden = false; // what was asked for is shown
     renewed.tabIndex = -1;
     renewed.focus({ preventScroll: true }); // the button that was pressed is gone
     start();

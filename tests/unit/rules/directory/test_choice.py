@@ -26,12 +26,12 @@ def test_one_service_that_accepts_type_and_status_is_enough() -> None:
 @pytest.mark.parametrize(
     ("entity", "membership", "service", "reason"),
     [
-        ({"enabled": False}, {}, {}, "This organisation is switched off."),
+        ({"enabled": False}, {}, {}, "This organisation is disabled."),
         ({}, {"enabled": False}, {}, "You no longer act for this organisation."),
-        ({}, {}, {"enabled": False}, "This service is switched off."),
-        ({"type": "GSTN"}, {}, {}, "This service does not accept organisations of the type GSTN."),
-        ({"status": "Withdrawn"}, {}, {}, "This service does not accept organisations whose status is Withdrawn."),
-        ({"status": ""}, {}, {}, "This service does not accept organisations whose status is unknown."),
+        ({}, {}, {"enabled": False}, "This service is disabled."),
+        ({"type": "GSTN"}, {}, {}, "This service does not accept organisations of type GSTN."),
+        ({"status": "Withdrawn"}, {}, {}, "This service does not accept organisations with the status Withdrawn."),
+        ({"status": ""}, {}, {}, "This service does not accept organisations with the status unknown."),
     ],
 )
 def test_what_cannot_be_chosen_says_why(

@@ -1,0 +1,43 @@
+"""docs/wording.md in step with the catalogues."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+from babel.messages.pofile import read_po
+
+from tests.house.source import documents
+
+COLUMNS = ("en", "zh-Hans", "ms", "ta")
+_NAMES = re.compile(r"%\(provider_name\)s|\{(?:name|provider)\}")
+
+
+def texts(language: str) -> str:
+    """Everything that a catalogue says, with the provider's name filled in."""
+    name = "ms" if language == "en" else language
+    with files("corpid").joinpath("locales", f"{name}.po").open("rb") as file:
+        messages = [message for message in read_po(file) if message.id]
+    said = [message.id if language == "en" else message.string for message in messages]
+    forms = [form for each in said for form in ([each] if isinstance(each, str) else each or ())]
+    return _NAMES.sub("CorpID", "\n".join(forms)).lower()
+
+
+@pytest.mark.parametrize("language", COLUMNS)
+def test_the_terms_of_the_glossary_are_those_of_the_catalogue(language: str) -> None:
+    """DESIGN "Words": one term for one thing."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in documents()["docs/wording.md"].splitlines()
+        if line.startswith("| ") and not line.startswith("| English")
+    ]
+    said = texts(language)
+    missing = [row[COLUMNS.index(language)] for row in rows if row[COLUMNS.index(language)].lower() not in said]
+    assert rows
+    assert not missing
+
+
+@pytest.mark.parametrize("term", ["person who manages", "your administrator", "unwanted e-mail", "anew", "log in"])
+def test_no_text_uses_a_term_that_the_glossary_replaces(term: str) -> None:
+    assert term not in texts("en")
