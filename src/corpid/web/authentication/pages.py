@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from corpid.flows.authentication import account_client, entity_selection, interactions, passkeys, sign_in
+from corpid.flows.authentication import account_client, consents, entity_selection, interactions, passkeys, sign_in
 from corpid.flows.authentication.account_client import RECOVERY_PATH
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.rules.authentication import sign_in as machine
@@ -19,8 +19,7 @@ from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.parties import consent_items
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
 from corpid.rules.oauth import acr
-from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.scopes import IDENTITY_SCOPES
+from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import phrase
 from corpid.web.context import interaction_path
 from corpid.web.pages import views
@@ -218,7 +217,10 @@ def _second_factor(look: _Look, page: AskSecondFactor) -> View:
 
 
 def _choice(look: _Look, page: sign_in.ChooseEntity) -> View:
-    around, searched = look.frame(_factors(look.visit) + 1), urlencode({"query": look.again.query})
+    # The entity decides whether consent is remembered.
+    fewer = consents.spares_page(look.context, look.visit.client, look.visit.interaction.request)
+    around = replace(look.frame(_factors(look.visit) + 1), fewer_steps=fewer)
+    searched = urlencode({"query": look.again.query})
     return views.ChooseEntity(
         frame=replace(around, here=f"{around.here}?{searched}") if look.again.query else around,
         action=look.at("entity"),
@@ -280,9 +282,7 @@ def _received(request: AuthorizationRequest) -> tuple[Phrase, ...]:
 
     A packed subject contains all of them. Source: D29, R-12.2
     """
-    generation = GENERATIONS[request.generation]
-    parties = IDENTITY_SCOPES if generation.packed_subject else ()
-    return consent_items((*request.scopes, *generation.unasked_scopes, *parties))
+    return consent_items(shared_scopes(request))
 
 
 async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> View:
