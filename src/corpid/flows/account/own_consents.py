@@ -42,11 +42,8 @@ class SharedWith:
 
 
 async def count(context: RequestContext, visit: AccountVisit) -> int:
-    """Return the number of clients that a person shares data with.
-
-    Each is counted once for each entity. Source: D29
-    """
-    return len(await _grouped(context, visit))
+    """Return the number of clients that a person shares data with (D29)."""
+    return len({each.client_id for each in await _of(context, visit)})
 
 
 async def shared(context: RequestContext, visit: AccountVisit, *, page: int) -> tuple[list[SharedWith], int]:
@@ -86,12 +83,16 @@ async def withdraw(context: RequestContext, visit: AccountVisit, ended: SharedWi
     await context.provider.registry.consents.withdraw(user_id, ended.entity_id, ended.client_id, withdrawn)
 
 
-async def _grouped(context: RequestContext, visit: AccountVisit) -> list[list[Consent]]:
-    """The person's consents by entity and client, the latest first."""
+async def _of(context: RequestContext, visit: AccountVisit) -> list[Consent]:
     user_id = visit.user.user_id
     authorise(Person(user_id=user_id), "read", Object(kind="consent", user_id=user_id))
+    return await context.provider.registry.consents.of(user_id, now=context.now)
+
+
+async def _grouped(context: RequestContext, visit: AccountVisit) -> list[list[Consent]]:
+    """The person's consents by entity and client, the latest first."""
     found: dict[tuple[str, str], list[Consent]] = {}
-    for each in await context.provider.registry.consents.of(user_id, now=context.now):
+    for each in await _of(context, visit):
         found.setdefault((each.entity_id, each.client_id), []).append(each)
     return sorted(found.values(), key=lambda each: (-max(one.given_at for one in each), _name(each[0])))
 
