@@ -116,6 +116,7 @@ def _policy(issuer_id: str, settings: Settings, deployment: Settings) -> Policy:
         returns_iss=served[0].returns_iss if settings.return_iss is None else settings.return_iss,
         session_seconds=settings.session_seconds,
         email_codes=settings.email_codes,
+        consent_days=settings.consent_days,
         timezone=settings.timezone,
         acr_prefix=settings.acr_prefix,
         dpop_nonces=settings.dpop_nonces,
@@ -324,6 +325,7 @@ class _Cleanup:
             now = self._provider.clock()
             await self._tried("short-lived state", self._provider.transient.sweep(now=now))
             await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
+            await self._tried("consents", self._provider.registry.consents.sweep(now=now))
             if now >= self._expire_at:
                 self._expire_at = now + _EXPIRE_SECONDS
                 await self._tried("change requests", expire(self._provider.registry, now=now))

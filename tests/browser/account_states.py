@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.texts import counted, phrase
 from corpid.web.account import views
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from corpid.web.pages.views import View
 
+SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name")
 THEN: Final = datetime(2026, 3, 2, 9, 5, tzinfo=UTC)
 NOW: Final = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
 UP: Final = Link(url="/account", text=phrase("Your account"))
@@ -55,6 +57,16 @@ REMOVE: Final = views.Remove(
     used=NOW,
     button=phrase("Remove the app"),
 )
+SHARED: Final = views.SharedLine(
+    url="/account/stop-sharing/1", client="Harbour Permits", entity="Harbour Trading Pte. Ltd.", since=THEN, until=NOW,
+    summary=consent_summary(SCOPES), items=consent_items(SCOPES),
+)  # fmt: skip
+SHARING: Final = views.Sharing(
+    frame=SIGNED_IN,
+    lines=(SHARED, replace(SHARED, client=LONG, entity=LONG)),
+    earlier="/account/sharing/2",
+    saved=phrase("You no longer share your data with that service."),
+)
 LANGUAGE: Final = views.ChooseLanguage(frame=SIGNED_IN, action="/account/language", chosen="en")
 
 STATES: Final[Mapping[str, View]] = {
@@ -83,6 +95,15 @@ STATES: Final[Mapping[str, View]] = {
         ),
         sign_out="/sign-out",
         saved=phrase("Your password has been changed."),
+    ),
+    "account-sharing": SHARING,
+    "account-sharing-nothing": replace(SHARING, lines=(), earlier="", saved=None),
+    "account-stop-sharing": views.StopSharing(
+        frame=SIGNED_IN,
+        action="/account/stop-sharing/1",
+        heading=phrase("Stop sharing with {name}?", name=SHARED.client),
+        line=SHARED,
+        keep="/account/sharing",
     ),
     "account-passkeys": views.Passkeys(
         frame=SIGNED_IN,

@@ -134,7 +134,11 @@ async def _served(callback: str, postbox: Postbox, options: dict[str, Any]) -> A
 
 @contextmanager
 def staged(**options: Any) -> Iterator[Stage]:
-    """Alice may act for thirteen entities; rp1 and rp2 are private and ask for everything. `options` are settings."""
+    """Alice may act for thirteen entities; rp1 and rp2 are private and ask for everything. `options` are settings.
+
+    Consent is not remembered unless they say so: each test comes to its page.
+    """
+    options = {"consent_days": 0, **options}
     with relying_party_site() as callback:
         ready, found = threading.Event(), []
 

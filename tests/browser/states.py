@@ -6,9 +6,10 @@ A house test holds that no view and no template is missing (tests/house/test_pag
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from corpid.rules.directory.parties import consent_items
+from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
@@ -104,12 +105,17 @@ BY_PASSKEY: Final = Asked(
     ways_action="/way",
     ways=CODE.asked.ways[1:],
 )
-TOLD: Final = consent_items(("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name"))
+SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name")
 SIGN_IN: Final = views.SignIn(
     frame=replace(FRAME, fewer_steps=True), action="/password", passkey=PASSKEY, recover="/recover"
 )
 CONSENT: Final = views.Consent(
-    frame=replace(KNOWN, step=(4, 4), entity=CHOICES[0].name), action="/consent", items=TOLD, entity=CHOICES[0].name
+    frame=replace(KNOWN, step=(4, 4), entity=CHOICES[0].name),
+    action="/consent",
+    entity=CHOICES[0].name,
+    summary=consent_summary(SCOPES),
+    items=consent_items(SCOPES),
+    until=datetime(2027, 11, 20, 14, 32, tzinfo=UTC),
 )
 CONFIRM: Final = views.Confirm(
     frame=replace(KNOWN, step=None, entity=CHOICES[0].name),
@@ -169,6 +175,7 @@ STATES: Final[Mapping[str, View]] = {
     "consent": CONSENT,
     "consent-signed-in": replace(CONSENT, frame=replace(CONSENT.frame, step=(1, 1)), other_account=True),
     "consent-crowded": replace(CONSENT, frame=CROWDED, entity=LONG),
+    "consent-not-remembered": replace(CONSENT, until=None),
     "confirm": CONFIRM,
     "confirm-crowded": replace(CONFIRM, frame=CROWDED, user_name=LONG, entity=LONG),
     "explain": EXPLAIN,

@@ -29,7 +29,7 @@ from tests import engines
 from tests.account.scene import account, at_account
 from tests.enrolment import newcomer
 from tests.sign_in.factors import CODES, answer_of, choose, passkey, recovery
-from tests.sign_in.world import form_of, post, walk_to, world
+from tests.sign_in.world import EVERY_SCOPE, form_of, post, walk_to, world
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -169,7 +169,7 @@ async def choices(made: World, meter: Meter) -> None:
     await made.client(sector="private")
     meter.watch(made)
     browser = await made.browser()
-    await _to(made, browser, prompt="consent")
+    await _to(made, browser, scope=EVERY_SCOPE, prompt="consent")
     meter.heading = "two entities and consent"
     await made.password(browser, alice)
     await made.code(browser, alice)
@@ -177,6 +177,10 @@ async def choices(made: World, meter: Meter) -> None:
     await post(browser, "extend", form_of(browser, "step"))
     await browser.reload()
     await browser.fill_and_submit("decision", button="agree")
+    meter.heading = ""
+    await _to(made, browser, "password", "code", scope=EVERY_SCOPE)
+    meter.heading = "two entities and remembered consent"
+    await browser.fill_and_submit(entity="200000001A")
     meter.heading = ""
     browser = await made.browser()
     await _to(made, browser)

@@ -102,8 +102,8 @@ def test_consent_that_is_asked_for_roles_alone_says_what_is_told(speaking: str) 
     run(story, generations=(speaking,), entities=1)
 
 
-def test_consent_is_asked_every_time() -> None:
-    """D29: also of the same person by the same client, minutes later."""
+def test_consent_is_asked_every_time_if_it_is_not_remembered() -> None:
+    """D29: also of the same person by the same client, minutes later; the audit says that it was given."""
 
     async def story(made: World) -> None:
         await made.client(sector="private")
@@ -114,8 +114,11 @@ def test_consent_is_asked_every_time() -> None:
             await browser.fill_and_submit("decision", button="agree")
             await rp.redeem(browser.left or "")
             made.clock.pass_(60)
+        assert await made.provider.registry.consents.of("id-alice", now=made.clock()) == []
+        given = await made.audit("consent.give")
+        assert [each.detail.get("expires_at") for each in given] == [None, None]
 
-    run(story, entities=1)
+    run(story, entities=1, consent_days=0)
 
 
 @pytest.mark.generations("legacy", "current")

@@ -23,7 +23,7 @@ def _somewhere_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_public_service_sets_the_wire_shape_of_that_service() -> None:
-    """D6, D10, D12, D21, R-0.10, R-0.12, R-0.13, R-5.1, R-12.1."""
+    """D6, D10, D12, D21, D29, R-0.10, R-0.12, R-0.13, R-5.1, R-12.1."""
     settings = load(preset="public-service")
     assert settings.generations == ("current", "legacy")
     assert settings.return_iss is True
@@ -32,6 +32,7 @@ def test_public_service_sets_the_wire_shape_of_that_service() -> None:
     assert settings.timezone.key == "Asia/Singapore"
     assert settings.context_message_punctuation is False
     assert settings.jwe_header_claims is True
+    assert settings.consent_days == 0
     assert (load().context_message_punctuation, load().jwe_header_claims) == (True, False)
 
 

@@ -36,6 +36,7 @@ def test_without_any_setting_corpid_is_a_provider_on_this_machine(tmp_path: Path
     assert settings.base_url == "http://localhost:8080"
     assert settings.generations == ("current",)
     assert settings.session_seconds == 0  # D30
+    assert settings.consent_days == 365  # D29
     assert settings.timezone.key == "UTC"
     assert settings.hashing_threads >= 1
     assert settings.return_iss is None

@@ -47,6 +47,8 @@ class Policy:
     """absolute lifetime of single sign-on; 0 turns it off (D30)"""
     email_codes: bool
     """whether a code by e-mail is a second factor, if mail is sent (D45)"""
+    consent_days: int
+    """how long consent is remembered; 0: it is asked for every time (D29)"""
     timezone: ZoneInfo
     acr_prefix: str
     """acr is this and the level, e.g. `urn:idp:authentication:loa:2` (D10)"""

@@ -28,6 +28,7 @@ from corpid.ports.conflicts import (
     NameTaken,
     NobodyRemains,
 )
+from corpid.ports.consents import Consents
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
 from corpid.ports.invitations import Invitations, Invited
 from corpid.ports.outbound import (
@@ -116,6 +117,7 @@ __all__ = [
     "Clock",
     "CodeGuessCounts",
     "Conflict",
+    "Consents",
     "Delete",
     "Deployment",
     "Directory",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from corpid.ports.audit import Audit, AuditSeals
+    from corpid.ports.consents import Consents
     from corpid.ports.idempotency import IdempotencyKeys
     from corpid.ports.invitations import Invitations
     from corpid.ports.provisioning import Provisioning
@@ -460,6 +461,8 @@ class Registry(Protocol):
     def keys(self) -> Keys: ...
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def consents(self) -> Consents: ...
     @property
     def factors(self) -> Factors: ...
     @property

@@ -16,7 +16,7 @@ PERSONAL_DETAILS: Final = ("address", "device", "context_message", "reason_given
 
 _KINDS: Final = {
     **dict.fromkeys(("session", "link", "enrolment", "factors"), "user"),
-    **dict.fromkeys(("code", "assertion", "proof"), "client"),
+    **dict.fromkeys(("code", "assertion", "proof", "consent"), "client"),
     **dict.fromkeys(("maintenance", "audit"), "deployment"),
     "directory": "file",
 }
@@ -96,6 +96,9 @@ class AuditAction(StrEnum):
     FACTORS_RECOVERY_CODES = "factors.recovery_codes", "New recovery codes were made"
     FACTORS_REMOVE_RECOVERY_CODES = "factors.remove_recovery_codes", "The recovery codes were removed"
     USER_LANGUAGE = "user.language", "A person chose another language"
+    CONSENT_GIVE = "consent.give", (
+        "A person agreed to share data with a client, under which `scopes`; remembered until `expires_at`, if there is one")
+    CONSENT_WITHDRAW = "consent.withdraw", "A person withdrew their remembered consent, for one client and entity"
 
     # replays, by a client that has authenticated
     CODE_REPLAY = "code.replay", "A code came that is not there: used before, or another's; what it yielded is revoked"

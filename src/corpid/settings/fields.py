@@ -128,6 +128,13 @@ class IssuerSettings(BaseModel):
         default=False,
         description="Whether the header of an encrypted ID token or resource answer repeats its iss and aud (RFC 7519 5.3).",
     )
+    consent_days: int = Field(
+        default=365,
+        ge=0,
+        le=3650,
+        description="How long a person's consent to share data with a relying party is remembered, in days; 0: it is asked for "
+        "at every sign-in. A change holds for consent given from then on, 0 at once.",
+    )
     timezone: Annotated[ZoneInfo, BeforeValidator(checks.zone)] = Field(
         default=ZoneInfo("UTC"), validate_default=True, description="Time zone in which dates of roles begin and end."
     )

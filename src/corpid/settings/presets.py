@@ -39,6 +39,7 @@ PUBLIC_SERVICE: Final = Preset(
             "dpop_mismatch_error": "invalid_dpop_proof",  # D6, R-0.13
             "context_message_punctuation": False,  # D12, R-5.1
             "jwe_header_claims": True,  # D21, R-12.1
+            "consent_days": 0,  # D29
             "timezone": "Asia/Singapore",
         }
     ),

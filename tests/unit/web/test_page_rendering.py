@@ -98,7 +98,14 @@ VIEWS: dict[str, View] = {
     "entity, searched": replace(CHOOSE, query=HOSTILE, other_account=True, errors=(("entity", phrase("Choose one.")),)),
     "entity, nothing found": replace(CHOOSE, choices=(), total=0, query=HOSTILE),
     "entity, many": replace(CHOOSE, choices=MANY, total=5000),
-    "consent": Consent(frame=FRAME, action="/consent", items=(phrase("Your name"), SAID), entity=HOSTILE),
+    "consent": Consent(
+        frame=FRAME,
+        action="/consent",
+        summary=((SAID, SAID),),
+        items=(phrase("Your name"), SAID),
+        entity=HOSTILE,
+        until=None,
+    ),
     "confirm": Confirm(frame=FRAME, action="/confirm", user_name=HOSTILE, entity=HOSTILE),
     "leave": Leave(frame=Frame(client_name=HOSTILE), url='/leave?a=1&b="', client_name=HOSTILE),
     "form post": FormPost(
@@ -191,6 +198,9 @@ VIEWS |= {
     "forgotten password": ForgottenPassword(frame=FRAME, action="/recover", errors=(("user_name", SAID),)),
 }
 PASSKEY = account_views.PasskeyLine(url="/passkey", name=HOSTILE, made=AT, used=AT, synced=True)
+SHARED = account_views.SharedLine(
+    url="/stop", client=HOSTILE, entity=HOSTILE, since=AT, until=AT, summary=((SAID, SAID),), items=(SAID,)
+)
 BROWSER = account_views.BrowserLine(name="b", device=HOSTILE, since=AT, seen=AT, this=True)
 VIEWS |= {
     "account": account_views.Overview(
@@ -229,6 +239,9 @@ VIEWS |= {
         frame=FRAME,
         sign_ins=(account_views.SignInLine(at=AT, client=HOSTILE, entity=HOSTILE, factors=SAID, device=HOSTILE),),
     ),
+    "sharing": account_views.Sharing(frame=FRAME, lines=(SHARED,), later="/1", earlier="/3", saved=SAID),
+    "sharing, nothing": account_views.Sharing(frame=FRAME, lines=()),
+    "stop sharing": account_views.StopSharing(frame=FRAME, action="/stop", heading=SAID, line=SHARED, keep="/sharing"),
     "language": account_views.ChooseLanguage(frame=FRAME, action="/language", chosen="", errors=(("language", SAID),)),
 }
 every_page = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())

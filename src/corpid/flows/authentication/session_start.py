@@ -19,6 +19,7 @@ from corpid.flows.authentication import (
     sessions,
     throttle,
 )
+from corpid.flows.authentication.visits import with_consent
 from corpid.ports import Session
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Outcome, StaleStep, State, Way
@@ -145,6 +146,8 @@ async def _decided(
         now=context.now,
     )
     after = msgspec.structs.replace(after, entity_id=entity_id)
+    if visit.asks_consent:
+        visit = await with_consent(context, visit, after)
     purpose = account_client.purpose(before.request)
     if purpose == "account":
         after = machine.ended(before, after, Outcome.ACCOUNT, now=context.now)

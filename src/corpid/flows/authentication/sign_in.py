@@ -13,6 +13,7 @@ from corpid.flows.authentication import (
     account_client,
     browsers,
     completion,
+    consents,
     entity_selection,
     interactions,
     password_checks,
@@ -21,6 +22,7 @@ from corpid.flows.authentication import (
     throttle,
 )
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
+from corpid.flows.authentication.visits import with_consent
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.records import Credentials
@@ -243,14 +245,18 @@ async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str
     visit.require(context, Event.ENTITY, usable=await _chosen(context, visit) is not None)
     if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
         raise Rejected(phrase("Choose the organisation you act for."))
-    return await _onwards(context, visit, machine.chosen(interaction, entity_id))
+    chosen = machine.chosen(interaction, entity_id)
+    return await _onwards(context, await with_consent(context, visit, chosen), chosen)
 
 
 async def submit_consent(context: RequestContext, visit: Visit) -> Visit:
     """Record the person's consent and return the updated visit.
 
-    Raises StaleStep, and the same errors as `submit_entity`. Source: D29
+    It may have been given in another tab meanwhile. Raises StaleStep, and the same errors as `submit_entity`. Source:
+    D29
     """
+    if not visit.asks_consent:
+        raise StaleStep
     visit.require(context, Event.CONSENT, usable=await _chosen(context, visit) is not None)
     return await _onwards(context, visit, machine.consented(visit.interaction))
 
@@ -286,6 +292,8 @@ async def _onwards(context: RequestContext, visit: Visit, after: Interaction) ->
             raise StaleStep
         await completion.win(context, unit, before)
         await completion.write_outcome(context, unit, finished)
+        if finished.consented and finished.outcome is Outcome.CODE:
+            await consents.give(context, visit.client, finished)
         await interactions.save(context, unit, finished)
         if finished.user_name and finished.outcome is Outcome.CODE:
             await throttle.remember(context, unit, finished.user_name, visit.browser.browser_key, finished.entity_id)

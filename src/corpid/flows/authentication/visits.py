@@ -12,14 +12,13 @@ from corpid.flows.authentication import (
     browsers,
     code_guesses,
     completion,
+    consents,
     interactions,
     second_factor_methods,
     throttle,
 )
 from corpid.flows.authentication.browsers import SubmittedForm
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication import single_sign_on
-from corpid.rules.oauth.scopes import needs_consent
 
 if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
@@ -43,7 +42,9 @@ class Visit:
     cookie: str
     client: Client
     asks_consent: bool
-    """true if this sign-in has a page for consent (D29, D40)"""
+    """true if this sign-in has a page for consent, except if that is remembered (D29, D40)"""
+    consented_for: str = ""
+    """the entity for which consent is remembered, if it was looked up"""
     session: Session | None = None
     """the session that signed it in, or that its factors began"""
     pending: PendingSecondFactor | None = None
@@ -61,7 +62,9 @@ class Visit:
 
         `usable` is as in `rules.authentication.sign_in.state`. Source: D15
         """
-        return machine.state(interaction, now=context.now, usable=usable, asks_consent=self.asks_consent)
+        remembered = bool(interaction.entity_id) and interaction.entity_id == self.consented_for
+        asks_consent = self.asks_consent and not remembered
+        return machine.state(interaction, now=context.now, usable=usable, asks_consent=asks_consent)
 
     def require(self, context: RequestContext, event: Event, *, usable: bool = False) -> None:
         """Check that the loaded sign-in accepts this event. Raises StaleStep.
@@ -106,9 +109,29 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
         raise ForeignBrowser(interaction)
     request = interaction.request
     client = await completion.registered(context, request)
-    asks_consent = needs_consent(client, request.scopes) or single_sign_on.asks_consent(request)
+    asks_consent = consents.is_asked(client, request)
     found = Visit(interaction=interaction, browser=browser, cookie=cookie, client=client, asks_consent=asks_consent)
-    return await _as_it_still_holds(context, found)
+    held = await _as_it_still_holds(context, found)
+    if not asks_consent or interaction.outcome is not None:
+        return held
+    return await with_consent(context, held, held.interaction)
+
+
+async def with_consent(context: RequestContext, visit: Visit, interaction: Interaction) -> Visit:
+    """Return the visit with remembered consent looked up.
+
+    It is that for the entity of `interaction`: the visit's own, or the one after a step. Source: D29
+    """
+    if not visit.asks_consent:
+        return visit
+    given = await consents.is_given(
+        context,
+        visit.client,
+        interaction.request,
+        user_id=interaction.user_id,
+        entity_id=interaction.entity_id,
+    )
+    return replace(visit, consented_for=interaction.entity_id if given else "")
 
 
 async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:

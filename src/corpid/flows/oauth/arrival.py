@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.authentication import browsers, completion, entity_selection, interactions, sessions
+from corpid.flows.authentication import browsers, completion, consents, entity_selection, interactions, sessions
 from corpid.flows.authentication.browsers import Browser
 from corpid.ports import Session, StoreUnavailable
 from corpid.rules.authentication import single_sign_on
@@ -31,7 +31,6 @@ from corpid.rules.oauth.errors import (
 )
 from corpid.rules.oauth.records import AuthorizationRequest, Client, RequestingClient
 from corpid.rules.oauth.refusals import Reason
-from corpid.rules.oauth.scopes import needs_consent
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -169,11 +168,14 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
 
 async def _required_prompt(context: RequestContext, arrival: Arrival, interaction: Interaction) -> OAuthError | None:
     """The page that a signed-in person must see, as a prompt=none error."""
-    request = arrival.request
-    if single_sign_on.asks_consent(request) or needs_consent(arrival.client, request.scopes):
-        return ConsentRequired(Reason.CONSENT_REQUIRED, "consent has to be asked, and prompt is none")
-    if not interaction.entity_id:
+    client, request, user_id, entity_id = arrival.client, arrival.request, interaction.user_id, interaction.entity_id
+    if not entity_id:
+        # Consent is given for one entity: which one decides whether it has to be asked for.
         return InteractionRequired(Reason.ENTITY_CHOICE_REQUIRED, "the entity has to be chosen, and prompt is none")
+    if consents.is_asked(client, request) and not await consents.is_given(
+        context, client, request, user_id=user_id, entity_id=entity_id
+    ):
+        return ConsentRequired(Reason.CONSENT_REQUIRED, "consent has to be asked, and prompt is none")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
         return AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may not act for this entity")
     return None

@@ -35,7 +35,7 @@ class State(Enum):
     ENTITY = "entity"
     """every factor was verified; no entity is chosen, or the chosen one can no longer be used"""
     CONSENT = "consent"
-    """an entity is chosen, and the person has to consent to the data that the client will read"""
+    """an entity is chosen, and the person has to consent to the data that the client will read: it is not remembered"""
     CONFIRM = "confirm"
     """nothing remains to be asked, but no form of this browser has confirmed that: single sign-on"""
     EXPIRED = "expired"
@@ -106,7 +106,8 @@ TRANSITIONS: Final[Mapping[State, Mapping[Event, frozenset[State]]]] = {
         LAPSE=_ANONYMOUS,
     ),
     State.CONSENT: _open(State.CONSENT, CONSENT=_OVER, OTHER_ACCOUNT=_ANONYMOUS, LAPSE=_ANONYMOUS),
-    State.CONFIRM: _open(State.CONFIRM, CONFIRM=_OVER, OTHER_ACCOUNT=_ANONYMOUS, LAPSE=_ANONYMOUS),
+    # Consent may be remembered meanwhile, from another tab: the form that was shown before still counts.
+    State.CONFIRM: _open(State.CONFIRM, CONFIRM=_OVER, CONSENT=_OVER, OTHER_ACCOUNT=_ANONYMOUS, LAPSE=_ANONYMOUS),
     State.EXPIRED: {},
     State.ENDED: {},
 }
@@ -225,7 +226,7 @@ _replace: Final = msgspec.structs.replace
 def state(interaction: Interaction, *, now: float, usable: bool, asks_consent: bool) -> State:
     """Return the state of a sign-in.
 
-    `usable` says that the chosen entity can be used, `asks_consent` that this sign-in has a consent page. Both are
+    `usable` says that the chosen entity can be used, `asks_consent` that consent has to be given on a page. Both are
     ignored if the sign-in has an outcome, and before the last factor. Source: D15, D29, D30
     """
     if interaction.outcome is not None:

@@ -163,8 +163,8 @@ _TABLE: Final[tuple[Rule, ...]] = (
         (OWN_ENTITY, LISTED_SERVICE, RECENT, SOMEBODY_ELSE, WITHIN_REACH, BELONGS),
     ),
     # People, for themselves
-    Rule(("person",), _READ, ("user", *_AT_ENTITY, "session"), (OWN,)),
-    Rule(("person",), _CHANGE, ("session",), (OWN,)),
+    Rule(("person",), _READ, ("user", *_AT_ENTITY, "session", "consent"), (OWN,)),
+    Rule(("person",), _CHANGE, ("session", "consent"), (OWN,)),
     Rule(("person",), _WRITE, ("credentials",), (OWN,)),
     Rule(("person",), _WRITE, ("user",), (OWN, OWN_CHOICE)),
     Rule(("person",), _CHANGE, ("membership",), (OWN, ANSWERS)),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Action: TypeAlias = Literal["read", "write", "delete"]
 OtherKind: TypeAlias = Literal[
-    "session", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
+    "session", "consent", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
     "provisioning token", "key", "deployment", "invitation",
 ]  # fmt: skip
 """kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is

@@ -50,6 +50,26 @@ _CONSENT_ITEMS: Final[Mapping[str, Phrase]] = MappingProxyType(
     }
 )
 """in the order in which a person reads it"""
+_CONSENT_SUMMARY: Final[Mapping[Phrase, Mapping[str, Phrase]]] = MappingProxyType(
+    {
+        phrase("Who you are"): {
+            "user.name": phrase("your name"),
+            "user.identity": phrase("your identity number and account type"),
+        },
+        phrase("The organisation"): {
+            "entity.basic_profile.name": phrase("its name"),
+            "entity.identity": phrase("its registration number and type"),
+            "entity.basic_profile.uen_status": phrase("its registration status"),
+        },
+        phrase("What you may do"): {
+            "authinfo": phrase("your roles for it"),
+            "tpauthinfo": phrase("your roles for organisations that it may act for"),
+        },
+    }
+)
+"""the same in short: subject → scope → words"""
+_SIGN_IN_ALONE: Final = phrase("Your sign-in"), phrase("that you signed in, and for which organisation")
+"""if nothing else is shared"""
 
 _ACCOUNT_TYPES: Final[Mapping[AdministratorLevel, str]] = MappingProxyType(
     {"owner": "Admin", "administrator": "Admin", "sub_administrator": "Sub-Admin"}
@@ -125,6 +145,19 @@ def packed_parties(user: User, entity: Entity, administrator: Administrator | No
 def consent_items(scopes: Collection[str]) -> tuple[Phrase, ...]:
     """The consent page's items: one phrase for each scope (Spec 4.9, D29)."""
     return tuple(words for scope, words in _CONSENT_ITEMS.items() if scope in scopes)
+
+
+def consent_summary(scopes: Collection[str]) -> tuple[tuple[Phrase, Phrase], ...]:
+    """Return the items in short, by subject.
+
+    They are pairs of a subject and what is told of it. Source: Spec 4.9, D29
+    """
+    found = (
+        (subject, tuple(words for scope, words in of.items() if scope in scopes))
+        for subject, of in _CONSENT_SUMMARY.items()
+    )
+    told = tuple((subject, phrase("{items}", items=words)) for subject, words in found if words)
+    return told or (_SIGN_IN_ALONE,)
 
 
 def _attributes(

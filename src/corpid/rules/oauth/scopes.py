@@ -66,11 +66,3 @@ def covered(client: Client, granted: Iterable[str]) -> bool:
     Source: D50
     """
     return set(granted).issubset(client.scopes)
-
-
-def needs_consent(client: Client, requested: tuple[str, ...]) -> bool:
-    """Return whether the person has to consent.
-
-    For a private client that requests facts about person or entity. Source: D29
-    """
-    return client.sector == "private" and not set(IDENTITY_SCOPES).isdisjoint(requested)

@@ -15,6 +15,7 @@ from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.audit import SqlAudit
 from corpid.stores.sql.audit_seals import SqlSeals
 from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
+from corpid.stores.sql.consents import SqlConsents
 from corpid.stores.sql.deployment import SqlDeployment
 from corpid.stores.sql.directory import SqlDirectory
 from corpid.stores.sql.factors import SqlCodeGuesses, SqlFactors
@@ -49,6 +50,7 @@ class SqlRegistry:
     directory: SqlDirectory
     keys: SqlKeys
     sessions: SqlSessions
+    consents: SqlConsents
     factors: SqlFactors
     invitations: SqlInvitations
     code_guesses: SqlCodeGuesses
@@ -69,6 +71,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         directory=SqlDirectory(database, audit, records, sign_outs),
         keys=SqlKeys(database, cipher, audit),
         sessions=SqlSessions(database, audit, records, sign_outs),
+        consents=SqlConsents(database, audit),
         factors=SqlFactors(database, audit, records, sign_outs),
         invitations=SqlInvitations(database),
         code_guesses=SqlCodeGuesses(database, audit),

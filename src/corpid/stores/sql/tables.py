@@ -355,6 +355,19 @@ sessions: Final = _table(
     sa.Index(None, "user_id"),
 )
 
+consents: Final = _table(
+    "consents",
+    _key("user_id"),
+    _key("entity_id"),
+    _key("client_id", _to("clients.client_id")),
+    _key("issuer_id"),
+    _key("scopes"),
+    _integer("given_at"),
+    _integer("expires_at", index=True),
+    _membership(),
+    sa.Index(None, "client_id"),
+)
+
 passkeys: Final = _table(
     "passkeys",
     _key("credential_id"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from corpid.flows.account import account_sessions, activity, own_factors
+from corpid.flows.account import account_sessions, activity, own_consents, own_factors
 from corpid.flows.account.account_sessions import TooOld
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.account_client import AGAIN
@@ -49,6 +49,8 @@ FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 _PASSKEY: Final = re.compile(r"passkey/[0-9a-f]{16}")
+_SHARED: Final = re.compile(r"stop-sharing/[0-9a-f]{16}")
+_SHARING: Final = re.compile(pages.SHARING + r"/[1-9][0-9]{0,4}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,11 @@ async def _end(account: AccountContext) -> str:
     return "browser"
 
 
+async def _stop_sharing(account: AccountContext) -> str:
+    await own_consents.withdraw(account.context, account.visit, await pages.this_shared(account))
+    return "sharing"
+
+
 async def _choose_language(account: AccountContext) -> str:
     wanted = account.form.get("language", "")
     if wanted not in {each.tag for each in LANGUAGES}:
@@ -143,14 +150,24 @@ _PAGES: Final[Mapping[str, Page]] = {
     "remove-codes": Page(view=pages.remove_codes, submit=_remove_codes, fresh=True),
     "browsers": Page(view=pages.browsers, submit=_end, leads_to="browsers"),
     "sign-ins": Page(view=pages.sign_ins),
+    pages.SHARING: Page(view=pages.sharing, leads_to=pages.SHARING),
     "language": Page(view=pages.language, submit=_choose_language, field="language"),
 }
 """by the path after `/account/`"""
+_NAMED_PAGES: Final[Mapping[re.Pattern[str], Page]] = {
+    _PASSKEY: _ONE_PASSKEY,
+    _SHARED: Page(view=pages.stop_sharing, submit=_stop_sharing, leads_to=pages.SHARING),
+    _SHARING: _PAGES[pages.SHARING],
+}
+"""those whose path names one of several"""
 
 
 def _page_at(path: str) -> Page | None:
     """The page at a path after `/account/`; None if there is none."""
-    return _ONE_PASSKEY if _PASSKEY.fullmatch(path) else _PAGES.get(path)
+    for pattern, page in _NAMED_PAGES.items():
+        if pattern.fullmatch(path):
+            return page
+    return _PAGES.get(path)
 
 
 _SAVED: Final = "saved"
@@ -164,6 +181,7 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
     "password": phrase("Your password has been changed."),
     "codes": phrase("Your new recovery codes now work."),
     "codes-removed": phrase("Your recovery codes have been removed."),
+    "sharing": phrase("You no longer share your data with that service."),
     "browser": phrase("You have been signed out there."),
     "browsers": phrase("You have been signed out everywhere else."),
     "language": phrase("Your language has been changed."),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import activity, own_factors
+from corpid.flows.account import activity, own_consents, own_factors
 from corpid.flows.authentication import completion
 from corpid.rules.authentication.sign_in import StaleStep, Way
+from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.account.activity import PastSignIn
+    from corpid.flows.account.own_consents import SharedWith
     from corpid.rules.authentication.records import HeldFactors, Passkey
     from corpid.texts import Phrase
     from corpid.web.account.page_context import AccountContext
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
+SHARING: Final = "sharing"
+_UP_TO_SHARING: Final = phrase("Services you share data with")
 _NONE: Final = phrase("None")
 _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
@@ -48,11 +52,12 @@ async def overview(account: AccountContext) -> View:
     visit = account.visit
     factors = await own_factors.of(account.context, visit)
     browsers = await activity.signed_in(account.context, visit)
+    clients = await own_consents.count(account.context, visit)
     return views.Overview(
         frame=frame(account),
         name=visit.user.name,
         user_name=visit.user.user_name,
-        sections=(*_factor_sections(account, factors), *_other_sections(account, len(browsers))),
+        sections=(*_factor_sections(account, factors), *_other_sections(account, len(browsers), clients)),
         sign_out=account.web.base_path + SIGN_OUT_PATH,
         saved=account.saved,
     )
@@ -99,7 +104,7 @@ def _beside_password(factors: HeldFactors, state: Phrase | None) -> Phrase:
     return state if factors.password else _NEEDS_A_PASSWORD
 
 
-def _other_sections(account: AccountContext, browsers: int) -> tuple[views.Section, ...]:
+def _other_sections(account: AccountContext, browsers: int, clients: int) -> tuple[views.Section, ...]:
     web, tag = account.web, account.visit.user.language
     language = lookup((tag,), LANGUAGES)
     return (
@@ -112,6 +117,11 @@ def _other_sections(account: AccountContext, browsers: int) -> tuple[views.Secti
             url=account_path(web, "sign-ins"),
             name=phrase("Your last sign-ins"),
             state=phrase("When, where and how"),
+        ),
+        views.Section(
+            url=account_path(web, SHARING),
+            name=phrase("Services you share data with"),
+            state=counted(clients, "{count} service", "{count} services") if clients else _NONE,
         ),
         views.Section(
             url=account_path(web, "language"),
@@ -138,6 +148,73 @@ async def browsers(account: AccountContext) -> View:
             for each in await activity.signed_in(account.context, account.visit)
         ),
         saved=account.saved,
+    )
+
+
+async def sharing(account: AccountContext) -> View:
+    """One page of what the person shares (D29).
+
+    Raises StaleStep if there is no such page.
+    """
+    web = account.web
+    number = int(account.page.partition("/")[2] or 1)
+    found, total = await own_consents.shared(account.context, account.visit, page=number)
+    if number > 1 and not found:
+        raise StaleStep
+    return views.Sharing(
+        frame=frame(account, up=_up_to_sharing(web) if number > 1 else None),
+        lines=tuple(_shared_line(web, each) for each in found),
+        later=_page_of_sharing(web, number - 1) if number > 1 else "",
+        earlier=_page_of_sharing(web, number + 1) if number * own_consents.SHOWN < total else "",
+        saved=account.saved,
+    )
+
+
+def _page_of_sharing(web: WebContext, number: int) -> str:
+    return account_path(web, f"{SHARING}/{number}" if number > 1 else SHARING)
+
+
+def _up_to_sharing(web: WebContext) -> Link:
+    return Link(url=account_path(web, SHARING), text=_UP_TO_SHARING)
+
+
+def _shared_line(web: WebContext, shared: SharedWith) -> views.SharedLine:
+    return views.SharedLine(
+        url=account_path(web, f"stop-sharing/{shared.name}"),
+        client=shared.client_name,
+        entity=shared.entity_name,
+        since=moment(web, shared.since),
+        until=moment(web, shared.until),
+        summary=consent_summary(shared.scopes),
+        items=consent_items(shared.scopes),
+    )
+
+
+async def this_shared(account: AccountContext) -> SharedWith:
+    """Data that the page is about (D29).
+
+    Raises StaleStep if it was withdrawn before, or is another person's.
+    """
+    name = account.page.partition("/")[2]
+    found = await own_consents.one(account.context, account.visit, name=name)
+    if found is None:
+        raise StaleStep
+    return found
+
+
+async def stop_sharing(account: AccountContext) -> View:
+    """The confirmation before consent is withdrawn (D29).
+
+    Raises StaleStep as `this_shared`.
+    """
+    web, shown = account.web, await this_shared(account)
+    return views.StopSharing(
+        frame=frame(account, up=_up_to_sharing(web)),
+        action=account_path(web, account.page),
+        heading=phrase("Stop sharing with {name}?", name=shown.client_name),
+        line=_shared_line(web, shown),
+        keep=account_path(web, SHARING),
+        errors=account.errors,
     )
 
 

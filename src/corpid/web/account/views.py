@@ -134,6 +134,50 @@ class Browsers(FormView):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedLine:
+    """Data shared with one service for one organisation.
+
+    `summary` and `items` say what: in short, and all of it.
+    """
+
+    url: str
+    """the page that ends it"""
+    client: str
+    entity: str
+    since: datetime
+    until: datetime
+    summary: tuple[tuple[Phrase, Phrase], ...]
+    items: tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing(PageView):
+    """The services that receive a person's data by their consent."""
+
+    template: ClassVar[str] = "account/sharing.html"
+    heading: ClassVar[Phrase] = phrase("Services you share data with")
+
+    lines: tuple[SharedLine, ...]
+    later: str = ""
+    """the page of later consents; empty if this is the first"""
+    earlier: str = ""
+    """the page of earlier consents; empty if this is the last"""
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopSharing(FormView):
+    """The confirmation before consent is withdrawn. No fields of its own."""
+
+    template: ClassVar[str] = "account/stop_sharing.html"
+
+    heading: Phrase
+    line: SharedLine
+    keep: str
+    """the way back"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignInLine:
     """A past sign-in.
 

@@ -6,21 +6,21 @@ A step's page is built from the flow's current page. Source: DESIGN "Pages", D12
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from corpid.flows.authentication import account_client, entity_selection, interactions, passkeys, sign_in
+from corpid.flows.authentication import account_client, consents, entity_selection, interactions, passkeys, sign_in
 from corpid.flows.authentication.account_client import RECOVERY_PATH
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Way
 from corpid.rules.directory.entity_choice import STATUSES
-from corpid.rules.directory.parties import consent_items
+from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
 from corpid.rules.oauth import acr
-from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.scopes import IDENTITY_SCOPES
+from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import phrase
 from corpid.web.context import interaction_path
 from corpid.web.pages import views
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.entity_choice import Choice
-    from corpid.rules.oauth.records import AuthorizationRequest, Client
+    from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
@@ -218,7 +218,10 @@ def _second_factor(look: _Look, page: AskSecondFactor) -> View:
 
 
 def _choice(look: _Look, page: sign_in.ChooseEntity) -> View:
-    around, searched = look.frame(_factors(look.visit) + 1), urlencode({"query": look.again.query})
+    # The entity decides whether consent is remembered.
+    fewer = consents.spares_page(look.context, look.visit.client, look.visit.interaction.request)
+    around = replace(look.frame(_factors(look.visit) + 1), fewer_steps=fewer)
+    searched = urlencode({"query": look.again.query})
     return views.ChooseEntity(
         frame=replace(around, here=f"{around.here}?{searched}") if look.again.query else around,
         action=look.at("entity"),
@@ -243,12 +246,15 @@ def _no_entity(look: _Look, page: sign_in.NoEntity) -> View:
 
 
 def _consent(look: _Look, page: sign_in.AskConsent) -> View:
-    name = page.choice.entity.name
+    name, request = page.choice.entity.name, look.visit.interaction.request
+    shared, until = shared_scopes(request), consents.expiry(look.context, look.visit.client, request)
     return views.Consent(
         frame=replace(look.frame(look.steps), entity=name),
         action=look.at("consent"),
-        items=_received(look.visit.interaction.request),
+        summary=consent_summary(shared),
+        items=consent_items(shared),
         entity=name,
+        until=None if until is None else datetime.fromtimestamp(until, look.web.provider.policy.timezone),
         other_account=bool(look.visit.interaction.session_id),
         errors=look.again.errors,
     )
@@ -273,16 +279,6 @@ _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
     sign_in.AskConsent: _consent,
     sign_in.Confirm: _confirm,
 }
-
-
-def _received(request: AuthorizationRequest) -> tuple[Phrase, ...]:
-    """Return the data that the client receives, as consent items.
-
-    A packed subject contains all of them. Source: D29, R-12.2
-    """
-    generation = GENERATIONS[request.generation]
-    parties = IDENTITY_SCOPES if generation.packed_subject else ()
-    return consent_items((*request.scopes, *generation.unasked_scopes, *parties))
 
 
 async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> View:

@@ -18,6 +18,7 @@ from corpid.web.pages.layout import BARE, FormView, PageView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from corpid.flows.authentication.second_factor_methods import AskSecondFactor
     from corpid.web.pages.layout import FieldError, Frame, Link
@@ -214,9 +215,13 @@ class Consent(FormView):
     template: ClassVar[str] = "consent.html"
     heading: ClassVar[Phrase] = phrase("Do you agree to share this?")
 
+    summary: tuple[tuple[Phrase, Phrase], ...]
+    """in short: pairs of subject and what is told of it"""
     items: tuple[Phrase, ...]
-    """in plain words, e.g. `The organisation's name and registration number`"""
+    """all of it, in plain words, e.g. `The organisation's name and registration number`"""
     entity: str
+    until: datetime | None
+    """the day until which it is remembered; None: it is not"""
     other_account: bool = False
 
 

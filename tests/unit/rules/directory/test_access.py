@@ -48,7 +48,7 @@ SCOPES: frozenset[Scope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"
-EVERYTHING = f"{RECORDS} session lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation"
+EVERYTHING = f"{RECORDS} session consent lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation"
 
 
 def administering(level: AdministratorLevel, **facts: object) -> Administering:
@@ -117,9 +117,9 @@ ALLOWED: dict[Role, dict[Action, str]] = {
         "delete": "assignment",
     },
     "person": {
-        "read": "user membership administrator assignment third-party_row session",
-        "write": "user membership credentials session",
-        "delete": "membership session",
+        "read": "user membership administrator assignment third-party_row session consent",
+        "write": "user membership credentials session consent",
+        "delete": "membership session consent",
     },
     "API client": {
         "read": "service entity user membership administrator assignment grant third-party_row client session lock "

@@ -5,10 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from corpid.rules.directory.parties import IDENTITY_SCOPES as TOLD
 from corpid.rules.oauth.errors import InvalidScope
 from corpid.rules.oauth.generations import CURRENT, LEGACY
-from corpid.rules.oauth.scopes import IDENTITY_SCOPES, SCOPES, needs_consent, validate
+from corpid.rules.oauth.scopes import validate
 from tests.unit.rules.oauth.given import CLIENT
 
 GOVERNMENT = msgspec.structs.replace(CLIENT, sector="government")
@@ -51,12 +50,3 @@ def test_a_scope_that_the_generation_does_not_have_is_refused_whatever_the_clien
     assert validate("openid authinfo tpauthinfo", CLIENT.scopes, LEGACY.scopes) == ("openid", "authinfo", "tpauthinfo")
     with pytest.raises(InvalidScope, match=r"scope user\.name is not known here"):
         validate("openid user.name", CLIENT.scopes, LEGACY.scopes)
-
-
-def test_consent_is_for_private_clients_that_ask_for_facts_about_person_or_entity() -> None:
-    """D29: never for openid, authinfo and tpauthinfo alone."""
-    assert set(IDENTITY_SCOPES) == set(TOLD) == set(SCOPES) - {"openid", "authinfo", "tpauthinfo"}
-    assert not needs_consent(CLIENT, ("openid", "authinfo", "tpauthinfo"))
-    for scope in IDENTITY_SCOPES:
-        assert needs_consent(CLIENT, ("openid", scope))
-        assert not needs_consent(GOVERNMENT, ("openid", scope))

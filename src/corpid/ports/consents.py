@@ -1,0 +1,39 @@
+"""Remembered consents (D29)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from corpid.ports.audit import AuditEvent
+    from corpid.rules.oauth.consent import Consent
+
+
+class Consents(Protocol):
+    """Remembered consents. They end with their membership and client (D29)."""
+
+    async def remembered(
+        self, user_id: str, entity_id: str, client_id: str, issuer_id: str, *, now: float
+    ) -> list[Consent]:
+        """The live consents for one person, entity, client and issuer."""
+
+    async def of(self, user_id: str, *, now: float) -> list[Consent]:
+        """The live consents of a person, by entity and client."""
+
+    async def give(self, consent: Consent, event: AuditEvent) -> bool:
+        """Store a consent, or renew the one with the same scopes.
+
+        False if the membership or the client does not exist; nothing is written then.
+        """
+
+    async def withdraw(self, user_id: str, entity_id: str, client_id: str, event: AuditEvent) -> bool:
+        """Remove the consents for one person, entity and client.
+
+        Those at every issuer go.         False if there was none; nothing is written then.
+        """
+
+    async def sweep(self, *, now: float) -> int:
+        """Remove some expired ones.
+
+        How many went. Called again and again, it finds them all.
+        """

@@ -1,0 +1,67 @@
+"""Consent to share data with a client: need, extent, end (D29)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.scopes import IDENTITY_SCOPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from corpid.rules.oauth.records import AuthorizationRequest, Client
+
+_DAY: Final = 86400
+
+
+class Consent(msgspec.Struct, frozen=True, kw_only=True):
+    """A remembered consent; moments in epoch seconds.
+
+    There is one for each set of scopes that a person agreed to, so that each keeps the end that they were told. Source:
+    D29, D62
+    """
+
+    user_id: str
+    entity_id: str
+    client_id: str
+    issuer_id: str
+    """the issuer where it was given; each remembers its own"""
+    scopes: tuple[str, ...]
+    """what is shared (`shared_scopes`), in order"""
+    given_at: int
+    expires_at: int
+
+
+def needed(client: Client, requested: Iterable[str]) -> bool:
+    """Return whether the person has to consent.
+
+    For a private client that requests facts about person or entity. Source: D29
+    """
+    return client.sector == "private" and not set(IDENTITY_SCOPES).isdisjoint(requested)
+
+
+def shared_scopes(request: AuthorizationRequest) -> tuple[str, ...]:
+    """Return the scopes of everything that the client receives, sorted.
+
+    A generation may share more than was requested; a packed subject contains all facts. Source: D29, R-12.2
+    """
+    generation = GENERATIONS[request.generation]
+    parties = IDENTITY_SCOPES if generation.packed_subject else ()
+    return tuple(sorted({*request.scopes, *generation.unasked_scopes, *parties}))
+
+
+def covered(request: AuthorizationRequest, remembered: Iterable[tuple[str, ...]]) -> bool:
+    """Return whether one of the remembered sets of scopes is enough.
+
+    The sets are not added up: together they may tell more than each. Source: D29
+    """
+    shared = set(shared_scopes(request))
+    return any(shared.issubset(each) for each in remembered)
+
+
+def expiry(now: float, days: int) -> int:
+    """Return the end of a new consent, in epoch seconds (D29)."""
+    return int(now) + days * _DAY
