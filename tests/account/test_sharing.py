@@ -107,7 +107,7 @@ def test_who_stops_sharing_confirms_it_and_is_asked_again_by_that_service() -> N
         assert len(await stored(made)) == 3
         await browser.submit(next(form for form in browser.page.forms if form.action == target))
         assert browser.page.heading == LIST
-        assert "Your change is saved." in browser.page.text
+        assert "You no longer share your data with that service." in browser.page.text
         assert await stored(made) == [other]
         [event] = await made.audit("consent.withdraw")
         assert (event.actor, event.client_id, event.entity_id) == (f"user:{ALICE}", "rp1", ACME)

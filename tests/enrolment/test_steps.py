@@ -258,7 +258,7 @@ def test_the_qr_code_says_what_the_link_says() -> None:
         picture = await browser.http.get(f"{browser.url}/qr.svg")
         assert (picture.headers["content-type"], picture.headers["cache-control"]) == ("image/svg+xml", "no-store")
         assert "style" not in picture.text
-        [address] = [target for target, _ in browser.page.links if target.startswith("otpauth:")]
+        [address] = {target for target, _ in browser.page.links if target.startswith("otpauth:")}
         said = totp.otpauth_uri(newcomer.secret(browser), account="nina", issuer="CorpID")
         assert address == said
         rows = enumerate(segno.make_qr(said).matrix, start=4)

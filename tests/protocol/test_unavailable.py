@@ -169,7 +169,7 @@ def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_tr
     world.run(browser.open(at))
     form = browser.page.form_with("user_name", "password")
     assert form is not None
-    fields = {control.name: control.value for control in form.controls}
+    fields = {control.name: control.value for control in form.controls} | {"user_name": "alice", "password": "wrong"}
 
     async def everything() -> list[Any]:
         rp, http = world.rp, world.http

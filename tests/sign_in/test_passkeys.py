@@ -95,7 +95,7 @@ def test_where_consent_is_asked_it_is_the_third_of_three_steps() -> None:
         await made.client(sector="private")
         browser = await at_sign_in(made, await made.relying_party(**made.decided))
         await use(made, browser, await passkey(made))
-        assert "Step 2 of at most 3" in browser.page.text
+        assert "Step 2 Choose" in browser.page.text
         await browser.fill_and_submit(entity="200000001A")
         assert "Step 3 of 3" in browser.page.text
 

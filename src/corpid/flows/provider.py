@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.records import FIRST_ISSUER
@@ -64,10 +64,12 @@ class Policy:
     api: AuthenticationRules
     """of the admin API, with the algorithms that work here (D42, D59)"""
 
-    @property
-    def is_first(self) -> bool:
-        """True for the deployment's first issuer, which hosts the account (D62)."""
-        return self.issuer_id == FIRST_ISSUER
+    is_first: bool = field(init=False)
+    """true for the deployment's first issuer, which hosts the account (D62)"""
+
+    def __post_init__(self) -> None:
+        # A field, since every request asks several times.
+        object.__setattr__(self, "is_first", self.issuer_id == FIRST_ISSUER)
 
     @property
     def served(self) -> tuple[Generation, ...]:
