@@ -83,7 +83,12 @@ async def type_code(browser: Browser, code: str) -> str:
 
 def offered(browser: Browser) -> list[str]:
     """The ways that the page shows as buttons."""
-    return [button.value for form in browser.page.forms for button in form.buttons if button.name == "decision"]
+    return [
+        button.value
+        for form in browser.page.forms
+        for button in form.buttons
+        if button.name == "decision" and button.value != "other_account"
+    ]
 
 
 def wrong(code: str) -> str:

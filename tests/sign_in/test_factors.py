@@ -14,7 +14,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import User
 from corpid.rules.limits import TOTP_MISSES
 from tests.sign_in.test_entity_selection import statements
-from tests.sign_in.world import PASSWORD, SECRET, form_of, post, query_of, run, walk_to, way_back
+from tests.sign_in.world import PASSWORD, SECRET, entity, form_of, post, query_of, run, walk_to, way_back
 
 if TYPE_CHECKING:
     import httpx
@@ -276,5 +276,30 @@ def test_a_password_is_never_shown_again_and_the_user_name_is_kept() -> None:
         assert form_of(browser, "password")["user_name"] == "alice"
         assert browser.response is not None
         assert "wrong horse battery" not in browser.response.text
+
+    run(story)
+
+
+def test_at_the_second_factor_another_person_can_sign_in_instead() -> None:
+    """D15, D47: back to the user name; what was missed and mailed in this sign-in goes on counting."""
+
+    async def story(made: World) -> None:
+        bob = await made.person("bob", entity("200000003A", "Bobs Bakery"))
+        browser = await at_code(made)
+        for _ in range(TOTP_MISSES - 2):
+            await type_code(browser, "000000")
+            made.clock.pass_(5)
+        assert browser.response is not None
+        assert "Not <bdi>alice</bdi>? Use another account" in browser.response.text
+        fields = {**form_of(browser, "code"), "decision": "other_account"}
+        await browser.fill_and_submit("decision", button="other_account")
+        assert browser.page.heading == "Sign in"
+        assert "alice" not in browser.page.text
+        assert (await post(browser, "way", fields)).status_code == 303, "the same form again changes nothing"
+        await made.password(browser, bob)
+        for _ in range(2):
+            await type_code(browser, "000000")
+            made.clock.pass_(5)
+        assert browser.page.heading == "This sign-in was stopped"
 
     run(story)

@@ -16,6 +16,7 @@ from tests.sign_in.factors import (
     answer_of,
     at_sign_in,
     change,
+    offered,
     options_of,
     passkey,
     recovery,
@@ -44,11 +45,6 @@ async def past_password(made: World, rp: RelyingParty | None = None) -> Browser:
     browser = await at_sign_in(made, rp)
     await browser.fill_and_submit(user_name="alice", password=PASSWORD)
     return browser
-
-
-def offered(browser: Browser) -> list[str]:
-    """The ways that the page shows as buttons."""
-    return [button.value for form in browser.page.forms for button in form.buttons if button.name == "decision"]
 
 
 def without_handle(answer: str) -> str:

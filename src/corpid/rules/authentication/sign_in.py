@@ -96,6 +96,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Event, frozenset[State]]]] = {
         WAY=frozenset({State.SECOND_FACTOR}),
         CODE=_AUTHENTICATED,
         PASSKEY=_AUTHENTICATED,
+        OTHER_ACCOUNT=_ANONYMOUS,
         MISSES=_OVER,
         LAPSE=_ANONYMOUS,
     ),

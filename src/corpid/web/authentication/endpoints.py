@@ -98,6 +98,8 @@ async def _passkey(context: RequestContext, visit: Visit, form: Mapping[str, str
 
 
 async def _way(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "other_account":
+        return await sign_in.start_over(context, visit)
     return await second_factors.choose_way(context, visit, way=form.get("decision", ""))
 
 
