@@ -84,7 +84,6 @@ CODE: Final = views.SecondFactor(
         ways_action="/way",
         ways=(("email", phrase("Send me a code by e-mail")), ("recovery", phrase("Use a recovery code"))),
     ),
-    user_name="wei.ling",
 )
 BY_MAIL: Final = Asked(
     hint=phrase("We can send a 6-digit code to {address}.", address="w•••@harbour.example"),

@@ -213,7 +213,6 @@ def _second_factor(look: _Look, page: AskSecondFactor) -> View:
         action=look.at("code"),
         heading=heading,
         asked=wanted,
-        user_name=look.visit.interaction.user_name,
         errors=look.again.errors,
     )
 

@@ -86,8 +86,6 @@ class SecondFactor(FormView):
 
     heading: Phrase
     asked: Asked
-    user_name: str = ""
-    """the person's, who can use another account instead"""
 
 
 _OTHER_WAYS: Final[Mapping[Way, Phrase]] = {
