@@ -22,6 +22,8 @@ from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
     from types import CodeType
 
     from jinja2 import Template
@@ -227,6 +229,16 @@ class _CompiledOnce(BytecodeCache):
         _COMPILED[self._tag, bucket.key + bucket.checksum] = bucket.code
 
 
+def _instant(kind: str, written: Callable[[datetime], str]) -> Callable[[datetime], Markup]:
+    """A filter that marks up instants, for page.js to convert."""
+
+    def shown(moment: datetime) -> Markup:
+        at = moment.isoformat(timespec="seconds")
+        return Markup('<time datetime="{}" data-show="{}">{}</time>').format(at, kind, written(moment))
+
+    return shown
+
+
 def speak(environment: Environment, voice: Translator) -> None:
     """Set up the templates of an environment for one language.
 
@@ -244,5 +256,6 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.finalize = finalized
     environment.bytecode_cache = _CompiledOnce(voice.language.tag)
-    environment.filters.update(number=voice.number, time=voice.time, moment=voice.moment, day=voice.day)
+    instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
+    environment.filters.update(number=voice.number, day=voice.day, **instants)
     environment.globals.update(_=voice.gettext, language=voice.language)

@@ -19,6 +19,20 @@ document.addEventListener("submit", (event) => {
   addEventListener("pageshow", again, { once: true });
 });
 
+// Instants are written in the zone of the deployment: here they become the reader's, where that is another one.
+const SHOWN = { time: { timeStyle: "short" }, moment: { dateStyle: "medium", timeStyle: "short" } };
+const localTimes = (within) => {
+  for (const time of within?.querySelectorAll("time[data-show]") ?? []) {
+    const at = new Date(time.dateTime);
+    const [, sign, hours, minutes] = time.dateTime.match(/([+-])(\d\d):(\d\d)$/);
+    if (Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) === -at.getTimezoneOffset()) continue;
+    time.title = time.textContent;
+    time.textContent = at.toLocaleString(document.documentElement.lang, SHOWN[time.dataset.show]);
+    delete time.dataset.show;
+  }
+};
+localTimes(document);
+
 // In the last three minutes: say so, and offer more time without losing what was typed.
 const region = document.getElementById("time-warning");
 let deadline = 0;
@@ -36,6 +50,7 @@ const show = (id) => {
   if (region.dataset.shows === id && region.hasChildNodes()) return;
   region.dataset.shows = id;
   region.replaceChildren(document.getElementById(id).content.cloneNode(true));
+  localTimes(region);
   region.querySelector("[data-dismiss]")?.addEventListener("click", () => {
     silent = true;
     region.replaceChildren();
@@ -57,6 +72,7 @@ const extend = async (event) => {
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const renewed = page.getElementById("time-limit");
     if (!response.ok || !renewed?.dataset.seconds) return form.submit();
+    localTimes(renewed);
     limit().replaceWith(renewed);
     warning().replaceWith(page.getElementById("time-warning-text")); // the last one offers no more time
     renewed.hidden = false; // what was asked for is shown
