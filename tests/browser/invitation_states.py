@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.account.set_factor import NAME_TAKEN
 from corpid.flows.directory.acceptance import Answered
+from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
 from corpid.web.account.enrolment_pages import ChooseName, expired
 from corpid.web.account.invitations import result
@@ -29,7 +30,7 @@ INVITATION: Final = Invitation(
     heading=phrase("{entity} invites you", entity=HARBOUR),
     introduction=PURPOSES["membership"].introduction("", "CorpID"),
     entity=HARBOUR,
-    type="UEN",
+    type=NUMBERS["UEN"],
     number="200012345A",
     steps=4,
     fewer=True,
@@ -45,7 +46,7 @@ ACCEPT: Final = Accept(
     action="/account/invitation/1",
     heading=phrase("Act for {entity}?", entity=HARBOUR),
     entity=HARBOUR,
-    type="UEN",
+    type=NUMBERS["UEN"],
     number="200012345A",
     name="Tan Wei Ling",
     user_name="wei.ling",

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
@@ -54,22 +55,24 @@ AGAIN: Final = phrase(
 )
 BACK: Final = Link(url="/leave", text=phrase("Return to {name}", name="Harbour Board"))
 CHOICES: Final = (
-    views.Choice(id="1", name="Harbour Works Pte. Ltd.", number="200000001A", type="UEN", preselected=True),
-    views.Choice(id="2", name=LONG, number="T00000000K", type="UEN", status=phrase("Registered")),
-    views.Choice(id="3", name="海港工程有限公司", number="200000003C", type="UEN"),
-    views.Choice(id="4", name="שירותי הנמל בע״מ (Haifa)", number="513-22-1", type="NON-UEN"),
+    views.Choice(id="1", name="Harbour Works Pte. Ltd.", number="200000001A", type=NUMBERS["UEN"], preselected=True),
+    views.Choice(id="2", name=LONG, number="T00000000K", type=NUMBERS["UEN"], status=phrase("Registered")),
+    views.Choice(id="3", name="海港工程有限公司", number="200000003C", type=NUMBERS["UEN"]),
+    views.Choice(id="4", name="שירותי הנמל בע״מ (Haifa)", number="513-22-1", type=NUMBERS["UEN"]),
     views.Choice(
         id="5",
         name="Tambak Ria Sdn. Bhd.",
         number="199901234K",
-        type="UEN",
+        type=NUMBERS["UEN"],
         status=phrase("Deregistered"),
         usable=False,
         reason=phrase("You no longer act for this organisation."),
     ),
 )
 MANY: Final = tuple(
-    views.Choice(id=f"m{n}", name=f"Harbour Works {n} Pte. Ltd.", number=f"2000{n:05}A", type="UEN", preselected=not n)
+    views.Choice(
+        id=f"m{n}", name=f"Harbour Works {n} Pte. Ltd.", number=f"2000{n:05}A", type=NUMBERS["UEN"], preselected=not n
+    )
     for n in range(60)
 )
 CHOOSE: Final = views.ChooseEntity(

@@ -196,7 +196,7 @@ def test_a_person_without_a_usable_entity_is_told_why_and_then_sent_back(speakin
         assert browser.page.heading == "You cannot use this service yet"
         assert "Acme Pte. Ltd." in browser.page.text
         assert "Banyan Trading" in browser.page.text
-        assert "does not accept organisations of type UEN" in browser.page.text
+        assert "does not accept organisations of this type" in browser.page.text
         await browser.submit(next(form for form in browser.page.forms if form.id == ""))
         answer = query_of(browser.left)
         assert (answer["error"], answer["state"]) == ("access_denied", rp.sign_in.state)

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from corpid.flows.authentication.entity_selection import SHOWN
+from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
 from corpid.web.account import enrolment_pages as enrolment_views
 from corpid.web.account import views as account_views
@@ -64,11 +65,11 @@ FRAME = Frame(
     limit=LIMIT,
 )
 CHOICES = (
-    Choice(id="A1", name=HOSTILE, number=HOSTILE, type="UEN", status=SAID, preselected=True),
-    Choice(id="B2", name="Beta", number="2", type="NON-UEN", usable=False, reason=SAID),
+    Choice(id="A1", name=HOSTILE, number=HOSTILE, type=NUMBERS["UEN"], status=SAID, preselected=True),
+    Choice(id="B2", name="Beta", number="2", type=SAID, usable=False, reason=SAID),
 )
 CHOOSE = ChooseEntity(frame=FRAME, action="/entity", search_action="/entity", choices=CHOICES, total=2)
-MANY = tuple(Choice(id=f"E{n}", name=f"Entity {n}", number=str(n), type="UEN") for n in range(60))
+MANY = tuple(Choice(id=f"E{n}", name=f"Entity {n}", number=str(n), type=NUMBERS["UEN"]) for n in range(60))
 CODE = SecondFactor(
     frame=FRAME,
     action="/code",
@@ -138,7 +139,7 @@ ACCEPT = Accept(
     action="/account/invitation",
     heading=SAID,
     entity=HOSTILE,
-    type=HOSTILE,
+    type=SAID,
     number=HOSTILE,
     name=HOSTILE,
     user_name=HOSTILE,
@@ -176,7 +177,7 @@ VIEWS |= {
         heading=SAID,
         introduction=SAID,
         entity=HOSTILE,
-        type=HOSTILE,
+        type=SAID,
         number=HOSTILE,
         steps=4,
         fewer=True,

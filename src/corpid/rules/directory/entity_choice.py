@@ -29,6 +29,14 @@ STATUSES: Final[Mapping[EntityStatus, Phrase]] = MappingProxyType(
     }
 )
 """how a status is called on a page"""
+NUMBERS: Final[Mapping[EntityType, Phrase]] = MappingProxyType(
+    {
+        "UEN": phrase("Registration number"),
+        "NON-UEN": phrase("Foreign registration number"),
+        "GSTN": phrase("Tax registration number"),
+    }
+)
+"""how the registration number of an entity of a type is called on a page"""
 _IN_NO_NAME: Final = "\ufffd"
 
 
@@ -67,7 +75,7 @@ def _why_not(entity: Entity, membership: Membership, services: Sequence[Service]
     if not open_services:
         return phrase("This service is disabled.")
     if not any(entity.type in service.entity_types for service in open_services):
-        return phrase("This service does not accept organisations of type {type}.", type=entity.type)
+        return phrase("This service does not accept organisations of this type.")
     return phrase(
         "This service does not accept organisations with the status {status}.", status=STATUSES[entity.status]
     )

@@ -20,6 +20,7 @@ from corpid.flows.directory import acceptance
 from corpid.flows.directory.invitations import AlreadyBelongs
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.account.enrolment_endpoints import ended, to_enrolment
@@ -81,7 +82,7 @@ async def opened(
         heading=phrase("{entity} invites you", entity=entity.name),
         introduction=purpose.introduction(found.user.name, web.provider.policy.name),
         entity=entity.name,
-        type=entity.type,
+        type=NUMBERS[entity.type],
         number=entity.registration_number,
         steps=len(purpose.steps),
         fewer=context.provider.policy.takes_passkeys and shorter != purpose.steps,
@@ -163,7 +164,7 @@ async def _question(account: AccountContext, opened_id: str, invited: Invited) -
         action=account_path(account.web, account.page),
         heading=phrase("Act for {entity}?", entity=entity.name),
         entity=entity.name,
-        type=entity.type,
+        type=NUMBERS[entity.type],
         number=entity.registration_number,
         name=user.name,
         user_name=user.user_name,

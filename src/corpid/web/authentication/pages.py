@@ -16,7 +16,7 @@ from corpid.flows.authentication.account_client import RECOVERY_PATH
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Way
-from corpid.rules.directory.entity_choice import STATUSES
+from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
 from corpid.rules.oauth import acr
@@ -143,7 +143,7 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
         id=entity.entity_id,
         name=entity.name,
         number=entity.registration_number,
-        type=entity.type,
+        type=NUMBERS[entity.type],
         status=STATUSES[entity.status] if entity.status else None,
         usable=choice.usable,
         reason=choice.reason,

@@ -154,13 +154,13 @@ CHOICES_WITHOUT_SEARCH: Final = 8
 class Choice:
     """An entity in a list.
 
-    `type` and `number` are shown as they are.
+    `number` is shown as it is, after what it is called.
     """
 
     id: str
     name: str
     number: str
-    type: str
+    type: Phrase
     status: Phrase | None = None
     usable: bool = True
     reason: Phrase | None = None

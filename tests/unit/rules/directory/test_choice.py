@@ -29,7 +29,7 @@ def test_one_service_that_accepts_type_and_status_is_enough() -> None:
         ({"enabled": False}, {}, {}, "This organisation is disabled."),
         ({}, {"enabled": False}, {}, "You no longer act for this organisation."),
         ({}, {}, {"enabled": False}, "This service is disabled."),
-        ({"type": "GSTN"}, {}, {}, "This service does not accept organisations of type GSTN."),
+        ({"type": "GSTN"}, {}, {}, "This service does not accept organisations of this type."),
         ({"status": "Withdrawn"}, {}, {}, "This service does not accept organisations with the status Withdrawn."),
         ({"status": ""}, {}, {}, "This service does not accept organisations with the status unknown."),
     ],
