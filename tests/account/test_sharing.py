@@ -244,3 +244,15 @@ def test_a_long_list_is_shown_in_parts_the_latest_first() -> None:
         assert set(links(browser, "/account/sharing")) == {"/account/sharing"}
 
     run(story, entities=1)
+
+
+@pytest.mark.parametrize(("site", "told"), [("same-origin", True), ("none", False), ("cross-site", False)])
+def test_a_link_from_elsewhere_cannot_say_that_something_was_changed(site: str, *, told: bool) -> None:
+    """D35: "Your password has been changed." in somebody's e-mail would lend them our name."""
+
+    async def story(made: World) -> None:
+        browser = await at_account(made)
+        await browser.open(f"{made.base}/account?saved=password", site=site)
+        assert ("Your password has been changed." in browser.page.text) == told
+
+    run(story)

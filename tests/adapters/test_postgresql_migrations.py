@@ -143,6 +143,24 @@ def test_a_migration_that_fails_leaves_the_schema_as_it_was(empty: Place) -> Non
     assert empty.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'") == [("transient",)]
 
 
+def test_an_interrupted_building_of_indexes_goes_on_where_it_was(empty: Place) -> None:
+    """docs/decisions/0009: what it finished replaces what it dropped, so servers are never without an index."""
+    schema.migrate(url(empty))
+    before = empty.sql(SHAPE)
+    whole = "SELECT oid::regclass, oid FROM pg_class WHERE relname ~ '^ix_.*assignments_.*_user_id$' ORDER BY 1"
+    finished = [each for each in empty.sql(whole) if each[0] != "ix_third_party_assignments_service_id_user_id"]
+    assert len(finished) == 4
+    empty.sql("DROP TABLE consents")
+    empty.sql("UPDATE alembic_version SET version_num = '0024'")
+    last = "ix_third_party_assignments_service_id"
+    empty.sql(f"CREATE INDEX {last} ON third_party_assignments (service_id)")
+    empty.sql(f"UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{last}_user_id'::regclass")
+    schema.migrate(url(empty))
+    assert set(finished) <= set(empty.sql(whole))
+    assert empty.sql(SHAPE) == before
+    assert empty.sql("SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid") == []
+
+
 @pytest.mark.parametrize("statement", ["UPDATE audit SET actor = 'x'", "DELETE FROM audit", "TRUNCATE audit"])
 def test_the_audit_table_refuses_changes_and_removals(postgresql: Place, statement: str) -> None:
     """DESIGN: append-only audit table."""

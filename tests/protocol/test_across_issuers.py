@@ -447,3 +447,20 @@ def test_maintenance_holds_at_every_issuer(worlds: Worlds) -> None:
     for url, iss in zip(urls, (None, BELOW), strict=True):
         told_error(made.get(url), "temporarily_unavailable", state="s", iss=iss)
     made.world.run(made.world.provider.registry.deployment.set_maintenance(False, EVENT))
+
+
+# Consent
+
+
+@PUSHED
+def test_consent_at_one_is_asked_for_at_the_other(worlds: Worlds, generations: tuple[str, str]) -> None:
+    """D29, D62: the same person, client, entity and scopes; then each remembers its own."""
+    made = TwoIssuers(worlds, BELOW, generations)
+    scope = "openid user.name"
+    made.registers(sector="private", scopes=tuple(scope.split()))
+    given = []
+    for rp in (made.here, made.further, made.here, made.further):
+        rp.scope = scope
+        assert made.code(rp)
+        given.append(made.world.audited().count("consent.give"))
+    assert given == [1, 2, 2, 2]

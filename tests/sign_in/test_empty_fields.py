@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
+from corpid.rules.authentication.records import Credentials
+from tests.sign_in.world import PASSWORD, SECRET, form_of, post, run, walk_to
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
@@ -62,5 +63,21 @@ def test_empty_fields_are_no_attempts() -> None:
             assert answer.text.count("Enter the code.") == 2
         await made.code(browser, made.people["alice"])
         assert [entry.outcome for entry in await made.audit("sign_in.password")] == ["ok"]
+
+    run(story)
+
+
+def test_an_empty_field_of_a_page_that_is_no_longer_current_leads_to_the_current_page() -> None:
+    """D15, WCAG 3.3.1: if the sign-in has lapsed or moved on, no error names a field that its page does not have."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party(), ["password"])
+        late = form_of(browser, "code")
+        assert (await post(browser, "password", late)).status_code == 303
+        password_hash = await made.passwords.hash("another horse battery")
+        await made.write(Credentials(user_id="id-alice", password_hash=password_hash, totp_secret=SECRET))
+        for code in ("", "123456"):
+            assert (await post(browser, "code", {**late, "code": code})).status_code == 303
 
     run(story)

@@ -28,7 +28,7 @@ from corpid.web.account import app_key, pages
 from corpid.web.account.page_context import EXTEND, AccountContext, Gone, account_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.plain import not_found, remember_language
-from corpid.web.pages.responses import enter, page_response, see_other, throttled
+from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ async def account(request: Request, web: WebContext) -> Response:
         context=context,
         visit=visit,
         page=shown,
-        saved=_CHANGES.get(query.get(_SAVED, "")),
+        saved=_CHANGES.get(query.get(_SAVED, "")) if is_from_own_page(request) else None,
         again=AGAIN in query,
     )
     try:

@@ -28,7 +28,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import held_arrivals
 from corpid.rules.authentication import sign_in as machine
-from corpid.rules.authentication.sign_in import Closed, StaleStep
+from corpid.rules.authentication.sign_in import Closed, Event, StaleStep
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
@@ -82,6 +82,8 @@ class Step:
     submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
     """returns the visit as it is now"""
     field: str = ""
+    event: Event | None = None
+    """what the sign-in must accept for an empty field to be named"""
     required: tuple[FieldError, ...] = ()
     """fields that must be filled in, each with what is said of an empty one, which is no attempt"""
     proves: bool = False
@@ -141,11 +143,18 @@ STEPS: Final[Mapping[str, Step]] = {
     "password": Step(
         submit=_password,
         field="password",
+        event=Event.PASSWORD,
         required=(("user_name", phrase("Enter your user name.")), ("password", phrase("Enter your password."))),
     ),
     "passkey": Step(submit=_passkey, field="passkey", proves=True),
     "way": Step(submit=_way),
-    "code": Step(submit=_code, field="code", required=(("code", phrase("Enter the code.")),), proves=True),
+    "code": Step(
+        submit=_code,
+        field="code",
+        event=Event.CODE,
+        required=(("code", phrase("Enter the code.")),),
+        proves=True,
+    ),
     "entity": Step(submit=_entity, field="entity"),
     "consent": Step(submit=_consent),
     "confirm": Step(submit=_confirm),
@@ -415,9 +424,11 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
     """
     visit, form = submitted.visit, submitted.form
     empty = tuple(error for error in submitted.step.required if not form.get(error[0]))
-    if empty:
-        return await _again(request, web, context, submitted, *empty)
     try:
+        if empty and submitted.step.event is not None:
+            # The sign-in may have lapsed since its page was shown: another page has no such field.
+            visit.require(context, submitted.step.event)
+            return await _again(request, web, context, submitted, *empty)
         after = await submitted.step.submit(context, visit, form)
     except tuple(_OUTCOMES) as error:
         await browsers.handled_in_vain(context, visit.cookie, visit.form)

@@ -109,6 +109,14 @@ def throttled(page: Response, slowed: Throttled) -> Response:
     return page
 
 
+def is_from_own_page(request: Request) -> bool:
+    """Return whether a page of our own may have led here.
+
+    A browser that does not say where from may have been. Source: D35
+    """
+    return headers(request, b"sec-fetch-site") in ([], [b"same-origin"])
+
+
 def refuse_forged(request: Request, web: WebContext) -> None:
     """Return for a POST of our own origin.
 
