@@ -255,7 +255,7 @@ def _picture(directory: Path, name: str, written: Mapping[str, Any], own: dict[s
     if len(content) > LARGEST_PICTURE:
         raise ThemeError(f"{FILE}: {name}: {path} is larger than {LARGEST_PICTURE // 1000} kB: make it smaller")
     if not _PICTURES[suffix].match(content):
-        raise ThemeError(f"{FILE}: {name}: {path} is not a picture of the kind {suffix}: save it anew as one")
+        raise ThemeError(f"{FILE}: {name}: {path} is not a picture of the kind {suffix}: save it as one")
     own[f"theme-{name}.{suffix}"] = content
     return f"theme-{name}.{suffix}"
 
