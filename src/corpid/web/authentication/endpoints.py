@@ -83,7 +83,7 @@ class Step:
     """returns the visit as it is now"""
     field: str = ""
     required: tuple[FieldError, ...] = ()
-    """fields that must be filled in, each with what is said of an empty one, which is no attempt"""
+    """fields that must not be empty, each with the error if it is; a form with an empty one is no attempt"""
     proves: bool = False
     """true if it may be the last factor, after which the browser has another cookie value"""
 
