@@ -16,7 +16,6 @@ from starlette.responses import Response
 from corpid.sandbox.demo import next_free
 from corpid.web.http.middleware import Middleware
 from corpid.web.http.server import Server
-from corpid.web.pages.layout import NEAR_END_SECONDS
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
 from tests.browser.states import STATES
@@ -144,7 +143,7 @@ class Beholder:
         page = self._tabs.get(appearance) or self._tab(appearance)
         page.goto(f"{self.address}/{appearance.language.tag}/{state}")
         limit = STATES[state].frame.limit
-        if limit is not None and limit.seconds <= NEAR_END_SECONDS:
+        if limit is not None and limit.near:
             page.locator("#time-warning > *").first.wait_for()
         return page
 

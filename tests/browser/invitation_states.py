@@ -36,7 +36,7 @@ INVITATION: Final = Invitation(
     fewer=True,
 )
 NAME: Final = ChooseName(
-    frame=replace(OWN, step=(1, 4), fewer_steps=True),
+    frame=replace(OWN, step=(1, None)),
     action="/enrolment/1/profile",
     name="Tan Wei Ling",
     user_name="wei.ling@harbour.example",

@@ -62,8 +62,9 @@ def take(page: Page, path: Path, appearance: Appearance, *, whole: bool = True) 
     page.set_viewport_size({"width": appearance.width, "height": appearance.height})
     if whole:
         # what sticks to the edge of the window stands where it ends when nobody has to scroll
-        height = page.evaluate("document.documentElement.scrollHeight")
-        page.set_viewport_size({"width": appearance.width, "height": height})
+        for _ in range(2):  # once more, since a high window has larger spacing than a low one
+            height = page.evaluate("document.documentElement.scrollHeight")
+            page.set_viewport_size({"width": appearance.width, "height": height})
     path.parent.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=path)
     return path

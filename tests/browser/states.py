@@ -79,7 +79,7 @@ CHOOSE: Final = views.ChooseEntity(
     frame=replace(KNOWN, step=(3, 4)), action="/entity", search_action="/entity", choices=CHOICES, total=5
 )
 CODE: Final = views.SecondFactor(
-    frame=replace(KNOWN, fewer_steps=True),
+    frame=replace(KNOWN, step=(2, None)),
     action="/code",
     heading=phrase("Enter your 6-digit code"),
     asked=Asked(
@@ -110,7 +110,7 @@ BY_PASSKEY: Final = Asked(
 )
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name")
 SIGN_IN: Final = views.SignIn(
-    frame=replace(FRAME, fewer_steps=True), action="/password", passkey=PASSKEY, recover="/recover"
+    frame=replace(FRAME, step=(1, None)), action="/password", passkey=PASSKEY, recover="/recover"
 )
 CONSENT: Final = views.Consent(
     frame=replace(KNOWN, step=(4, 4), entity=CHOICES[0].name),

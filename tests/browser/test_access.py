@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from playwright.sync_api import expect
 
-from corpid.web.pages.layout import NEAR_END_SECONDS
+from corpid.web.pages.layout import TimeLimit
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
 from tests.browser.gallery import Appearance, Beholder, served
@@ -209,7 +209,7 @@ def test_the_note_about_time_does_not_come_to_lie_over_what_is_typed(
     field = page.locator("#password")
     field.focus()
     field.evaluate("each => scrollBy(0, each.getBoundingClientRect().top - 20)")
-    page.clock.fast_forward((600 - NEAR_END_SECONDS + 2) * 1000)
+    page.clock.fast_forward((600 - TimeLimit.warn_seconds + 2) * 1000)
     page.locator("#time-warning > *").first.wait_for()
     assert page.evaluate(FOCUSED)["seen"]
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.limits import INTERACTION_SECONDS
-from corpid.web.pages.layout import NEAR_END_SECONDS
+from corpid.web.pages.layout import TimeLimit
 from tests.browser.stage import CHROMIUM, FLAGS, MESSAGE, shows
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def test_three_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: 
     page.clock.install()
     page.goto(stage.begin()[0])
     page.get_by_label("User name").focus()
-    page.clock.fast_forward((INTERACTION_SECONDS - NEAR_END_SECONDS + 2) * 1000)
+    page.clock.fast_forward((INTERACTION_SECONDS - TimeLimit.warn_seconds + 2) * 1000)
     warning = page.locator("#time-warning")
     warning.get_by_text("This page closes in less than 3 minutes").wait_for()
     assert warning.get_attribute("role") == "status"
@@ -118,7 +118,7 @@ def test_three_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: 
         warning.get_by_role("button", name="Close this message").click()
         page.clock.fast_forward(2000)
         expect(warning).to_be_empty()
-    page.clock.fast_forward(NEAR_END_SECONDS * 1000)
+    page.clock.fast_forward(TimeLimit.warn_seconds * 1000)
     warning.get_by_text("This page has timed out").wait_for()
 
 

@@ -31,7 +31,7 @@ codes_paused = partial(
 )
 NOTICES = (
     notifications.SET_UP, notifications.PASSWORD_CHANGED, notifications.APP_ADDED, notifications.APP_REPLACED, notifications.APP_REMOVED,
-    notifications.second_factor_set_anew(phrase("A new passkey was set up for your account.")),
+    notifications.second_factor_changed(phrase("A new passkey was set up for your account.")),
     notifications.PASSKEY_ADDED, notifications.PASSKEY_REMOVED, notifications.NEW_RECOVERY_CODES, notifications.RECOVERY_CODES_REMOVED,
     notifications.WRONG_CODES, codes_paused(known=True), codes_paused(known=False), notifications.code_used(1), notifications.new_device("Firefox on Windows"), notifications.new_device(""),
 )  # fmt: skip
@@ -59,7 +59,7 @@ def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> N
 
 
 @pytest.mark.parametrize("made_now", ["app", "passkey"])
-def test_a_second_factor_set_anew_is_told_with_everything_that_ended(made_now: str) -> None:
+def test_a_second_factor_changed_is_told_with_everything_that_ended(made_now: str) -> None:
     """D45, D46: the app, the recovery codes and the sessions from before."""
     postbox = Postbox()
 

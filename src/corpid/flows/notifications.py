@@ -77,7 +77,7 @@ def joined(entity: Entity) -> Notice:
     )
 
 
-def second_factor_set_anew(done: Phrase) -> Notice:
+def second_factor_changed(done: Phrase) -> Notice:
     """After a link for a lost second factor.
 
     `done` says what was set up, as a sentence (D45, D46).

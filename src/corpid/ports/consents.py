@@ -29,11 +29,11 @@ class Consents(Protocol):
     async def withdraw(self, user_id: str, entity_id: str, client_id: str, event: AuditEvent) -> bool:
         """Remove the consents for one person, entity and client.
 
-        Those at every issuer go.         False if there was none; nothing is written then.
+        At every issuer. False if there was none; nothing is written then.
         """
 
     async def sweep(self, *, now: float) -> int:
         """Remove some expired ones.
 
-        How many went. Called again and again, it finds them all.
+        The number removed. Calling it until that is 0 removes them all.
         """

@@ -97,8 +97,8 @@ class AuditAction(StrEnum):
     FACTORS_REMOVE_RECOVERY_CODES = "factors.remove_recovery_codes", "The recovery codes were removed"
     USER_LANGUAGE = "user.language", "A person chose another language"
     CONSENT_GIVE = "consent.give", (
-        "A person agreed to share data; what is in `scopes`, and how long it is remembered in `expires_at`")
-    CONSENT_WITHDRAW = "consent.withdraw", "A person withdrew their consent; for one client and entity"
+        "A person agreed to share data: `scopes` names it, `expires_at` says how long that is remembered")
+    CONSENT_WITHDRAW = "consent.withdraw", "A person withdrew their consent, which was for one client and entity"
 
     # replays, by a client that has authenticated
     CODE_REPLAY = "code.replay", "A code came that is not there: used before, or another's; what it yielded is revoked"

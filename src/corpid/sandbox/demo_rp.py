@@ -144,7 +144,7 @@ SCOPES: Final = {
 }
 PROMPTS: Final = {
     "": "as the provider decides",
-    "login": "login: sign in anew",
+    "login": "login: sign in again",
     "select_account": "select_account: choose the entity again",
     "consent": "consent: ask for consent",
     "none": "none: show no page at all",

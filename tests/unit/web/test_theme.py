@@ -141,6 +141,7 @@ def test_the_footer_names_the_operator_and_links_to_its_pages(tmp_path: Path) ->
     """WCAG 3.1.2, 2.4.4: in the page's language; a page that has no version of its own leads to the English one."""
     texts = """
         [texts.en]
+        help = "Questions? Our counter is open."
         operator = "the Harbour <Authority>"
         privacy = "https://harbour.example/en/privacy"
         report = "mailto:sign-in@harbour.example"
@@ -154,6 +155,8 @@ def test_the_footer_names_the_operator_and_links_to_its_pages(tmp_path: Path) ->
     assert "Terms of use" not in english
     assert '<a href="https://harbour.example/ms/privasi">Privasi</a>' in malay
     assert '<a href="mailto:sign-in@harbour.example">Laporkan masalah</a>' in malay
+    assert "Harbour dikendalikan oleh the Harbour &lt;Authority&gt;." in malay
+    assert '<p class="contact" lang="en" dir="auto">Questions? Our counter is open.</p>' in malay
 
 
 def test_a_directory_without_a_theme_says_which_file_is_missing(tmp_path: Path) -> None:

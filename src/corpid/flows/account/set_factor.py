@@ -310,8 +310,8 @@ async def written(context: RequestContext, visit: EnrolmentVisit) -> None:
 
 def _made(enrolment: Enrolment) -> notifications.Notice:
     if enrolment.passkey:
-        return notifications.second_factor_set_anew(_PASSKEY_SET_UP)
-    return notifications.second_factor_set_anew(_BY_EMAIL if enrolment.by_email else _APP_SET_UP)
+        return notifications.second_factor_changed(_PASSKEY_SET_UP)
+    return notifications.second_factor_changed(_BY_EMAIL if enrolment.by_email else _APP_SET_UP)
 
 
 def _set(context: RequestContext, enrolment: Enrolment, before: Credentials) -> Credentials:

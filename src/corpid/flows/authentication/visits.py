@@ -112,7 +112,7 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     asks_consent = consents.is_asked(client, request)
     found = Visit(interaction=interaction, browser=browser, cookie=cookie, client=client, asks_consent=asks_consent)
     held = await _as_it_still_holds(context, found)
-    if not asks_consent or interaction.outcome is not None:
+    if interaction.outcome is not None:
         return held
     return await with_consent(context, held, held.interaction)
 

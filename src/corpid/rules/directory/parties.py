@@ -150,14 +150,14 @@ def consent_items(scopes: Collection[str]) -> tuple[Phrase, ...]:
 def consent_summary(scopes: Collection[str]) -> tuple[tuple[Phrase, Phrase], ...]:
     """Return the items in short, by subject.
 
-    They are pairs of a subject and what is told of it. Source: Spec 4.9, D29
+    They are pairs of a subject and what is shared about it. Source: Spec 4.9, D29
     """
     found = (
         (subject, tuple(words for scope, words in of.items() if scope in scopes))
         for subject, of in _CONSENT_SUMMARY.items()
     )
-    told = tuple((subject, phrase("{items}", items=words)) for subject, words in found if words)
-    return told or (_SIGN_IN_ALONE,)
+    shared = tuple((subject, phrase("{items}", items=words)) for subject, words in found if words)
+    return shared or (_SIGN_IN_ALONE,)
 
 
 def _attributes(

@@ -20,8 +20,8 @@ _DAY: Final = 86400
 class Consent(msgspec.Struct, frozen=True, kw_only=True):
     """A remembered consent; moments in epoch seconds.
 
-    There is one for each set of scopes that a person agreed to, so that each keeps the end that they were told. Source:
-    D29, D62
+    There is one for each set of scopes that a person agreed to, so that each keeps the end that was shown. Source: D29,
+    D62
     """
 
     user_id: str
@@ -56,7 +56,7 @@ def shared_scopes(request: AuthorizationRequest) -> tuple[str, ...]:
 def covered(request: AuthorizationRequest, remembered: Iterable[tuple[str, ...]]) -> bool:
     """Return whether one of the remembered sets of scopes is enough.
 
-    The sets are not added up: together they may tell more than each. Source: D29
+    The sets are not added up: together they may reveal more than each. Source: D29
     """
     shared = set(shared_scopes(request))
     return any(shared.issubset(each) for each in remembered)

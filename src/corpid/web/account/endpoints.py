@@ -49,7 +49,7 @@ FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 _PASSKEY: Final = re.compile(r"passkey/[0-9a-f]{16}")
-_SHARED: Final = re.compile(r"stop-sharing/[0-9a-f]{16}")
+_STOP_SHARING: Final = re.compile(pages.STOP_SHARING + r"/[0-9a-f]{16}")
 _SHARING: Final = re.compile(pages.SHARING + r"/[1-9][0-9]{0,4}")
 
 
@@ -156,7 +156,7 @@ _PAGES: Final[Mapping[str, Page]] = {
 """by the path after `/account/`"""
 _NAMED_PAGES: Final[Mapping[re.Pattern[str], Page]] = {
     _PASSKEY: _ONE_PASSKEY,
-    _SHARED: Page(view=pages.stop_sharing, submit=_stop_sharing, leads_to=pages.SHARING),
+    _STOP_SHARING: Page(view=pages.stop_sharing, submit=_stop_sharing, leads_to=pages.SHARING),
     _SHARING: _PAGES[pages.SHARING],
 }
 """those whose path names one of several"""

@@ -182,9 +182,9 @@ def step_name(enrolment: Enrolment) -> str:
 def _frame(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> Frame:
     enrolment, provider = visit.enrolment, web.provider
     steps, more = enrolment.steps, Form(action=enrolment_path(web, enrolment.enrolment_id, "extend"))
+    shortens = enrolment.step in (Step.PROFILE, Step.FIRST) and _ends_early(context, PURPOSES[enrolment.purpose])
     return Frame(
-        step=(steps.index(enrolment.step) + 1, len(steps)) if enrolment.step else None,
-        fewer_steps=enrolment.step in (Step.PROFILE, Step.FIRST) and _ends_early(context, PURPOSES[enrolment.purpose]),
+        step=(steps.index(enrolment.step) + 1, None if shortens else len(steps)) if enrolment.step else None,
         step_name=step_name(enrolment),
         form_token=interactions.form_token(context, enrolment.browser_id, enrolment.enrolment_id),
         limit=time_limit(

@@ -18,6 +18,7 @@ from corpid.flows.authentication import account_client, browsers, interactions
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.limits import PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
@@ -234,7 +235,8 @@ def _asked(web: WebContext) -> Problem:
         paragraphs=(
             phrase(
                 "If the account exists and we know its e-mail address, we have sent an e-mail that says what "
-                "to do next. Its link works for 30 minutes, on any device."
+                "to do next. Its link works for {minutes} minutes, on any device.",
+                minutes=PASSWORD_LINK_SECONDS // 60,
             ),
             phrase("If you were signing in, leave that page open and return to it with your new password."),
             phrase(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 SHARING: Final = "sharing"
-_UP_TO_SHARING: Final = phrase("Services you share data with")
+STOP_SHARING: Final = "stop-sharing"
 _NONE: Final = phrase("None")
 _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
@@ -120,7 +120,7 @@ def _other_sections(account: AccountContext, browsers: int, clients: int) -> tup
         ),
         views.Section(
             url=account_path(web, SHARING),
-            name=phrase("Services you share data with"),
+            name=views.Sharing.heading,
             state=counted(clients, "{count} service", "{count} services") if clients else _NONE,
         ),
         views.Section(
@@ -175,12 +175,12 @@ def _page_of_sharing(web: WebContext, number: int) -> str:
 
 
 def _up_to_sharing(web: WebContext) -> Link:
-    return Link(url=account_path(web, SHARING), text=_UP_TO_SHARING)
+    return Link(url=account_path(web, SHARING), text=views.Sharing.heading)
 
 
 def _shared_line(web: WebContext, shared: SharedWith) -> views.SharedLine:
     return views.SharedLine(
-        url=account_path(web, f"stop-sharing/{shared.name}"),
+        url=account_path(web, f"{STOP_SHARING}/{shared.name}"),
         client=shared.client_name,
         entity=shared.entity_name,
         since=moment(web, shared.since),

@@ -85,7 +85,7 @@ class Step:
     event: Event | None = None
     """what the sign-in must accept for an empty field to be named"""
     required: tuple[FieldError, ...] = ()
-    """fields that must be filled in, each with what is said of an empty one, which is no attempt"""
+    """fields that must not be empty, each with the error if it is; a form with an empty one is no attempt"""
     proves: bool = False
     """true if it may be the last factor, after which the browser has another cookie value"""
 

@@ -55,10 +55,10 @@ def step_name(interaction: Interaction) -> str:
     return str(interaction.serial - interaction.extensions)
 
 
-def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple[int, int] | None) -> Frame:
+def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple[int, int | None] | None) -> Frame:
     """Return the frame of a page that asks something.
 
-    `step` is its number and the number of steps. Source: D12, D15, D17
+    `step` is its number and the number of steps, if that is known. Source: D12, D15, D17
     """
     interaction, provider = visit.interaction, web.provider
     extendable = machine.extendable(interaction)
@@ -174,10 +174,11 @@ class _Look:
         """Return the path of the sign-in's page or of an action."""
         return interaction_path(self.web, self.visit.interaction.interaction_id, action)
 
-    def frame(self, step: int | None) -> Frame:
+    def frame(self, step: int | None, *, total_known: bool = True) -> Frame:
         """Return the frame of the page; `step` counts from one."""
         # The entities that can be chosen may change meanwhile, and so may the number of steps.
-        return frame(self.web, self.context, self.visit, step=(step, max(step, self.steps)) if step else None)
+        numbers = (step, max(step, self.steps) if total_known else None) if step else None
+        return frame(self.web, self.context, self.visit, step=numbers)
 
 
 async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: sign_in.Page, again: Again) -> View:
@@ -192,9 +193,9 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
     options = passkeys.options(look.context, look.visit)
     lacks_second_factor = (("password", sign_in.no_second_factor(look.context)),) if page.lacks_second_factor else ()
     # Only the person may learn whether there is a choice, and a passkey counts as two factors at once.
-    fewer = sign_in.asks_entity(look.visit) or bool(options)
+    total_known = not (sign_in.asks_entity(look.visit) or options)
     return views.SignIn(
-        frame=replace(look.frame(1), fewer_steps=fewer),
+        frame=look.frame(1, total_known=total_known),
         action=look.at("password"),
         user_name=look.again.typed,
         passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
@@ -209,7 +210,7 @@ def _second_factor(look: _Look, page: AskSecondFactor) -> View:
         options = passkeys.options(look.context, look.visit, allowed=page.passkeys)
         wanted = replace(wanted, passkey=AskPasskey(action=look.at("passkey"), options=options))
     return views.SecondFactor(
-        frame=replace(look.frame(2), fewer_steps=sign_in.asks_entity(look.visit)),
+        frame=look.frame(2, total_known=not sign_in.asks_entity(look.visit)),
         action=look.at("code"),
         heading=heading,
         asked=wanted,
@@ -219,8 +220,8 @@ def _second_factor(look: _Look, page: AskSecondFactor) -> View:
 
 def _choice(look: _Look, page: sign_in.ChooseEntity) -> View:
     # The entity decides whether consent is remembered.
-    fewer = consents.spares_page(look.context, look.visit.client, look.visit.interaction.request)
-    around = replace(look.frame(_factors(look.visit) + 1), fewer_steps=fewer)
+    total_known = not consents.spares_page(look.context, look.visit.client, look.visit.interaction.request)
+    around = look.frame(_factors(look.visit) + 1, total_known=total_known)
     searched = urlencode({"query": look.again.query})
     return views.ChooseEntity(
         frame=replace(around, here=f"{around.here}?{searched}") if look.again.query else around,

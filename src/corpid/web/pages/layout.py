@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
 from corpid.texts import phrase
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
-
-
-NEAR_END_SECONDS: Final = 180
-"""how long before its end a page says that it closes; the page's script has the same (`static/page.js`)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +45,13 @@ class TimeLimit:
     """the note if there is no more time after that"""
     of_session: bool = False
     """whether it is when the person is signed out, of a page on which nothing has to be finished"""
+    warn_seconds: ClassVar[int] = 180
+    """how long before its end a page says that it closes; its script reads the same from the page"""
 
     @property
     def near(self) -> bool:
-        """True in the last three minutes."""
-        return self.seconds <= NEAR_END_SECONDS
+        """True in the last minutes."""
+        return self.seconds <= self.warn_seconds
 
 
 def time_limit(
@@ -86,10 +84,8 @@ class Frame:
     """once the person is known"""
     entity: str | None = None
     """once it is chosen"""
-    step: tuple[int, int] | None = None
-    """this step and how many there are, e.g. (2, 3)"""
-    fewer_steps: bool = False
-    """whether there may be fewer than that"""
+    step: tuple[int, int | None] | None = None
+    """this step and how many there are, e.g. (2, 3); None instead of a number that is not known yet"""
     step_name: str = ""
     """value of the hidden field `step`: the step that the page belongs to"""
     form_token: str = ""

@@ -148,19 +148,27 @@ class Theme:
     warnings: tuple[str, ...] = ()
     """what works, but should not stay so"""
 
-    def texts_in(self, tag: str) -> tuple[Texts, str]:
-        """The texts in a language, else in English, and their language.
+    def help_in(self, tag: str) -> tuple[Texts, str]:
+        """The texts that hold the help, and their language.
 
-        Source: WCAG 3.1.2
+        It is English if the language has no help of its own. Source: WCAG 3.1.2
         """
-        spoken = tag if tag in self.texts else ENGLISH.tag
-        return self.texts.get(spoken, Texts()), spoken
+        own = self.texts.get(tag, Texts())
+        return (own, tag) if own.help or own.link else (self.texts.get(ENGLISH.tag, Texts()), ENGLISH.tag)
+
+    def operator_in(self, tag: str) -> str:
+        """The operator's name, in English if need be."""
+        return self._in(tag, "operator")
 
     def links_in(self, tag: str) -> tuple[Link, ...]:
         """The footer's links, to a page's English version if need be."""
-        own, english = (self.texts.get(each, Texts()) for each in (tag, ENGLISH.tag))
-        addresses = {name: getattr(own, name) or getattr(english, name) for name in FOOTER_LINKS}
+        addresses = {name: self._in(tag, name) for name in FOOTER_LINKS}
         return tuple(Link(url=url, text=FOOTER_LINKS[name]) for name, url in addresses.items() if url)
+
+    def _in(self, tag: str, name: str) -> str:
+        """A text in a language, else in English."""
+        own, english = (getattr(self.texts.get(each, Texts()), name) for each in (tag, ENGLISH.tag))
+        return str(own or english)
 
 
 NO_THEME: Final = Theme()
@@ -255,7 +263,7 @@ def _picture(directory: Path, name: str, written: Mapping[str, Any], own: dict[s
     if len(content) > LARGEST_PICTURE:
         raise ThemeError(f"{FILE}: {name}: {path} is larger than {LARGEST_PICTURE // 1000} kB: make it smaller")
     if not _PICTURES[suffix].match(content):
-        raise ThemeError(f"{FILE}: {name}: {path} is not a picture of the kind {suffix}: save it anew as one")
+        raise ThemeError(f"{FILE}: {name}: {path} is not a picture of the kind {suffix}: save it as one")
     own[f"theme-{name}.{suffix}"] = content
     return f"theme-{name}.{suffix}"
 

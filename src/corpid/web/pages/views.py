@@ -216,7 +216,7 @@ class Consent(FormView):
     heading: ClassVar[Phrase] = phrase("Do you agree to share this?")
 
     summary: tuple[tuple[Phrase, Phrase], ...]
-    """in short: pairs of subject and what is told of it"""
+    """in short: pairs of subject and what is shared about it"""
     items: tuple[Phrase, ...]
     """all of it, in plain words, e.g. `The organisation's name and registration number`"""
     entity: str

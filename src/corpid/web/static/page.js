@@ -1,7 +1,6 @@
 // Makes the pages kinder; everything works without it, and the server is right in any case (D15).
 "use strict";
 
-const WARN_BEFORE = 180; // seconds, as on the server (NEAR_END_SECONDS)
 const SENT_FOR = 10; // seconds in which a second click does nothing
 
 // One press, one request.
@@ -33,7 +32,7 @@ const localTimes = (within) => {
 };
 localTimes(document);
 
-// In the last three minutes: say so, and offer more time without losing what was typed.
+// Shortly before the page closes: say so, and offer more time without losing what was typed.
 const region = document.getElementById("time-warning");
 let deadline = 0;
 let silent = false;
@@ -59,9 +58,10 @@ const show = (id) => {
 };
 const look = () => {
   const left = (deadline - Date.now()) / 1000;
-  if (left <= WARN_BEFORE) limit().hidden = false;
+  const near = left <= Number(limit().dataset.warnSeconds);
+  if (near) limit().hidden = false;
   if (left <= 0) show("time-over-text");
-  else if (left <= WARN_BEFORE && !silent) show("time-warning-text");
+  else if (near && !silent) show("time-warning-text");
 };
 const extend = async (event) => {
   if (event.target.id !== "extend" || event.defaultPrevented) return;
