@@ -5,5 +5,5 @@ new columns and a new table. What the version before does not write yet is `_lat
 
 A file says its `phase` (docs/decisions/0009) and, in `locks`, which table it keeps from whom, and for how long. It has
 an `upgrade`, which is given Alembic's operations, or in the phase `fill` a Backfill named `fill`. `concurrently = True`
-is for CREATE INDEX CONCURRENTLY; drop the index first if it exists, since an interrupted one stays and is unusable.
+is for CREATE INDEX CONCURRENTLY, which `migrations.indexes` does so that an interrupted one can be done again.
 """

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from corpid.stores.sql.migrations import indexes
+
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
@@ -16,12 +18,5 @@ concurrently = True
 
 
 def upgrade(op: Operations) -> None:
-    """Build the index, after removing what a failed attempt left."""
-    name, concurrent = "ix_entities_name", op.get_context().dialect.name == "postgresql"
-    op.drop_index(name, "entities", if_exists=True, postgresql_concurrently=concurrent)
-    op.create_index(
-        name,
-        "entities",
-        [sa.text("substr(search_text, 1, 100)"), "entity_id"],
-        postgresql_concurrently=concurrent,
-    )
+    """Build the index if it is not there yet."""
+    indexes.build(op, "ix_entities_name", "entities", [sa.text("substr(search_text, 1, 100)"), "entity_id"])

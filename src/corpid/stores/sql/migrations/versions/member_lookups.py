@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
+from corpid.stores.sql.migrations import indexes
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -26,17 +26,6 @@ _INDEXES = (
 
 
 def upgrade(op: Operations) -> None:
-    """Build the indexes, after removing what a failed attempt left."""
-    concurrent = op.get_context().dialect.name == "postgresql"
+    """Build each index that is not there yet."""
     for name, columns, unique, condition in _INDEXES:
-        where = None if condition is None else sa.text(condition)
-        op.drop_index(name, "memberships", if_exists=True, postgresql_concurrently=concurrent)
-        op.create_index(
-            name,
-            "memberships",
-            list(columns),
-            unique=unique,
-            postgresql_where=where,
-            sqlite_where=where,
-            postgresql_concurrently=concurrent,
-        )
+        indexes.build(op, name, "memberships", columns, where=condition, unique=unique)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
+from corpid.stores.sql.migrations import indexes
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -18,14 +18,5 @@ _SIGN_INS = "action = 'sign_in.complete'"
 
 
 def upgrade(op: Operations) -> None:
-    """Build the index, after removing what a failed attempt left."""
-    name, concurrent = "ix_audit_sign_ins", op.get_context().dialect.name == "postgresql"
-    op.drop_index(name, "audit", if_exists=True, postgresql_concurrently=concurrent)
-    op.create_index(
-        name,
-        "audit",
-        ["actor", "number"],
-        postgresql_where=sa.text(_SIGN_INS),
-        sqlite_where=sa.text(_SIGN_INS),
-        postgresql_concurrently=concurrent,
-    )
+    """Build the index if it is not there yet."""
+    indexes.build(op, "ix_audit_sign_ins", "audit", ["actor", "number"], where=_SIGN_INS)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from corpid.stores.sql.migrations import indexes
+
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
@@ -16,9 +18,5 @@ concurrently = True
 
 
 def upgrade(op: Operations) -> None:
-    """Build the index, after removing what a failed attempt left."""
-    name, concurrent = "ix_users_name", op.get_context().dialect.name == "postgresql"
-    op.drop_index(name, "users", if_exists=True, postgresql_concurrently=concurrent)
-    op.create_index(
-        name, "users", [sa.text("lower(substr(name, 1, 100))"), "user_id"], postgresql_concurrently=concurrent
-    )
+    """Build the index if it is not there yet."""
+    indexes.build(op, "ix_users_name", "users", [sa.text("lower(substr(name, 1, 100))"), "user_id"])
