@@ -55,15 +55,17 @@ AGAIN: Final = phrase(
 )
 BACK: Final = Link(url="/leave", text=phrase("Return to {name}", name="Harbour Board"))
 CHOICES: Final = (
-    views.Choice(id="1", name="Harbour Works Pte. Ltd.", number="200000001A", type=NUMBERS["UEN"], preselected=True),
-    views.Choice(id="2", name=LONG, number="T00000000K", type=NUMBERS["UEN"], status=phrase("Registered")),
-    views.Choice(id="3", name="海港工程有限公司", number="200000003C", type=NUMBERS["UEN"]),
-    views.Choice(id="4", name="שירותי הנמל בע״מ (Haifa)", number="513-22-1", type=NUMBERS["UEN"]),
+    views.Choice(
+        id="1", name="Harbour Works Pte. Ltd.", number="200000001A", number_name=NUMBERS["UEN"], preselected=True
+    ),
+    views.Choice(id="2", name=LONG, number="T00000000K", number_name=NUMBERS["UEN"], status=phrase("Registered")),
+    views.Choice(id="3", name="海港工程有限公司", number="200000003C", number_name=NUMBERS["UEN"]),
+    views.Choice(id="4", name="שירותי הנמל בע״מ (Haifa)", number="513-22-1", number_name=NUMBERS["UEN"]),
     views.Choice(
         id="5",
         name="Tambak Ria Sdn. Bhd.",
         number="199901234K",
-        type=NUMBERS["UEN"],
+        number_name=NUMBERS["UEN"],
         status=phrase("Deregistered"),
         usable=False,
         reason=phrase("You no longer act for this organisation."),
@@ -71,7 +73,11 @@ CHOICES: Final = (
 )
 MANY: Final = tuple(
     views.Choice(
-        id=f"m{n}", name=f"Harbour Works {n} Pte. Ltd.", number=f"2000{n:05}A", type=NUMBERS["UEN"], preselected=not n
+        id=f"m{n}",
+        name=f"Harbour Works {n} Pte. Ltd.",
+        number=f"2000{n:05}A",
+        number_name=NUMBERS["UEN"],
+        preselected=not n,
     )
     for n in range(60)
 )

@@ -65,11 +65,11 @@ FRAME = Frame(
     limit=LIMIT,
 )
 CHOICES = (
-    Choice(id="A1", name=HOSTILE, number=HOSTILE, type=NUMBERS["UEN"], status=SAID, preselected=True),
-    Choice(id="B2", name="Beta", number="2", type=SAID, usable=False, reason=SAID),
+    Choice(id="A1", name=HOSTILE, number=HOSTILE, number_name=NUMBERS["UEN"], status=SAID, preselected=True),
+    Choice(id="B2", name="Beta", number="2", number_name=SAID, usable=False, reason=SAID),
 )
 CHOOSE = ChooseEntity(frame=FRAME, action="/entity", search_action="/entity", choices=CHOICES, total=2)
-MANY = tuple(Choice(id=f"E{n}", name=f"Entity {n}", number=str(n), type=NUMBERS["UEN"]) for n in range(60))
+MANY = tuple(Choice(id=f"E{n}", name=f"Entity {n}", number=str(n), number_name=NUMBERS["UEN"]) for n in range(60))
 CODE = SecondFactor(
     frame=FRAME,
     action="/code",
@@ -139,7 +139,7 @@ ACCEPT = Accept(
     action="/account/invitation",
     heading=SAID,
     entity=HOSTILE,
-    type=SAID,
+    number_name=SAID,
     number=HOSTILE,
     name=HOSTILE,
     user_name=HOSTILE,
@@ -177,7 +177,7 @@ VIEWS |= {
         heading=SAID,
         introduction=SAID,
         entity=HOSTILE,
-        type=SAID,
+        number_name=SAID,
         number=HOSTILE,
         steps=4,
         fewer=True,

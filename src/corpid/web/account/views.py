@@ -290,7 +290,7 @@ class Invitation(FormView):
     heading: Phrase
     introduction: Phrase
     entity: str
-    type: Phrase
+    number_name: Phrase
     number: str
     steps: int
     fewer: bool
@@ -308,7 +308,7 @@ class Accept(FormView):
 
     heading: Phrase
     entity: str
-    type: Phrase
+    number_name: Phrase
     number: str
     name: str
     user_name: str

@@ -75,6 +75,15 @@ _FIELDS: Final = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Required:
+    """Fields that must not be empty, each with its error."""
+
+    event: Event
+    """what the sign-in must accept: a page that has lapsed leads to the current one, which has no such field"""
+    fields: tuple[FieldError, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A POST of the sign-in: its submission and its error field."""
@@ -82,10 +91,10 @@ class Step:
     submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
     """returns the visit as it is now"""
     field: str = ""
-    event: Event | None = None
-    """what the sign-in must accept for an empty field to be named"""
-    required: tuple[FieldError, ...] = ()
-    """fields that must not be empty, each with the error if it is; a form with an empty one is no attempt"""
+    required: _Required | None = None
+    """what the form must hold; one that lacks it is no attempt"""
+    other_account: bool = False
+    """true if the form has a button for another account"""
     proves: bool = False
     """true if it may be the last factor, after which the browser has another cookie value"""
 
@@ -100,8 +109,6 @@ async def _passkey(context: RequestContext, visit: Visit, form: Mapping[str, str
 
 
 async def _way(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
-    if form.get("decision") == "other_account":
-        return await sign_in.start_over(context, visit)
     return await second_factors.choose_way(context, visit, way=form.get("decision", ""))
 
 
@@ -110,22 +117,16 @@ async def _code(context: RequestContext, visit: Visit, form: Mapping[str, str]) 
 
 
 async def _entity(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
-    if form.get("decision") == "other_account":
-        return await sign_in.start_over(context, visit)
     return await sign_in.submit_entity(context, visit, entity_id=form.get("entity", ""))
 
 
 async def _consent(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
-    if form.get("decision") == "other_account":
-        return await sign_in.start_over(context, visit)
     if form.get("decision") != "agree":
         raise Rejected(phrase("Choose whether you agree."))
     return await sign_in.submit_consent(context, visit)
 
 
 async def _confirm(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
-    if form.get("decision") == "other_account":
-        return await sign_in.start_over(context, visit)
     if form.get("decision") != "continue":
         raise Rejected(phrase("Choose whether to continue."))
     return await sign_in.confirm(context, visit)
@@ -143,21 +144,22 @@ STEPS: Final[Mapping[str, Step]] = {
     "password": Step(
         submit=_password,
         field="password",
-        event=Event.PASSWORD,
-        required=(("user_name", phrase("Enter your user name.")), ("password", phrase("Enter your password."))),
+        required=_Required(
+            Event.PASSWORD,
+            (("user_name", phrase("Enter your user name.")), ("password", phrase("Enter your password."))),
+        ),
     ),
     "passkey": Step(submit=_passkey, field="passkey", proves=True),
-    "way": Step(submit=_way),
+    "way": Step(submit=_way, other_account=True),
     "code": Step(
         submit=_code,
         field="code",
-        event=Event.CODE,
-        required=(("code", phrase("Enter the code.")),),
+        required=_Required(Event.CODE, (("code", phrase("Enter the code.")),)),
         proves=True,
     ),
-    "entity": Step(submit=_entity, field="entity"),
-    "consent": Step(submit=_consent),
-    "confirm": Step(submit=_confirm),
+    "entity": Step(submit=_entity, field="entity", other_account=True),
+    "consent": Step(submit=_consent, other_account=True),
+    "confirm": Step(submit=_confirm, other_account=True),
     "extend": Step(submit=_extend),
     "cancel": Step(submit=_cancel),
 }
@@ -422,14 +424,17 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
 
     If the step is not taken, the answer follows the table.
     """
-    visit, form = submitted.visit, submitted.form
-    empty = tuple(error for error in submitted.step.required if not form.get(error[0]))
+    step, visit, form = submitted.step, submitted.visit, submitted.form
     try:
-        if empty and submitted.step.event is not None:
-            # The sign-in may have lapsed since its page was shown: another page has no such field.
-            visit.require(context, submitted.step.event)
-            return await _again(request, web, context, submitted, *empty)
-        after = await submitted.step.submit(context, visit, form)
+        if step.required is not None:
+            empty = [error for error in step.required.fields if not form.get(error[0])]
+            if empty:
+                visit.require(context, step.required.event)
+                return await _again(request, web, context, submitted, *empty)
+        if step.other_account and form.get("decision") == "other_account":
+            after = await sign_in.start_over(context, visit)
+        else:
+            after = await step.submit(context, visit, form)
     except tuple(_OUTCOMES) as error:
         await browsers.handled_in_vain(context, visit.cookie, visit.form)
         return await _not_taken(request, web, context, submitted, error)

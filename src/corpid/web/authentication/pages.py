@@ -143,7 +143,7 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
         id=entity.entity_id,
         name=entity.name,
         number=entity.registration_number,
-        type=NUMBERS[entity.type],
+        number_name=NUMBERS[entity.type],
         status=STATUSES[entity.status] if entity.status else None,
         usable=choice.usable,
         reason=choice.reason,

@@ -160,7 +160,7 @@ class Choice:
     id: str
     name: str
     number: str
-    type: Phrase
+    number_name: Phrase
     status: Phrase | None = None
     usable: bool = True
     reason: Phrase | None = None
