@@ -7,24 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.api.calling import Api, calling
-from tests.protocol.provider import World, Worlds
+from tests.protocol.fixtures import world, worlds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.protocol.provider import World
 
-
-@pytest.fixture(scope="package")
-def worlds() -> Iterator[Worlds]:
-    """Worlds to be had for one test each."""
-    made = Worlds()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def world(worlds: Worlds) -> World:
-    """A world of the test's own."""
-    return worlds.fresh()
+__all__ = ["api", "world", "worlds"]
 
 
 @pytest.fixture

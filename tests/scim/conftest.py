@@ -6,25 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.protocol.provider import World, Worlds
+from tests.protocol.fixtures import world, worlds
 from tests.scim.calling import Scim, provisioning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.protocol.provider import World
 
-
-@pytest.fixture(scope="package")
-def worlds() -> Iterator[Worlds]:
-    """Worlds to be had for one test each."""
-    made = Worlds()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def world(worlds: Worlds) -> World:
-    """A world of the test's own."""
-    return worlds.fresh()
+__all__ = ["scim", "world", "worlds"]
 
 
 @pytest.fixture
