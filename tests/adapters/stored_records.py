@@ -16,6 +16,7 @@ from corpid.rules.directory.records import (
     Parameter,
     ParameterDefinition,
     RequestedChange,
+    RoleDescription,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -63,6 +64,8 @@ TRADE = Service(
     entity_statuses=("Registered",),
     enabled=False,
     approval_required=True,
+    description="Permits to trade.",
+    role_descriptions=(RoleDescription(name="Approver", description="Approves applications."),),
 )
 LEVY = Service(service_id="s2", name="Levy")
 MEMBER = Membership(

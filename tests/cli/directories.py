@@ -24,6 +24,7 @@ services:
   PERMITS:
     name: Building permits
     roles: [Approver, Filer]
+    role_descriptions: {Approver: Approves permits.}
     third_parties: true
     sub_entity: optional
     parameters: {Limit: {kind: number}}

@@ -78,7 +78,8 @@ def test_a_service_is_shown_with_roles_and_parameters(terminal: Terminal) -> Non
     """R-14.1, R-20."""
     fill(terminal)
     shown = terminal.done("service", "show", "PERMITS")
-    assert "Approver, Filer" in shown
+    assert "Approver: Approves permits." in shown
+    assert "Filer" in shown
     assert "Limit (number)" in shown
     assert json.loads(terminal.done("service", "show", "PERMITS", "--json"))["third_parties"] is True
 

@@ -13,6 +13,8 @@ from corpid.engines import open_registry
 from corpid.flows.directory import finding, lists
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from corpid.flows.directory.lists import Page
     from corpid.rules.directory.records import ParameterDefinition, Service
 
@@ -49,7 +51,8 @@ def show(
         return
     values: dict[str, str | tuple[str, ...]] = {
         "Name": service.name,
-        "Roles": ", ".join(service.roles) or "(none)",
+        "Description": service.description or "(none)",
+        "Roles": tuple(_roles(service)) or "(none)",
         "Parameters": tuple(map(_parameter, service.parameters)) or "(none)",
         "Sub-entity": service.sub_entity,
         "Third parties": "allowed" if service.third_parties else "not allowed",
@@ -66,6 +69,11 @@ def _row(service: Service) -> tuple[str, ...]:
     third_parties = "allowed" if service.third_parties else ""
     state = listing.state(enabled=service.enabled)
     return service.service_id, service.name, ", ".join(service.roles), third_parties, state
+
+
+def _roles(service: Service) -> Iterator[str]:
+    described = {each.name: each.description for each in service.role_descriptions}
+    return (f"{role}: {described[role]}" if described.get(role) else role for role in service.roles)
 
 
 def _parameter(definition: ParameterDefinition) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.rules.directory.members import Disclosure, disclosures, masked, shown
 from corpid.rules.directory.nodes import Problem
-from corpid.rules.directory.records import Parameter, ParameterDefinition
+from corpid.rules.directory.records import Parameter, ParameterDefinition, RoleDescription
 from corpid.rules.directory.sources import WHOLE, channel, in_words
 
 if TYPE_CHECKING:
@@ -173,6 +173,8 @@ def _plain(value: object) -> str:
         return f"{value.name} = {value.value}"
     if isinstance(value, ParameterDefinition):
         return f"{value.name} ({value.kind}{', mandatory' if value.mandatory else ''})"
+    if isinstance(value, RoleDescription):
+        return f"{value.name}: {value.description}"
     if isinstance(value, bool):
         return "true" if value else "false"
     return "(none)" if value in {"", None} else str(value)

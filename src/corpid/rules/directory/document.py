@@ -310,6 +310,8 @@ def _value(key: Key, value: object, user_names: Mapping[str, str]) -> object:
         return NOTHING if value is None else value
     if key.member == "parameters" and isinstance(value, tuple):
         return _parameters(value)
+    if key.member == "role_descriptions" and isinstance(value, tuple):
+        return {each.name: each.description for each in value}
     return list(value) if isinstance(value, tuple) else value
 
 

@@ -29,6 +29,7 @@ from corpid.rules.directory.records import (
     Parameter,
     ParameterDefinition,
     ParameterKind,
+    RoleDescription,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -246,6 +247,8 @@ def _is_moot(record: msgspec.Struct, name: str) -> bool:
 def _json(name: str, value: object) -> Json:
     if name == "parameters" and isinstance(value, tuple):
         return _parameters(value)
+    if name == "role_descriptions" and isinstance(value, tuple):
+        return {each.name: each.description for each in value}
     if name == "jwks":
         decoded: Json = msgspec.json.decode(str(value))
         return decoded
@@ -425,6 +428,7 @@ _LISTS: Final[Mapping[type, Schema]] = {
             "additionalProperties": False,
         },
     },
+    RoleDescription: {"type": "object", "additionalProperties": _TEXT},
 }
 """type of a list's values → the schema of the mapping that is written for it"""
 _TYPES: Final[Mapping[str, tuple[type, str]]] = {

@@ -30,6 +30,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.rules.directory.role_descriptions import undescribable, without_gone_roles
 from corpid.rules.directory.sections import KINDS, LEVELS, SECTIONS, Kind
 from corpid.rules.directory.sources import ABSENT, Claims, Kept, Sources
 from corpid.rules.directory.values import suggestion, unfit_parameter
@@ -96,6 +97,9 @@ class _Checking:
         match record:
             case Entity():
                 self._named(entry, record.name)
+            case Service():
+                for reason in undescribable(record):
+                    self.found.wrong(entry, "role_descriptions", reason)
             case Membership():
                 self._there(entry, "entity", (record.entity_id,), "entity_id")
             case Administrator():
@@ -436,7 +440,7 @@ def _record(entry: Entry, key: Key, existing: msgspec.Struct | None, record: typ
     if entry.kind == "grant":
         fields.setdefault("state", "accepted")  # a file speaks for both sides (D56)
     if existing is not None:
-        return levels.kept_to_level(msgspec.structs.replace(existing, **fields))
+        return without_gone_roles(existing, levels.kept_to_level(msgspec.structs.replace(existing, **fields)))
     if entry.kind == "entity":
         fields.setdefault("registration_number", key[0])
     return record(**{**fields, **dict(zip(_IDENTITY[entry.kind], key, strict=True))})

@@ -117,6 +117,14 @@ class ParameterDefinition(msgspec.Struct, frozen=True, kw_only=True):
     mandatory: bool = False
 
 
+class RoleDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """Description of a role: what it lets people do."""
+
+    name: str
+    """the role"""
+    description: str
+
+
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """An entity service: roles, parameters and the entities that may use it.
 
@@ -134,6 +142,9 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     approval_required: bool = False
     """whether roles at it need approval at every entity (D55)"""
+    description: str = ""
+    """what it is for, in a sentence"""
+    role_descriptions: tuple[RoleDescription, ...] = ()
 
     @property
     def key(self) -> tuple[str, ...]:

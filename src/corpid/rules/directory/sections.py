@@ -37,7 +37,7 @@ LEVELS: Final[frozenset[Kind]] = frozenset({"administrator", "operator"})
 ENTITY_ID: Final = values.identifier(10)
 SERVICE_ID: Final = values.identifier(25)
 CLIENT_ID: Final = values.identifier(64)
-ROLE: Final = values.line_of_text(20)
+ROLE: Final = values.line_of_text(values.ROLE_CHARACTERS)
 SUB_ENTITY: Final = values.line_of_text(32)
 ENTITY_TYPE: Final = values.one_of("UEN", "NON-UEN", "GSTN")
 ENTITY_STATUS: Final = values.one_of("Registered", "Deregistered", "Withdrawn", empty=True)
@@ -210,7 +210,9 @@ SECTIONS: Final[dict[str, Section]] = {
         identifier=SERVICE_ID,
         keys={
             "name": Key(member="name", read=values.name(100), needed=True),
-            "roles": Key(member="roles", read=values.texts(values.name(20))),
+            "description": Key(member="description", read=values.DESCRIPTION),
+            "roles": Key(member="roles", read=values.texts(values.name(values.ROLE_CHARACTERS))),
+            "role_descriptions": Key(member="role_descriptions", read=values.role_descriptions),
             "parameters": Key(member="parameters", read=values.parameter_definitions),
             "third_parties": Key(member="third_parties", read=values.yes_or_no),
             "sub_entity": Key(member="sub_entity", read=values.one_of("none", "optional", "mandatory")),

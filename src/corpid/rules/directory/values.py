@@ -14,7 +14,13 @@ import msgspec
 from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalised
 from corpid.rules.directory.names import COUNTRIES, display_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quoted
-from corpid.rules.directory.records import NO_END, Parameter, ParameterDefinition, ParameterKind
+from corpid.rules.directory.records import (
+    NO_END,
+    Parameter,
+    ParameterDefinition,
+    ParameterKind,
+    RoleDescription,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -304,6 +310,11 @@ def _json(node: Node) -> object:
 PARAMETER_NAME_CHARACTERS: Final = 30  # R-14.1
 PARAMETER_VALUE_CHARACTERS: Final = 200
 
+ROLE_CHARACTERS: Final = 20  # R-14.1
+DESCRIPTION_CHARACTERS: Final = 300
+
+DESCRIPTION: Final = line_of_text(DESCRIPTION_CHARACTERS)
+_ROLE: Final = name(ROLE_CHARACTERS)
 _PARAMETER_NAME: Final = name(PARAMETER_NAME_CHARACTERS)
 _PARAMETER_VALUE: Final = line_of_text(PARAMETER_VALUE_CHARACTERS)
 _PARAMETER_KIND: Final = one_of("text", "alpha", "number", "date", "year")
@@ -338,6 +349,20 @@ def _parameter_definition(node: Pairs) -> dict[str, object]:
             raise Malformed(key.line, f"{quoted(key.text)} is no key of a parameter definition{hint}")
         members[key.text] = _DEFINITION_KEYS[key.text](value)
     return members
+
+
+def role_descriptions(node: Node) -> tuple[RoleDescription, ...]:
+    """The descriptions of a service's roles: role → text.
+
+    Raises Malformed. Source: docs/directory.md
+    """
+    if not isinstance(node, Pairs):
+        raise Malformed(
+            node.line, "write each description beside its role: {Viewer: Sees permits and changes nothing.}"
+        )
+    return tuple(
+        RoleDescription(name=str(_ROLE(key)), description=str(DESCRIPTION(value))) for key, value in node.entries
+    )
 
 
 def row_parameters(node: Node) -> tuple[Parameter, ...]:

@@ -269,6 +269,8 @@ services: Final = _table(
     _text("entity_statuses"),
     _flag("enabled"),
     _later_flag("approval_required"),
+    _later("description", ""),
+    _later("role_descriptions", "[]"),
     _source(),
 )
 

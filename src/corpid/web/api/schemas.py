@@ -48,7 +48,10 @@ _CHANGES: Final[Mapping[str, Schema]] = {
     "Entity": {"name": "Harbour Bakery and Café Pte. Ltd."},
     "User": {"email": "tan.lina@example.org"},
     "Membership": {"enabled": False},
-    "Service": {"roles": ["Preparer", "Approver", "Viewer"]},
+    "Service": {
+        "roles": ["Preparer", "Approver", "Viewer"],
+        "role_descriptions": {"Viewer": "Sees returns and changes nothing."},
+    },
     "Assignment": {"end_date": "2027-12-31"},
     "ThirdPartyGrant": {"end_date": None},
     "ThirdPartyAssignment": {"end_date": "2027-12-31"},

@@ -9,7 +9,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.plan import Plan, with_factors
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.records import Entity, RoleDescription, User
 from tests.unit.rules.directory.directory import FILE, after, planned
 
 HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2g"
@@ -120,6 +120,27 @@ def test_a_missing_mandatory_value_is_a_warning_since_relying_parties_are_told()
     made = planned("assignments: [{user: rina, entity: A1, service: PERMIT, role: Checker}]", after(FILE))
     assert verbs(made) == [("add", "assignment")]
     assert ["ERROR_MISSING_VALUE" in warning.reason for warning in made.warnings] == [True]
+
+
+def test_only_roles_of_a_service_are_described() -> None:
+    """docs/directory.md."""
+    made = planned("services: {PERMIT: {role_descriptions: {Maker: Writes applications.}}}", after(FILE))
+    assert shown(made, {}) == ["~ service PERMIT: role_descriptions: (none) → Maker: Writes applications."]
+    said = refusals("services: {PERMIT: {role_descriptions: {Markers: Writes applications.}}}")
+    assert said == [
+        "role_descriptions: 'Markers' is no role of PERMIT; its roles are Maker, Checker; did you mean 'Maker'?"
+    ]
+
+
+def test_a_role_that_is_removed_loses_its_description() -> None:
+    """docs/directory.md."""
+    state = after(FILE)
+    described = RoleDescription(name="Maker", description="Writes applications.")
+    service = state["service"]["PERMIT",]
+    state["service"]["PERMIT",] = msgspec.structs.replace(service, role_descriptions=(described,))
+    made = planned("services: {PERMIT: {roles: [Clerk, Checker]}}", state)
+    [change] = made.changes
+    assert getattr(change.becomes, "role_descriptions", None) == ()
 
 
 def test_a_mixed_script_name_is_flagged_and_accepted() -> None:
