@@ -37,7 +37,7 @@ from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.settings.issuers import client_rules, issuers
 from corpid.stores.engines import engine_type
-from corpid.web.context import WebContext
+from corpid.web.context import Access, WebContext
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
@@ -413,5 +413,9 @@ def _router(settings: Settings, provider: Provider, look: Theme) -> ASGIApp:
             client_rules=client_rules(settings),
             new_user_id=new_user_id,
             security_contact=settings.security_contact,
+            access={
+                "api": Access(enabled=settings.api_enabled, networks=settings.api_networks),
+                "scim": Access(enabled=settings.scim_enabled),
+            },
         )
     )

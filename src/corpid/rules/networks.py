@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from ipaddress import IPv4Address, IPv6Address
+
+Network: TypeAlias = IPv4Network | IPv6Network
 
 _IPV6_SITE: Final = 64
 _NEIGHBOURHOOD: Final[Mapping[int, int]] = MappingProxyType({4: 24, 6: 48})
@@ -35,6 +38,15 @@ def neighbourhood(address: str) -> str:
     if parsed is None:
         return address
     return str(ipaddress.ip_network((parsed, _NEIGHBOURHOOD[parsed.version]), strict=False))
+
+
+def lies_in(address: str, networks: Iterable[Network]) -> bool:
+    """Return whether an address belongs to one of these networks.
+
+    Nothing belongs to none of them, and a malformed address to none at all. Source: D47
+    """
+    parsed = _parsed(address)
+    return parsed is not None and any(parsed in network for network in networks)
 
 
 def _parsed(address: str) -> IPv4Address | IPv6Address | None:

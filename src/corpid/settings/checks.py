@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from email.errors import HeaderParseError
 from email.headerregistry import Address
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Final
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -20,7 +20,8 @@ from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.stores import engines
 from corpid.web.http.addresses import HEALTH_PATHS
 
-Network = IPv4Network | IPv6Network
+if TYPE_CHECKING:
+    from corpid.rules.networks import Network
 
 DOMAIN: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 PLAIN: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*")
@@ -32,14 +33,19 @@ def listed(value: object) -> object:
 
 
 def network(value: object) -> Network:
-    """An address or network of proxies (D47)."""
+    """An address or network."""
     try:
-        network = ip_network(str(value))
+        return ip_network(str(value))
     except ValueError as error:
         raise ValueError(f"{value} is no address or network ({error}): write 10.0.0.7 or 10.0.0.0/8") from error
-    if network.prefixlen == 0:
+
+
+def proxies(value: object) -> Network:
+    """An address or network of proxies (D47)."""
+    found = network(value)
+    if found.prefixlen == 0:
         raise ValueError(f"{value} would trust everybody's forwarding headers: name the proxies' own addresses")
-    return network
+    return found
 
 
 def zone(value: object) -> ZoneInfo:

@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from corpid.rules.networks import Network
 from corpid.settings import checks
 from corpid.stores.engines import transient_urls
 from corpid.web.http.addresses import ForwardingHeader
@@ -231,8 +232,15 @@ class Settings(IssuerSettings, BaseSettings):
         description="Where to report a vulnerability of this deployment, as mailto:, https: or tel: URIs separated by "
         "commas: published in /.well-known/security.txt (RFC 9116). Empty: there is no such file.",
     )
+    api_enabled: bool = Field(default=True, description="Whether the admin API and its token endpoint are served.")
+    api_networks: List[Annotated[Network, BeforeValidator(checks.network)]] = Field(
+        default=(),
+        description="Addresses or networks that may call the admin API and its token endpoint, separated by commas; for "
+        "all others these paths do not exist. Empty: every address.",
+    )
+    scim_enabled: bool = Field(default=True, description="Whether SCIM is served.")
     dpop_nonces: bool = Field(default=False, description="Whether DPoP proofs must carry a nonce of this server.")
-    trusted_proxies: List[Annotated[checks.Network, BeforeValidator(checks.network)]] = Field(
+    trusted_proxies: List[Annotated[Network, BeforeValidator(checks.proxies)]] = Field(
         default=(),
         description="Addresses or networks of the proxies in front, separated by commas. Only their "
         "word is taken for who calls, in the header that forwarded_header names.",

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from corpid.flows.provider import Provider
+    from corpid.rules.networks import Network
     from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.rendering import Renderer
 
+Part: TypeAlias = Literal["api", "scim"]
+"""what the operator can switch off"""
 SIGN_IN_PATH: Final = "/sign-in/"
 """under base_url; what follows names the sign-in, then what is done there"""
 
@@ -28,6 +31,15 @@ def interaction_path(web: WebContext, interaction_id: str, action: str = "") -> 
     """
     path = f"{web.base_path}{SIGN_IN_PATH}{quote(interaction_id, safe='')}"
     return f"{path}/{action}" if action else path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Access to a part that the operator can switch off."""
+
+    enabled: bool = True
+    networks: tuple[Network, ...] = ()
+    """the only ones whose addresses see it; without any, every address does"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +58,8 @@ class WebContext:
     """a UUID for a person whom the admin API adds"""
     security_contact: tuple[str, ...] = ()
     """URIs for vulnerability reports (RFC 9116 §2.5.3)"""
+    access: Mapping[Part, Access] = field(default_factory=dict)
+    """what is not named is open to everybody"""
     large_documents: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held while a large document of the admin API is carried out: two of them would take twice the memory"""
     api_calls: set[tuple[str, str]] = field(default_factory=set)

@@ -18,6 +18,7 @@ from corpid.flows.account.links import PATH as LINK_PATH
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
 from corpid.flows.authentication.account_client import RECOVERY_PATH
 from corpid.rules.limits import STATE_CHARACTERS
+from corpid.rules.networks import lies_in
 from corpid.rules.oauth import api_server, discovery, parameters, tokens
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
@@ -30,7 +31,7 @@ from corpid.web.account.invitations import PATH as INVITATION_PATH
 from corpid.web.account.links import forgotten_password
 from corpid.web.authentication.endpoints import interaction
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH, sign_out
-from corpid.web.context import SIGN_IN_PATH
+from corpid.web.context import SIGN_IN_PATH, Access
 from corpid.web.http.connections import CROWDED
 from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import api_server as api_endpoints
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.provider import Policy
     from corpid.rules.oauth.generations import Generation
-    from corpid.web.context import WebContext
+    from corpid.web.context import Part, WebContext
 
     Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
     Fails = Callable[[Request, Exception, WebContext], Response]
@@ -116,6 +117,8 @@ class Route:
     """of the credentials without which nothing else is looked at: no body, nothing that might be busy (Spec 7.4)"""
     suffix: str = ""
     """the end of `path`, before which the path of base_url stands (RFC 8414 §3.1); empty: before the whole"""
+    part: Part | None = None
+    """the part of the provider that it belongs to, if the operator can switch that off"""
     at_root: bool = False
     """whether `path` is of the host as a whole, and the path of base_url does not count (RFC 8615 §3)"""
 
@@ -258,8 +261,15 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
             endpoint=api_endpoints.metadata,
             fails=_as_json_of_api,
             suffix=api_server.ISSUER_PATH,
+            part="api",
         ),
-        Route(path=api_server.TOKEN_PATH, methods=post, endpoint=api_endpoints.token_endpoint, fails=_as_json_of_api),
+        Route(
+            path=api_server.TOKEN_PATH,
+            methods=post,
+            endpoint=api_endpoints.token_endpoint,
+            fails=_as_json_of_api,
+            part="api",
+        ),
     )
     return (
         *pushing,
@@ -275,8 +285,8 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
         Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=plain.static_file, fails=_as_json),
         *(
             (
-                Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=_admin_api, fails=_as_problem),
-                Route(path=f"{SCIM_PATH}/{{rest}}", endpoint=_scim, fails=_as_scim_error),
+                Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=_admin_api, fails=_as_problem, part="api"),
+                Route(path=f"{SCIM_PATH}/{{rest}}", endpoint=_scim, fails=_as_scim_error, part="scim"),
             )
             if first
             else ()
@@ -333,12 +343,16 @@ async def _turn_away(request: Request) -> NoReturn:
     )
 
 
+_OPEN: Final = Access()
+
+
 class Router:
     """The ASGI application: finds the route, calls its endpoint, renders exceptions."""
 
     def __init__(self, web: WebContext) -> None:
         self._context, policy = web, web.provider.policy
-        routes = [(route.at(web.base_path), route) for route in table(policy.served, first=policy.is_first)]
+        served = [route for route in table(policy.served, first=policy.is_first) if self._access(route).enabled]
+        routes = [(route.at(web.base_path), route) for route in served]
         self._exact = dict(routes)
         self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
         if web.base_path:
@@ -351,12 +365,24 @@ class Router:
         # served under another spelling, with %2F for a slash (RFC 3986 §2.2).
         hides_a_slash = b"%2f" in scope.get("raw_path", b"").lower()
         route = None if hides_a_slash else self._exact.get(scope["path"]) or self._longer(scope)
+        if route is not None and not self._admits(scope, route):
+            scope["state"]["log"]["detail"] = f"{route.part}_networks: this address is in none of them"
+            route = None
         if route is None:
             answer = await plain.not_found(request, self._context)
         else:
             scope["route"] = route
             answer = await self._answer(request, route)
         await answer(scope, receive, send)
+
+    def _access(self, route: Route) -> Access:
+        """The access to the part of a route."""
+        return _OPEN if route.part is None else self._context.access.get(route.part, _OPEN)
+
+    def _admits(self, scope: Scope, route: Route) -> bool:
+        """Return whether the caller's address may see the part of a route."""
+        networks = self._access(route).networks
+        return not networks or lies_in(scope["state"]["client_address"], networks)
 
     def _longer(self, scope: Scope) -> Route | None:
         for prefix, route in self._prefixes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ from corpid.rules.oauth.urls import DEFAULT_PORTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Network = IPv4Network | IPv6Network
+    from corpid.rules.networks import Network
 
 HEALTH_PATHS: Final = ("/healthz", "/readyz")
 """answered under every name, whatever base_url is"""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from corpid.web.http.addresses import Network
+    from corpid.rules.networks import Network
     from corpid.web.telemetry.access_log import LogFields
 
     Headers = tuple[tuple[bytes, bytes], ...]
