@@ -21,6 +21,7 @@ from corpid.flows.directory.invitation_letters import InvitationLetters
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
+from corpid.flows.oauth.recent_refusals import RecentRefusals
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.readiness import Readiness
 from corpid.flows.operations.signing_keys import SigningKeys
@@ -158,6 +159,7 @@ def _provider(
         signing_keys=_signing_keys(policy, stores.registry),
         registry_cache=RegistryCache(stores.registry),
         usage=DeprecatedUsage(),
+        refusals=RecentRefusals(),
         rate_limits=_rates(settings, stores.transient),
         background_tasks=BackgroundTasks(_warn),
         clock=clock,
@@ -339,6 +341,7 @@ class _Cleanup:
 
     async def flush(self) -> None:
         await self._tried("usage counts", self._provider.usage.flush(self._provider.registry))
+        await self._tried("refusals of clients", self._provider.refusals.flush(self._provider.registry))
 
     async def _tried(self, part: str, work: Awaitable[object]) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 
-from corpid.ports import AuditEvent, FactorChange, Upsert, UseCount
+from corpid.ports import AuditEvent, ClientRefusal, FactorChange, Upsert, UseCount
 from corpid.rules.authentication.records import Passkey
 from corpid.rules.directory.approvals import requested
 from corpid.rules.directory.plan import Change
@@ -78,6 +78,7 @@ KNOWN: Final = {
     ("client", "enable"): (CLIENT.client_id,),
     ("client", "remove"): (CLIENT.client_id, "--dry-run"),
     ("client", "drop-keys"): (CLIENT.client_id,),
+    ("client", "refusals"): (CLIENT.client_id,),
     ("entity", "disable"): (ENTITY.entity_id,),
     ("entity", "enable"): (ENTITY.entity_id,),
     ("entity", "show"): (ENTITY.entity_id,),
@@ -144,6 +145,7 @@ KNOWN: Final = {
 SHOWN: Final = {
     ("client", "list"): "Client.name",
     ("client", "migration"): "Client.name",
+    ("client", "refusals"): "ClientRefusal.detail",
     ("user", "factors"): "Passkey.name",
     ("user", "list"): "User.name",
     ("user", "show"): "User.name",
@@ -212,6 +214,7 @@ async def fill(stores: Stores) -> None:
             for habit in (SIGN_IN, PAR_ENDPOINT_AUDIENCE, hostile("habit"))
         ]
     )
+    await stores.registry.client_refusals.add([filled(ClientRefusal, client_id=CLIENT.client_id, at=1.0)], kept=1)
 
 
 def run(terminal: Terminal, *arguments: str) -> Result:

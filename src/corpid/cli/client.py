@@ -17,6 +17,7 @@ import typer
 
 from corpid import settings
 from corpid.cli import api_clients, listing, output
+from corpid.cli.client_refusals import refusals
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import api_clients as flow
@@ -363,6 +364,7 @@ Identifier = Annotated[str, typer.Argument(help="The client's identifier.")]
 app.command()(takes_members(add, new=True))
 app.command()(takes_members(update, new=False))
 app.command()(migration)
+app.command()(refusals)
 
 
 @app.command(name="list")

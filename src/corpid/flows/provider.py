@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from corpid.flows.background_tasks import BackgroundTasks
     from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
     from corpid.flows.oauth.rate_limits import RateLimits
+    from corpid.flows.oauth.recent_refusals import RecentRefusals
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.registry_cache import RegistryCache
     from corpid.ports import ClientKeys, Mail, Passwords, Registry, TransientStore
@@ -121,6 +122,7 @@ class Provider:
     signing_keys: SigningKeys
     registry_cache: RegistryCache
     usage: DeprecatedUsage
+    refusals: RecentRefusals
     rate_limits: RateLimits
     background_tasks: BackgroundTasks
     clock: Callable[[], float]

@@ -49,6 +49,7 @@ from corpid.ports.outbound import (
 from corpid.ports.provisioning import MemberQuery, Provisioning, StoredMember
 from corpid.ports.records import (
     Account,
+    ClientRefusal,
     FetchedKeySet,
     Link,
     LinkPurpose,
@@ -113,6 +114,7 @@ __all__ = [
     "Change",
     "ChangedMeanwhile",
     "ClientKeys",
+    "ClientRefusal",
     "Clients",
     "Clock",
     "CodeGuessCounts",

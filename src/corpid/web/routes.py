@@ -17,6 +17,7 @@ from starlette.responses import Response
 from corpid.flows.account.links import PATH as LINK_PATH
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
 from corpid.flows.authentication.account_client import RECOVERY_PATH
+from corpid.ports import ClientRefusal
 from corpid.rules.limits import STATE_CHARACTERS
 from corpid.rules.networks import lies_in
 from corpid.rules.oauth import api_server, discovery, parameters, tokens
@@ -40,6 +41,7 @@ from corpid.web.pages import errors, plain, well_known
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
 from corpid.web.scim import PATH as SCIM_PATH
+from corpid.web.telemetry.access_log import cut
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Policy
     from corpid.rules.oauth.generations import Generation
     from corpid.web.context import Part, WebContext
+    from corpid.web.telemetry.access_log import LogFields
 
     Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
     Fails = Callable[[Request, Exception, WebContext], Response]
@@ -373,7 +376,29 @@ class Router:
         else:
             scope["route"] = route
             answer = await self._answer(request, route)
+            if "reason" in scope["state"]["log"]:
+                self._note_refusal(scope, route)
         await answer(scope, receive, send)
+
+    def _note_refusal(self, scope: Scope, route: Route) -> None:
+        """Note the refusal of a client's request, for its operator (D28)."""
+        state = scope["state"]
+        log: LogFields = state["log"]
+        client_id = log.get("client_id") or log.get("claimed_client_id")
+        if client_id:
+            provider = self._context.provider
+            provider.refusals.note(
+                ClientRefusal(
+                    client_id=client_id,
+                    claimed="client_id" not in log,
+                    at=provider.clock(),
+                    request_id=state["request_id"],
+                    method=scope["method"],
+                    path=route.path,
+                    reason=log["reason"],
+                    detail=cut(log.get("detail", "")),
+                )
+            )
 
     def _access(self, route: Route) -> Access:
         """The access to the part of a route."""

@@ -146,6 +146,11 @@ _ASSIGNMENT, _ASSIGNMENT_IDENTITY = _row("assignments")
 _GRANT, _GRANT_IDENTITY = _row("third_party.grants")
 _THIRD_PARTY, _THIRD_PARTY_IDENTITY = _row("third_party.assignments")
 
+CLIENT: Final = Resource(
+    kind="client", path="clients", title="Client", noun="a client", record=Client,
+    filters=("search",),
+    keys=_keyed("client_id", "clients"), identity=("client_id",),
+)  # fmt: skip
 RESOURCES: Final = (
     Resource(
         kind="entity", path="entities", title="Entity", noun="an entity", record=Entity,
@@ -189,11 +194,7 @@ RESOURCES: Final = (
         record=Administrator, keys=dict(_ADMINISTRATORS), identity=("user", "entity"), filters=("user", "entity"),
         sides=("entity",),
     ),
-    Resource(
-        kind="client", path="clients", title="Client", noun="a client", record=Client,
-        filters=("search",),
-        keys=_keyed("client_id", "clients"), identity=("client_id",),
-    ),
+    CLIENT,
 )  # fmt: skip
 
 

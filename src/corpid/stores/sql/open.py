@@ -14,6 +14,7 @@ from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_st
 from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.audit import SqlAudit
 from corpid.stores.sql.audit_seals import SqlSeals
+from corpid.stores.sql.client_refusals import SqlClientRefusals
 from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
 from corpid.stores.sql.consents import SqlConsents
 from corpid.stores.sql.deployment import SqlDeployment
@@ -55,6 +56,7 @@ class SqlRegistry:
     invitations: SqlInvitations
     code_guesses: SqlCodeGuesses
     usage: SqlUsage
+    client_refusals: SqlClientRefusals
     audit: SqlAudit
     seals: SqlSeals
     deployment: SqlDeployment
@@ -76,6 +78,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         invitations=SqlInvitations(database),
         code_guesses=SqlCodeGuesses(database, audit),
         usage=SqlUsage(database),
+        client_refusals=SqlClientRefusals(database),
         audit=audit,
         seals=SqlSeals(database),
         deployment=SqlDeployment(database, audit),

@@ -160,6 +160,15 @@ generation_use: Final = _table(
     _integer("last_at"),
 )
 
+client_refusals: Final = _table(
+    "client_refusals",
+    _key("client_id", _to("clients.client_id")),
+    sa.Column("claimed", sa.Boolean, primary_key=True, nullable=False),
+    sa.Column("at", sa.Double, primary_key=True, nullable=False),
+    _key("request_id"),
+    *(_text(name) for name in ("method", "path", "reason", "detail")),
+)
+
 entities: Final = _table(
     "entities",
     _key("entity_id"),

@@ -11,6 +11,7 @@ import msgspec
 from corpid.flows.directory import apply, object_lists, objects
 from corpid.flows.large import beside, without_collector
 from corpid.flows.oauth import api_tokens
+from corpid.flows.oauth.recent_refusals import refusals_of
 from corpid.flows.operations import readiness, signing_keys
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
@@ -22,6 +23,7 @@ from corpid.rules.directory.records import ChangeRequest, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.limits import BODY_BYTES, BULK_BODY_BYTES
 from corpid.rules.oauth.api_server import API_PATH
+from corpid.rules.oauth.errors import reason_of
 from corpid.web.api import approvals
 from corpid.web.api.calls import JSON, MERGE_PATCH, Answer, cursor, parsed, place, plain
 from corpid.web.api.problems import Problem
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.directory.objects import Found
-    from corpid.ports import SealedKey, StoredResponse
+    from corpid.ports import ClientRefusal, SealedKey, StoredResponse
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.json_nodes import Json, JsonDocument
     from corpid.rules.directory.objects import Resource
@@ -217,6 +219,27 @@ async def _refuse_chosen_ids(call: Call, document: Document) -> None:
     ]
     if chosen:
         raise DirectoryError("", chosen)
+
+
+async def list_refusals(call: Call, resource: Resource) -> Response:
+    """The latest refusals of a relying party (D28)."""
+    found = await objects.read(call.administration, resource, call.given["id"])
+    every = await refusals_of(call.provider.registry, str(found.members["client_id"]), actor=call.actor)
+    return plain(Answer(body={"items": [_refusal(each) for each in every]}))
+
+
+def _refusal(refusal: ClientRefusal) -> dict[str, Json]:
+    return {
+        "client": refusal.client_id,
+        "claimed": refusal.claimed,
+        "at": int(refusal.at),
+        "reference": refusal.request_id,
+        "method": refusal.method,
+        "path": refusal.path,
+        "reason": refusal.reason,
+        "detail": refusal.detail,
+        "remedy": reason_of(refusal.reason).value.mending,
+    }
 
 
 async def list_keys(call: Call) -> Response:

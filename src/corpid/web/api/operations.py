@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.rules.directory.approvals import OF_ENTITIES
-from corpid.rules.directory.objects import RESOURCES
+from corpid.rules.directory.objects import CLIENT, RESOURCES
 from corpid.rules.directory.records import RequestState
 from corpid.web.api import approvals, audit, endpoints, invitations, sessions
 from corpid.web.api.operation import Operation, Query
@@ -266,6 +266,18 @@ _OTHERS: Final = (
         answer="Approval",
         errors=(409, 422),
         conditional=True,
+    ),
+    Operation(
+        name="list_client_refusals",
+        method="GET",
+        path="/clients/{id}/refusals",
+        tag="clients",
+        summary="List the latest refusals of a client",
+        description="Its latest 100 refused requests, and 20 that only claim to be its; docs/refusals.md has the reasons.",
+        scope="clients.read",
+        run=partial(endpoints.list_refusals, resource=CLIENT),
+        answer="ClientRefusalPage",
+        bound=False,
     ),
     Operation(
         name="list_keys",

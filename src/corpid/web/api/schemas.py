@@ -106,6 +106,11 @@ _SESSION: Final[Schema] = {
     "device": "Firefox on Windows", "amr": ["pwd", "otp", "mfa"], "signed_in_at": 1795000000, "seen_at": 1795000120,
     "expires_at": 1795028800, "etag": '"r5x0dYzq1B7cWm3kTtq8AqvJw2E"',
 }  # fmt: skip
+_REFUSAL: Final[Schema] = {
+    "client": "books", "claimed": False, "at": 1795000000, "reference": "4f1d2c3b5a69", "method": "POST", "path": "/request",
+    "reason": "assertion_expired", "detail": "client_assertion: exp is 65 s in the past",
+    "remedy": "Send an assertion that was made for this request.",
+}  # fmt: skip
 _NEW_INVITATION: Final[Schema] = {"entity": "E1001", "name": "Tan Mei", "email": "mei@example.org"}
 _INVITATION: Final[Schema] = {
     "id": "0f9d7c52-6a3b-4f0e-9a55-7d1c2b3a4e5f", "entity": "E1001", "user_name": "mei@example.org", "external_id": "",
@@ -221,6 +226,8 @@ def _others() -> dict[str, Schema]:
             "properties": {"keys": {"type": "array", "items": {"type": "object"}}}, "required": ["keys"],
             "examples": [{"keys": [_PUBLIC_KEY]}],
         },
+        "ClientRefusal": _refusal(),
+        "ClientRefusalPage": _page({"$ref": "#/components/schemas/ClientRefusal"}, _REFUSAL),
         "Session": _session(),
         "SessionPage": _page({"$ref": "#/components/schemas/Session"}, _SESSION),
         "Lock": _lock(),
@@ -291,6 +298,16 @@ def _session() -> Schema:
         "device": {**_TEXT, "description": "Browser and system, as far as they are known."},
     }
     return _shown(_SESSION, kinds, "A browser in which a person is signed in.")
+
+
+def _refusal() -> Schema:
+    kinds: dict[str, Schema] = {
+        "claimed": {"type": "boolean", "description": "Whether nobody had proven that the request was the client's."},
+        "at": {**_NUMBER, "description": "Epoch seconds."},
+        "reference": {**_TEXT, "description": "The reference that the answer named."},
+        "reason": {**_TEXT, "description": "A code of the catalogue of refusals (docs/refusals.md)."},
+    }
+    return _shown(_REFUSAL, kinds, "A refused request of a relying party.")
 
 
 def _lock() -> Schema:

@@ -1,0 +1,78 @@
+"""The latest refusals of each client (D28)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.ports import ClientRefusal, Delete, Upsert
+from corpid.rules.oauth.records import Client
+from tests.adapters.opened import EVENT
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from corpid.stores.sql.open import SqlStores
+    from tests.adapters.databases import Place
+
+RP = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), jwks='{"keys":[]}')
+OTHER = Client(client_id="other", name="Other", redirect_uris=("https://o.example/cb",), jwks='{"keys":[]}')
+
+
+def refusal(at: float, request_id: str = "r", *, client_id: str = "rp", claimed: bool = False) -> ClientRefusal:
+    return ClientRefusal(
+        client_id=client_id,
+        claimed=claimed,
+        at=at,
+        request_id=request_id,
+        method="POST",
+        path="/par",
+        reason="assertion_audience",
+        detail="aud",
+    )
+
+
+def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:
+    async def registered(stores: SqlStores) -> None:
+        await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
+        await scenario(stores)
+
+    place.run(registered)
+
+
+def test_only_the_latest_refusals_of_a_client_are_kept_and_claimed_ones_push_nothing_out(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        kept = stores.registry.client_refusals
+        await kept.add([refusal(100.25 + number) for number in range(5)], kept=3)
+        await kept.add([refusal(200 + number, claimed=True) for number in range(9)], kept=2)
+        await kept.add([refusal(7, client_id="other")], kept=3)
+        assert [(each.at, each.claimed) for each in await kept.of("rp")] == [
+            (208, True), (207, True), (104.25, False), (103.25, False), (102.25, False),
+        ]  # fmt: skip
+        assert await kept.of("other") == [refusal(7, client_id="other")]
+
+    run(place, scenario)
+
+
+def test_refusals_of_the_same_moment_are_kept_apart_and_none_is_written_twice(place: Place) -> None:
+    """Two processes may write at the same time, and one may write again what it could not confirm."""
+
+    async def scenario(stores: SqlStores) -> None:
+        kept = stores.registry.client_refusals
+        same = [refusal(100, name) for name in "abc"]
+        await kept.add(same, kept=2)
+        await kept.add(same, kept=2)
+        assert [each.request_id for each in await kept.of("rp")] == ["c", "b"]
+
+    run(place, scenario)
+
+
+def test_refusals_of_a_client_that_does_not_exist_or_is_removed_are_gone(place: Place) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        kept = stores.registry.client_refusals
+        await kept.add([refusal(100, client_id="nobody", claimed=True)], kept=2)
+        assert await kept.of("nobody") == []
+        await kept.add([refusal(100)], kept=2)
+        await stores.registry.directory.write([Delete(RP)], EVENT)
+        assert await kept.of("rp") == []
+
+    run(place, scenario)

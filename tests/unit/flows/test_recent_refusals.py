@@ -1,0 +1,73 @@
+"""Refusals of clients: noted in memory, written now and then (D28)."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from typing import TYPE_CHECKING
+
+from corpid.flows.oauth.recent_refusals import CLIENTS, KEPT, RecentRefusals
+from corpid.ports import ClientRefusal, Upsert
+from tests.adapters.opened import EVENT, sqlite
+from tests.unit.flows.test_usage import client
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from corpid.ports import Registry
+
+
+def refusal(at: int, *, client_id: str = "rp0", claimed: bool = False) -> ClientRefusal:
+    return ClientRefusal(
+        client_id=client_id,
+        claimed=claimed,
+        at=at,
+        request_id=str(at),
+        method="POST",
+        path="/par",
+        reason="x",
+        detail="",
+    )
+
+
+def run(path: Path, story: Callable[[Registry], Awaitable[None]]) -> None:
+    async def opened() -> None:
+        async with sqlite(path) as stores:
+            await stores.registry.directory.write([Upsert(client("rp0"))], EVENT)
+            await story(stores.registry)
+
+    asyncio.run(opened())
+
+
+def test_strangers_who_claim_to_be_a_client_push_none_of_its_refusals_out(tmp_path: Path) -> None:
+    async def story(registry: Registry) -> None:
+        recent = RecentRefusals()
+        for at in range(KEPT[False] + 1):
+            recent.note(refusal(at))
+        for at in range(10 * CLIENTS):
+            recent.note(refusal(at, client_id=f"nobody{at}", claimed=True))
+            recent.note(refusal(at, claimed=True))
+        await recent.flush(registry)
+        found = await registry.client_refusals.of("rp0")
+        own = [each.at for each in found if not each.claimed]
+        assert own == list(range(KEPT[False], 0, -1))
+        assert len([each for each in found if each.claimed]) == KEPT[True]
+
+    run(tmp_path, story)
+
+
+def test_what_could_not_be_written_is_written_later_in_order(tmp_path: Path) -> None:
+    async def story(registry: Registry) -> None:
+        recent = RecentRefusals()
+        recent.note(refusal(1))
+        holder = sqlite3.connect(tmp_path / "corpid.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        await recent.flush(registry)
+        recent.note(refusal(2))
+        holder.rollback()
+        holder.close()
+        await recent.flush(registry)
+        assert [each.at for each in await registry.client_refusals.of("rp0")] == [2, 1]
+
+    run(tmp_path, story)
