@@ -40,6 +40,8 @@ class Notice:
     text: Phrase
     further: tuple[Phrase | Address, ...] = ()
     """further paragraphs"""
+    preview: Phrase | None = None
+    """None: device and time"""
 
 
 SET_UP: Final = Notice(
@@ -110,6 +112,7 @@ WRONG_CODES: Final = Notice(
         "was not you, somebody knows your password: choose a new one now.",
         misses=TOTP_MISSES,
     ),
+    preview=phrase("Nobody got in. If it was not you, choose a new password now."),
 )
 
 
@@ -147,6 +150,7 @@ def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) ->
             ),
             Address(recover),
         ),
+        preview=phrase("Nobody got in. {where}", where=where),
     )
 
 
@@ -175,6 +179,11 @@ def code_used(left: int) -> Notice:
             "One of your recovery codes was used. {count} code is left.",
             "One of your recovery codes was used. {count} codes are left.",
         ),
+        preview=counted(
+            left,
+            "{count} code is left. If this was you, you do not need to do anything.",
+            "{count} codes are left. If this was you, you do not need to do anything.",
+        ),
     )
 
 
@@ -194,13 +203,13 @@ def notify(context: RequestContext, user: User, notice: Notice) -> None:
         provider=policy.name,
     )
     check = Action(text=phrase("Check your account"), url=policy.deployment_url + ACCOUNT_PATH)
-    preview = (
+    place = (
         phrase("{device}, {time}. If this was you, you do not need to do anything.", device=device, time=when)
         if device
         else phrase("{time}. If this was you, you do not need to do anything.", time=when)
     )
     parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, user.user_name))), now, check)
-    _post(context.provider.mail, user, subject=notice.subject, preview=preview, parts=parts)
+    _post(context.provider.mail, user, subject=notice.subject, preview=notice.preview or place, parts=parts)
 
 
 def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
@@ -246,6 +255,25 @@ def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language
             ),
         ),
         language=language,
+    )
+
+
+def signing_in(client_name: str, provider_name: str) -> Phrase:
+    """The reason of a code at a sign-in (D45)."""
+    return phrase(
+        "You are signing in to {client}. If this is not you, somebody knows your password: do not share the "
+        "code, and tell your organisation's {name} administrator.",
+        client=client_name,
+        name=provider_name,
+    )
+
+
+def setting_up(provider_name: str) -> Phrase:
+    """The reason of a code when codes by e-mail are set up (D45)."""
+    return phrase(
+        "You are setting up your sign-in with {name}: codes like this one will come to this address. If this "
+        "is not you, do not share the code, and tell your organisation's {name} administrator.",
+        name=provider_name,
     )
 
 

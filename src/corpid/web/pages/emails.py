@@ -53,7 +53,7 @@ class EmailRenderer:
     """
 
     def __init__(self, *, name: str, timezone: tzinfo, theme: Theme = NO_THEME) -> None:
-        """A scheme of the theme with too little contrast gives way to CorpID's own."""
+        """A scheme of the theme with too little contrast is replaced."""
         self._name = name
         self._zone = timezone
         self._theme = theme

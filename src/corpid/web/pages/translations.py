@@ -189,7 +189,7 @@ class Translator:
         return together.format(self.time(moment), self.day(moment))
 
     def moment_with_zone(self, moment: datetime) -> str:
-        """A day and time with the zone: `21 Nov 2026, 14:32 (Singapore Standard Time)`."""
+        """A day and time with its zone: `… 14:32 (Singapore Standard Time)`."""
         formats, zone = self.language.formats, moment.tzname()
         if zone != "UTC":
             zone = get_timezone_name(moment, "long", locale=formats)
