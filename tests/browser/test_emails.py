@@ -1,8 +1,13 @@
-"""Every e-mail in Chromium: axe-core finds nothing, nothing is loaded, nothing is cut off (WCAG 2.2 AA)."""
+"""Every e-mail in Chromium: axe-core finds nothing, nothing is loaded, nothing is cut off (WCAG 2.2 AA).
+
+With SCREENSHOTS=docs/images the pictures of the document are written there.
+"""
 
 from __future__ import annotations
 
+import os
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -26,6 +31,9 @@ MATRIX = [
 FEW = [Appearance(width=320), Appearance(language=LANGUAGES[-1], scheme="dark", width=700)]
 DIFFERENT = ("password_changed", "codes_paused", "invitation_of_entity", "link_password", "code_to_sign_in")
 """an e-mail of each build"""
+
+
+LARGEST_PICTURE = 200_000
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +81,18 @@ def test_a_code_is_selected_whole_with_one_click(inbox: Inbox) -> None:
     page = inbox.look("code_to_sign_in", Appearance(width=320))
     page.get_by_text("482913", exact=True).click()
     assert page.evaluate("getSelection().toString().trim()") == "482913"
+
+
+@pytest.mark.parametrize(
+    ("picture", "name", "appearance"),
+    [
+        ("email-link", "link_password", Appearance(width=700, height=320)),
+        ("email-notice", "new_device", Appearance(scheme="dark", width=375, height=320)),
+    ],
+)
+def test_the_document_has_its_pictures(
+    inbox: Inbox, picture: str, name: str, appearance: Appearance, tmp_path: Path
+) -> None:
+    path = Path(os.environ.get("SCREENSHOTS", tmp_path)) / f"{picture}.png"
+    inbox.look(name, appearance).screenshot(path=path, full_page=True)
+    assert 10_000 < path.stat().st_size < LARGEST_PICTURE

@@ -270,7 +270,7 @@ class DemoRP:
         number = request.path_params["number"]
         for email in self.provider.mail.emails if self.provider else ():
             if email.number == number:
-                policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+                policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
                 return HTMLResponse(email.content.html, headers={"Content-Security-Policy": policy})
         return Response("There is no such e-mail.", status_code=404)
 
