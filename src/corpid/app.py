@@ -17,7 +17,7 @@ from corpid import engines
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.directory.approvals import expire
-from corpid.flows.directory.invitation_letters import InvitationLetters
+from corpid.flows.directory.invitation_emails import InvitationEmails
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
@@ -42,7 +42,6 @@ from corpid.web.context import Access, WebContext
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
-from corpid.web.pages import theme
 from corpid.web.pages.rendering import Renderer
 from corpid.web.routes import Router, at_root, bodiless, hidden_paths, streamed
 from corpid.web.telemetry import access_log
@@ -281,7 +280,7 @@ def _traced(
 
 _SWEEP_SECONDS: Final = 1.0
 """between two rounds"""
-_LETTERS_SECONDS: Final = 5.0
+_EMAILS_SECONDS: Final = 5.0
 """between two looks for invitations to be sent"""
 _EXPIRE_SECONDS: Final = 60.0
 """between two looks for change requests that nobody decided on in time"""
@@ -295,7 +294,7 @@ async def _cleaning_up(provider: Provider, metrics: Metrics | None) -> AsyncIter
     """
     work = _Cleanup(provider, metrics)
     # A mail server may take minutes to answer, for which nothing else must wait.
-    tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.letters())]
+    tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.invitations())]
     try:
         yield
     finally:
@@ -312,7 +311,7 @@ class _Cleanup:
     def __init__(self, provider: Provider, metrics: Metrics | None) -> None:
         self._provider: Final = provider
         self._expire_at = 0.0
-        self._letters: Final = InvitationLetters(provider, _warn, metrics.invitation if metrics else lambda _: None)
+        self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
         self._sealer: Final = Sealer(
             provider.registry,
             lambda detail: access_log.log().info("audit_sealed", detail=detail),
@@ -334,10 +333,10 @@ class _Cleanup:
             await self._tried("seals of the audit", self._sealer.round(now=now))
             await self.flush()
 
-    async def letters(self) -> None:
+    async def invitations(self) -> None:
         while True:
-            await asyncio.sleep(_LETTERS_SECONDS)
-            await self._tried("invitations", self._letters.round())
+            await asyncio.sleep(_EMAILS_SECONDS)
+            await self._tried("invitations", self._emails.round())
 
     async def flush(self) -> None:
         await self._tried("usage counts", self._provider.usage.flush(self._provider.registry))
@@ -369,10 +368,7 @@ def _warn(event: str, detail: str) -> None:
 
 
 def _theme(settings: Settings) -> Theme:
-    try:
-        found = theme.read(settings.theme) if settings.theme is not None else theme.NO_THEME
-    except theme.ThemeError as error:
-        raise StartError(str(error)) from error
+    found = engines.read_theme(settings)
     for warning in found.warnings:
         access_log.log().warning("theme", detail=warning)
     return found

@@ -35,7 +35,7 @@ from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.stores.sql.transient import SqlTransientEngine
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
+from corpid.web.pages import theme
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit_retention import Pruned
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.schema import Plan
-    from corpid.texts import Phrase
+    from corpid.web.pages.emails import EmailRenderer
+    from corpid.web.pages.theme import Theme
 
-_LAST_LETTERS_SECONDS: Final = 5.0
-"""for letters that wait when a process stops"""
+_LAST_EMAILS_SECONDS: Final = 5.0
+"""for e-mails that wait when a process stops"""
 
 
 class StartError(Exception):
@@ -241,24 +242,37 @@ async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
     if not settings.mail_url:
         yield NoMail()
         return
-    # Most commands send no letters, and start sooner without this.
+    # Most commands send no e-mails, and start sooner without this.
     from corpid.outbound.smtp import SmtpMail  # noqa: PLC0415
 
-    server = mail_server(settings.mail_url)
-    mail = SmtpMail(server, sender=settings.mail_from, name=settings.name, say=in_language, clock=clock)
+    mail = SmtpMail(
+        mail_server(settings.mail_url),
+        sender=settings.mail_from,
+        name=settings.name,
+        reply_to=settings.mail_reply_to,
+        render=email_renderer(settings).render,
+        clock=clock,
+    )
     try:
         yield mail
     finally:
-        await mail.close(_LAST_LETTERS_SECONDS)
+        await mail.close(_LAST_EMAILS_SECONDS)
 
 
-def in_language(phrase: Phrase, tag: str) -> tuple[str, str]:
-    """A phrase in the language of a tag, else in English.
+def read_theme(settings: Settings) -> Theme:
+    """The theme of a deployment. Raises StartError."""
+    try:
+        return theme.read(settings.theme) if settings.theme is not None else theme.NO_THEME
+    except theme.ThemeError as error:
+        raise StartError(str(error)) from error
 
-    With the tag of what it became.
-    """
-    language = lookup((tag,), LANGUAGES) or ENGLISH
-    return translator(language).say(phrase), language.tag
+
+def email_renderer(settings: Settings) -> EmailRenderer:
+    """The renderer of a deployment's e-mails. Raises StartError."""
+    # It takes long to load, and most commands do without.
+    from corpid.web.pages.emails import EmailRenderer  # noqa: PLC0415
+
+    return EmailRenderer(name=settings.name, timezone=settings.timezone, theme=read_theme(settings))
 
 
 def secret_cipher(settings: Settings) -> encryption_at_rest.SecretCipher:

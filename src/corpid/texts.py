@@ -7,6 +7,7 @@ arguments of `phrase` and `counted`, which therefore have to be literals.
 
 from __future__ import annotations
 
+from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -60,6 +61,8 @@ def filled(wording: str, values: Mapping[str, object]) -> str:
 
 
 def _in_english(value: object) -> object:
+    if isinstance(value, datetime):
+        return f"{value:%d %b %Y, %H:%M} {value.tzname()}"
     if isinstance(value, int):
         return f"{value:,}"
     return ", ".join(value) if isinstance(value, tuple) else value
@@ -68,7 +71,7 @@ def _in_english(value: object) -> object:
 def phrase(message: str, /, **values: object) -> Phrase:
     """A text for a person, e.g. `phrase("Return to {name}", name=client.name)`.
 
-    A value is a name, rendered as it is, a tuple of names, a whole number, or another phrase.
+    A value is a name, rendered as it is, a tuple of names, a whole number, a time, or another phrase.
     """
     return Phrase(message, "", values)
 

@@ -169,7 +169,7 @@ def test_a_page_without_a_change_says_how_long_one_stays_signed_in_and_asks_for_
     run(story)
 
 
-def test_the_language_is_kept_for_letters_and_pages() -> None:
+def test_the_language_is_kept_for_emails_and_pages() -> None:
     async def story(made: World) -> None:
         browser = await at_account(made, "language")
         await send(made, browser, "language", **hidden(browser), language="xx")
@@ -188,20 +188,20 @@ async def reachable(made: World) -> None:
     await made.write(replace(user, email="alice@example.com"))
 
 
-def test_a_letter_tells_of_a_sign_in_on_a_new_device_but_not_of_the_first() -> None:
+def test_an_email_tells_of_a_sign_in_on_a_new_device_but_not_of_the_first() -> None:
     """D47: once for each browser; it leads to the account."""
     postbox = Postbox()
 
     async def story(made: World) -> None:
         await reachable(made)
         browser = await at_account(made)
-        assert postbox.letters == []
+        assert postbox.emails == []
         made.clock.pass_(1200)
         await go(made, browser)
         await made.factors(browser, made.people["alice"])
-        assert postbox.letters == []
+        assert postbox.emails == []
         await at_account(made, agent=PHONE)
-        (letter,) = postbox.letters
+        (letter,) = postbox.emails
         assert letter.subject == NEW_DEVICE
         assert "Safari on iPhone" in letter.text
         assert account(made) in letter.text

@@ -50,7 +50,7 @@ def page_of(browser: Browser, name: str) -> str:
 
 
 def told(postbox: Postbox) -> list[str]:
-    return [letter.subject for letter in postbox.letters]
+    return [letter.subject for letter in postbox.emails]
 
 
 def test_a_new_password_signs_in_and_ends_every_other_session() -> None:
@@ -66,8 +66,8 @@ def test_a_new_password_signs_in_and_ends_every_other_session() -> None:
         assert await go(made, other) == "Sign in"
         assert await made.passwords.verify((await credentials(made)).password_hash, NEW_PASSWORD)
         assert told(postbox)[-1] == "Your password was changed"
-        assert postbox.letters[-1].language == "ms"
-        assert account(made) in postbox.letters[-1].text
+        assert postbox.emails[-1].language == "ms"
+        assert account(made) in postbox.emails[-1].text
         assert [entry.object for entry in await made.audit("factors.password")] == [ALICE]
 
     run(story, postbox=postbox)
@@ -126,7 +126,7 @@ def test_a_first_app_is_told_as_one_and_never_as_the_end_of_another() -> None:
         await change(made, after=replace(await credentials(made), totp_secret=None))
         browser = await at_account(made, "app", key=key)
         await browser.fill_and_submit(code=pyotp.TOTP(newcomer.secret(browser)).at(int(made.clock())))
-        letter = postbox.letters[-1]
+        letter = postbox.emails[-1]
         assert letter.subject == "An authenticator app was added"
         assert "The old one" not in letter.text
 

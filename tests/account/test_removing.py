@@ -58,7 +58,7 @@ def test_an_app_is_seen_in_use_and_removed_after_a_question() -> None:
         assert "Authenticator app None" in browser.page.text
         assert not (await credentials(made)).totp_secret
         assert await go(made, other) == "Sign in"
-        assert postbox.letters[-1].subject == "Your authenticator app was removed"
+        assert postbox.emails[-1].subject == "Your authenticator app was removed"
         assert [entry.object for entry in await made.audit("factors.remove_app")] == [ALICE]
         assert await go(made, browser, "remove-app") == "Your account"
 
@@ -78,7 +78,7 @@ def test_recovery_codes_are_removed_after_a_question() -> None:
         await browser.submit(next(f for f in browser.page.forms if f.action == "/account/remove-codes"))
         assert "Recovery codes None" in browser.page.text
         assert await codes_left(made) == 0
-        assert postbox.letters[-1].subject == "Your recovery codes were removed"
+        assert postbox.emails[-1].subject == "Your recovery codes were removed"
         assert (await send(made, browser, "remove-codes", **form)).headers["location"] == "/account"
         assert len(await made.audit("factors.remove_recovery_codes")) == 1
 

@@ -65,7 +65,7 @@ def test_a_link_is_counted_by_itself() -> None:
     run(story)
 
 
-def test_a_person_is_sent_few_letters_at_a_time_and_may_go_on_after_the_wait() -> None:
+def test_a_person_is_sent_few_emails_at_a_time_and_may_go_on_after_the_wait() -> None:
     """D45, D47: the mail queue is there for everybody."""
     postbox = Postbox()
 
@@ -73,14 +73,14 @@ def test_a_person_is_sent_few_letters_at_a_time_and_may_go_on_after_the_wait() -
         user = await made.provider.registry.directory.user(ALICE)
         await made.write(replace(user, email="alice@example.com"))
         browser = await at_account(made)
-        before = len(postbox.letters)
+        before = len(postbox.emails)
         for _ in range(FACTOR_CHANGES + 1):
             await go(made, browser, "codes")
             assert (await send(made, browser, "codes", **hidden(browser), kept="yes")).status_code == 303
         await go(made, browser, "codes")
         slowed = await send(made, browser, "codes", **hidden(browser), kept="yes")
         assert slowed.status_code == 429
-        assert len(postbox.letters) - before == FACTOR_CHANGES + 1
+        assert len(postbox.emails) - before == FACTOR_CHANGES + 1
         made.clock.pass_(int(slowed.headers["retry-after"]))
         assert (await send(made, browser, "codes", **hidden(browser), kept="yes")).status_code == 303
 

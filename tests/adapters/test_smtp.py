@@ -1,4 +1,4 @@
-"""Letters by SMTP, to a real server in this process (RFC 5321, D48)."""
+"""E-mails by SMTP, to a real server in this process (RFC 5321, D48)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from corpid.engines import in_language
 from corpid.outbound.mail import MailServer, NoMail, mail_server
 from corpid.outbound.smtp import SmtpMail
-from corpid.ports import Letter, LetterDelayed, MailDelayed, MailRefused, SenderRefused
+from corpid.ports import Address, Email, EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.directory import values
 from corpid.rules.directory.nodes import Scalar
 from corpid.texts import phrase
+from corpid.web.pages.translations import LANGUAGES
 from tests.certificates import Authority
+from tests.postbox import RENDERER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -44,6 +45,7 @@ class PostOffice:
     """its answers to the next recipients"""
     tried: int = 0
     taken: list[tuple[list[str], EmailMessage]] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
     logged_in: list[tuple[bytes, bytes]] = field(default_factory=list)
 
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802 - the library's name
@@ -52,6 +54,7 @@ class PostOffice:
             return self.replies.pop(0)
         message: Any = message_from_bytes(envelope.content, policy=policy.SMTP)
         self.taken.append((envelope.rcpt_tos, message))
+        self.raw.append(envelope.content)
         return "250 taken"
 
     async def handle_RCPT(self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any) -> str:  # noqa: N802
@@ -89,7 +92,7 @@ def here(office: PostOffice, **more: Any) -> MailServer:
 
 @asynccontextmanager
 async def mail(server: MailServer, *, pauses: tuple[float, ...] = (0.0, 0.0), **more: Any) -> AsyncIterator[SmtpMail]:
-    own: dict[str, Any] = {"sender": "sign-in@corp.example", "name": "CorpID", "say": in_language, **more}
+    own: dict[str, Any] = {"sender": "sign-in@corp.example", "name": "CorpID", "render": RENDERER.render, **more}
     opened = SmtpMail(server, clock=lambda: NOON, pauses=pauses, **own)
     try:
         yield opened
@@ -97,9 +100,15 @@ async def mail(server: MailServer, *, pauses: tuple[float, ...] = (0.0, 0.0), **
         await opened.close(20)
 
 
-def letter(to: str = PERSON, **more: Any) -> Letter:
-    text = phrase("Dear {name},\n\n.a line that begins with a dot\n", name="Nina Žigon")
-    return Letter(**{"to": to, "subject": phrase("Hello {name}", name="Žiga"), "text": text, **more})
+def new_email(to: str = PERSON, **more: Any) -> Email:
+    given: dict[str, Any] = {
+        "subject": phrase("Your code for {name}", name="Žiga"),
+        "preview": phrase("It works for {minutes} minutes. Do not share it.", minutes=10),
+        "parts": (Address(".a line that begins with a dot"),),
+        "name": "Nina Žigon",
+        **more,
+    }
+    return Email(to=to, **given)
 
 
 def run(test: Callable[[], Awaitable[None]]) -> list[Any]:
@@ -109,36 +118,69 @@ def run(test: Callable[[], Awaitable[None]]) -> list[Any]:
     return [entry for entry in logged if entry["event"].startswith("mail_")]
 
 
-def test_a_letter_arrives_as_it_was_written() -> None:
+def bodies(message: EmailMessage) -> tuple[str, str]:
+    """The text and the HTML of a message, in this order on the line."""
+    assert message.get_content_type() == "multipart/alternative"
+    parts = list(message.iter_parts())
+    assert [part.get_content_type() for part in parts] == ["text/plain", "text/html"]
+    text, html = (part.get_content().replace("\r\n", "\n") for part in parts)
+    return text, html
+
+
+def test_an_email_arrives_as_it_was_written() -> None:
+    """RFC 2046 §5.1.4: the same twice, the plainest first; RFC 3834 §5: a machine sent it, and wants no answer."""
+
     async def test() -> None:
         async with post_office() as office:
-            async with mail(here(office)) as opened:
-                opened.post(letter())
+            async with mail(here(office), reply_to="help@corp.example") as opened:
+                opened.post(new_email())
             [(recipients, message)] = office.taken
             assert recipients == [PERSON]
             assert (message["To"], message["From"]) == (PERSON, "CorpID <sign-in@corp.example>")
-            assert message["Subject"] == "Hello Žiga"
+            assert message["Reply-To"] == "help@corp.example"
+            assert message["Subject"] == "Your code for Žiga"
             assert message["Date"] == "Fri, 15 Jan 2027 08:00:00 +0000"
             assert message["Auto-Submitted"] == "auto-generated"
             assert message["Message-ID"].endswith("@corp.example>")
-            assert message.get_content_type() == "text/plain"
-            body = message.get_content().replace("\r\n", "\n")
-            assert body.rstrip("\n") == "Dear Nina Žigon,\n\n.a line that begins with a dot"
+            assert not [name for name in message if name.lower().startswith(("list-", "bcc", "x-"))]
+            text, html = bodies(message)
+            assert text.startswith("Hello Nina Žigon,\n\n.a line that begins with a dot\n\nCorpID never asks")
+            assert "Hello Nina Žigon," in html
 
     assert run(test) == []
 
 
-def test_a_letter_speaks_its_readers_language_and_english_where_there_is_none() -> None:
+def test_an_email_speaks_its_readers_language_and_english_where_there_is_none() -> None:
     async def test() -> None:
         async with post_office() as office:
-            async with mail(here(office), say=lambda phrase, tag: (f"{phrase} in {tag}", tag)) as opened:
-                opened.post(letter(subject=phrase("Sign in"), language="ms"))
-            [(_, message)] = office.taken
-            assert (message["Content-Language"], message["Subject"]) == ("ms", "Sign in in ms")
-            assert message.get_content().rstrip().endswith("in ms")
+            async with mail(here(office)) as opened:
+                opened.post(new_email(subject=phrase("Device"), language="ms"))
+                opened.post(new_email(subject=phrase("Device"), language="no such tag"))
+            found = {message["Content-Language"]: message for _, message in office.taken}
+            assert {tag: message["Subject"] for tag, message in found.items()} == {"ms": "Peranti", "en": "Device"}
+            assert bodies(found["ms"])[0].startswith("Salam sejahtera Nina Žigon,")
+            assert '<html lang="ms"' in bodies(found["ms"])[1]
 
     run(test)
-    assert in_language(phrase("Sign in"), "no such tag") == ("Sign in", "en")
+
+
+@pytest.mark.parametrize("language", [each.tag for each in LANGUAGES])
+def test_lines_are_short_and_of_ascii_in_every_script(language: str) -> None:
+    """RFC 5322 §2.1.1, RFC 2045 §6.7: any server passes them on, and a reader gets what was written."""
+    name = "海港工程有限公司" * 30
+
+    async def test() -> None:
+        async with post_office() as office:
+            async with mail(here(office), name="海港登录") as opened:
+                opened.post(new_email(subject=phrase("Invitation to act for {entity}", entity=name), language=language))
+            [raw] = office.raw
+            assert raw.isascii()
+            assert max(map(len, raw.split(b"\r\n"))) <= 78
+            [(_, message)] = office.taken
+            assert message["Subject"].startswith(("海港", "Inv", "Jem", "邀请"))
+            assert message["From"].addresses[0].display_name == "海港登录"
+
+    assert run(test) == []
 
 
 @pytest.mark.parametrize(
@@ -157,8 +199,8 @@ def test_an_address_that_is_more_than_one_address_gets_nothing(address: str) -> 
     async def test() -> None:
         async with post_office() as office:
             async with mail(here(office)) as opened:
-                opened.post(letter(address))
-                opened.post(letter())
+                opened.post(new_email(address))
+                opened.post(new_email())
             assert [recipients for recipients, _ in office.taken] == [[PERSON]]
 
     [entry] = run(test)
@@ -176,13 +218,13 @@ def test_an_address_that_is_more_than_one_address_gets_nothing(address: str) -> 
     ],
 )
 def test_whatever_a_directory_takes_for_an_address_is_sent_to(address: str) -> None:
-    """RFC 5321 §4.1.2: nobody's letters are lost with a line of the log alone."""
+    """RFC 5321 §4.1.2: nobody's e-mails are lost with a line of the log alone."""
     assert values.email(Scalar(line=1, text=address, plain=False)) == address
 
     async def test() -> None:
         async with post_office() as office:
             async with mail(here(office)) as opened:
-                opened.post(letter(address))
+                opened.post(new_email(address))
             [(recipients, message)] = office.taken
             assert recipients == [address]
             assert message["To"].addresses[0].addr_spec == address
@@ -196,11 +238,11 @@ def test_a_subject_keeps_to_its_line() -> None:
     async def test() -> None:
         async with post_office() as office:
             async with mail(here(office)) as opened:
-                opened.post(letter(subject=phrase("{name}", name="Hi\r\nBcc: eve@example.org")))
+                opened.post(new_email(subject=phrase("{name}", name="Hi\r\nBcc: eve@example.org\u2028\x85\x00")))
             [(recipients, message)] = office.taken
             assert recipients == [PERSON]
             assert message["Bcc"] is None
-            assert message["Subject"] == "Hi Bcc: eve@example.org"
+            assert message["Subject"] == r"Hi Bcc: eve@example.org \x00"
 
     run(test)
 
@@ -210,7 +252,7 @@ def test_a_server_that_is_busy_is_asked_again() -> None:
         async with post_office() as office:
             office.replies = ["451 later", "421 later still"]
             async with mail(here(office)) as opened:
-                opened.post(letter())
+                opened.post(new_email())
             assert (office.tried, len(office.taken)) == (3, 1)
 
     assert [entry["event"] for entry in run(test)] == ["mail_delayed", "mail_delayed"]
@@ -223,7 +265,7 @@ def test_a_server_that_refuses_for_good_is_not_asked_again_and_the_log_names_nob
         async with post_office() as office:
             office.replies = [f"550 <{PERSON}> is unknown"]
             async with mail(here(office)) as opened:
-                opened.post(letter())
+                opened.post(new_email())
             assert (office.tried, office.taken) == (1, [])
 
     [entry] = run(test)
@@ -237,23 +279,23 @@ def test_a_server_that_refuses_for_good_is_not_asked_again_and_the_log_names_nob
         (f"550 5.1.1 <{PERSON}> unknown", "", MailRefused),
         ("550 no such user", "", MailRefused),
         ("553 5.1.3 bad address", "", MailRefused),
-        ("550 5.7.1 relaying denied", "", LetterDelayed),
-        ("554 5.7.1 recipient rejected", "", LetterDelayed),
+        ("550 5.7.1 relaying denied", "", EmailDelayed),
+        ("554 5.7.1 recipient rejected", "", EmailDelayed),
         ("556 5.1.10 null MX", "", MailRefused),
         ("556 no mail here", "", MailRefused),
         ("550 5.4.1 no such host", "", MailRefused),
         ("554 5.1.1 unknown", "", MailRefused),
-        ("554 no", "", LetterDelayed),
+        ("554 no", "", EmailDelayed),
         ("550 5.2.1 closed", "", MailRefused),
         ("552 5.2.2 full", "", MailRefused),
-        ("450 4.2.1 mailbox busy", "", LetterDelayed),
+        ("450 4.2.1 mailbox busy", "", EmailDelayed),
         ("", "554 5.6.0 unwanted", MailRefused),
-        ("", "451 later", LetterDelayed),
-        ("", "554 sender is not verified", LetterDelayed),
-        ("", "550 5.7.26 not authenticated", LetterDelayed),
+        ("", "451 later", EmailDelayed),
+        ("", "554 sender is not verified", EmailDelayed),
+        ("", "550 5.7.26 not authenticated", EmailDelayed),
     ],
 )
-def test_a_letter_that_is_waited_for_is_tried_once_and_what_may_be_our_fault_only_delays_it(
+def test_an_email_that_is_waited_for_is_tried_once_and_what_may_be_our_fault_only_delays_it(
     recipient: str, data: str, outcome: type[Exception] | None
 ) -> None:
     """D60, RFC 3463 §3.2: a server that does not let us relay must not end every invitation; D48: it names nobody."""
@@ -263,10 +305,10 @@ def test_a_letter_that_is_waited_for_is_tried_once_and_what_may_be_our_fault_onl
             office.recipients, office.replies = [recipient] if recipient else [], [data] if data else []
             async with mail(here(office)) as opened:
                 if outcome is None:
-                    await opened.deliver(letter())
+                    await opened.deliver(new_email())
                 else:
                     with pytest.raises(outcome) as raised:
-                        await opened.deliver(letter())
+                        await opened.deliver(new_email())
                     assert raised.type is outcome
                     assert PERSON not in str(raised.value)
             assert len(office.taken) == (outcome is None)
@@ -276,19 +318,19 @@ def test_a_letter_that_is_waited_for_is_tried_once_and_what_may_be_our_fault_onl
 
 
 @pytest.mark.parametrize("address", ["", "nina", "a@example.org, eve@example.org"])
-def test_a_letter_that_is_waited_for_goes_to_one_address_or_is_refused(address: str) -> None:
+def test_an_email_that_is_waited_for_goes_to_one_address_or_is_refused(address: str) -> None:
     """Header injection"""
 
     async def test() -> None:
         async with post_office() as office, mail(here(office)) as opened:
             with pytest.raises(MailRefused):
-                await opened.deliver(letter(address))
+                await opened.deliver(new_email(address))
             assert office.tried == 0
 
     run(test)
 
 
-def test_a_letter_that_is_waited_for_is_delayed_by_a_dead_server_and_by_none() -> None:
+def test_an_email_that_is_waited_for_is_delayed_by_a_dead_server_and_by_none() -> None:
     """D60: it is tried again later."""
 
     async def test() -> None:
@@ -296,21 +338,21 @@ def test_a_letter_that_is_waited_for_is_delayed_by_a_dead_server_and_by_none() -
             server = here(office)
         async with mail(server) as opened:
             with pytest.raises(MailDelayed):
-                await opened.deliver(letter())
+                await opened.deliver(new_email())
         with pytest.raises(MailDelayed, match="mail_url"):
-            await NoMail().deliver(letter())
+            await NoMail().deliver(new_email())
 
     run(test)
 
 
 def test_a_dead_server_holds_nobody_up() -> None:
-    """The letter is lost after the last attempt, and the log says so."""
+    """The e-mail is lost after the last attempt, and the log says so."""
 
     async def test() -> None:
         async with post_office() as office:
             server = here(office)
         async with mail(server) as opened:
-            opened.post(letter())
+            opened.post(new_email())
 
     logged = run(test)
     assert [entry["event"] for entry in logged] == ["mail_delayed", "mail_delayed", "mail_failed"]
@@ -322,13 +364,13 @@ def test_what_waits_when_corpid_stops_is_dropped_after_a_moment() -> None:
         async with post_office() as office:
             server = here(office)
         opened = SmtpMail(
-            server, sender="a@corp.example", name="CorpID", say=in_language, clock=lambda: NOON, pauses=(3600.0,)
+            server, sender="a@corp.example", name="CorpID", render=RENDERER.render, clock=lambda: NOON, pauses=(3600.0,)
         )
         for _ in range(10):
-            opened.post(letter())
+            opened.post(new_email())
         await opened.close(0.2)
 
-    assert run(test)[-1]["detail"] == "6 letters were waiting when CorpID stopped"
+    assert run(test)[-1]["detail"] == "6 e-mails were waiting when CorpID stopped"
 
 
 @pytest.mark.full
@@ -337,10 +379,10 @@ def test_stopping_takes_a_moment_whatever_the_senders_are_at() -> None:
 
     async def stop(server: MailServer, after: float) -> None:
         opened = SmtpMail(
-            server, sender="a@corp.example", name="CorpID", say=in_language, clock=lambda: NOON, pauses=(3600.0,)
+            server, sender="a@corp.example", name="CorpID", render=RENDERER.render, clock=lambda: NOON, pauses=(3600.0,)
         )
         for _ in range(20):
-            opened.post(letter())
+            opened.post(new_email())
         await opened.close(after)
 
     async def test() -> None:
@@ -353,18 +395,18 @@ def test_stopping_takes_a_moment_whatever_the_senders_are_at() -> None:
     run(test)
 
 
-def test_a_full_bag_drops_what_comes_then() -> None:
+def test_a_full_queue_drops_what_comes_then() -> None:
     async def test() -> None:
         async with post_office() as office:
             server = here(office)
         opened = SmtpMail(
-            server, sender="a@corp.example", name="CorpID", say=in_language, clock=lambda: NOON, pauses=(3600.0,)
+            server, sender="a@corp.example", name="CorpID", render=RENDERER.render, clock=lambda: NOON, pauses=(3600.0,)
         )
         for _ in range(1001):
-            opened.post(letter())
+            opened.post(new_email())
         await opened.close(0.01)
 
-    assert "1000 letters are waiting already" in [entry["detail"] for entry in run(test)]
+    assert "1000 e-mails are waiting already" in [entry["detail"] for entry in run(test)]
 
 
 def _tls(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -399,7 +441,7 @@ def test_starttls_comes_before_the_password(tmp_path: Path) -> None:
             offices.append(office)
             server = here(office, host="localhost", security="starttls", user_name="corpid", password="se/cret")
             async with mail(server, tls=trusting) as opened:
-                opened.post(letter())
+                opened.post(new_email())
             assert len(office.taken) == 1
             assert office.logged_in == [(b"corpid", b"se/cret")]
 
@@ -407,7 +449,7 @@ def test_starttls_comes_before_the_password(tmp_path: Path) -> None:
 
 
 def test_a_password_that_the_server_refuses_is_a_matter_of_the_deployment(tmp_path: Path) -> None:
-    """D60: no letter is to blame, and none is given up."""
+    """D60: no e-mail is to blame, and none is given up."""
     serving, trusting = _tls(tmp_path)
 
     async def test() -> None:
@@ -416,7 +458,7 @@ def test_a_password_that_the_server_refuses_is_a_matter_of_the_deployment(tmp_pa
             server = here(office, host="localhost", security="starttls", user_name="corpid", password="changed")
             async with mail(server, tls=trusting) as opened:
                 with pytest.raises(SenderRefused, match="535"):
-                    await opened.deliver(letter())
+                    await opened.deliver(new_email())
             assert (office.tried, set(refusing.logged_in)) == (0, {(b"corpid", b"changed")})
 
     run(test)
@@ -424,14 +466,14 @@ def test_a_password_that_the_server_refuses_is_a_matter_of_the_deployment(tmp_pa
 
 @pytest.mark.parametrize("offers_tls", [True, False])
 def test_without_a_trusted_certificate_nothing_is_sent(tmp_path: Path, *, offers_tls: bool) -> None:
-    """RFC 8314: neither letter nor password goes over a line that others read."""
+    """RFC 8314: neither e-mail nor password goes over a line that others read."""
     serving, _ = _tls(tmp_path)
 
     async def test() -> None:
         async with post_office(**({"tls_context": serving} if offers_tls else {})) as office:
             server = here(office, host="localhost", security="starttls", user_name="corpid", password="se/cret")
             async with mail(server, pauses=()) as opened:
-                opened.post(letter())
+                opened.post(new_email())
             assert (office.tried, office.logged_in) == (0, [])
 
     assert run(test)[-1]["event"] == "mail_failed"

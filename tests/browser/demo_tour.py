@@ -24,8 +24,11 @@ def stops(page: Page, demo: str) -> Iterator[str]:
     page.get_by_role("button", name="Send me a code by e-mail").click()
     page.get_by_role("heading", name="Enter the code we sent you").wait_for()
     page.goto(f"{demo}/mail")
-    page.locator(".letter").first.wait_for()
+    page.locator(".email").first.wait_for()
     yield "mail"
+    page.get_by_role("link", name="As a mail program shows it").first.click()
+    page.wait_for_url("**/mail/1")
+    yield "mail-html"
     page.goto(f"{demo}/callback?state=nobody")
     yield "unknown"
     page.goto(demo)

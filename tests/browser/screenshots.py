@@ -1,6 +1,6 @@
 """`make screenshots`: a picture of every page in every state, light, dark, narrow and in each language, to be looked at.
 
-Most show a page to its end; some what the first screen shows of it. The pages of the demo follow. All are written to
+Most show a page to its end; some what the first screen shows of it. The e-mails and the pages of the demo follow. All are written to
 build/screenshots, with sheets of small ones and an index.html over all of them.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from html import escape
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from playwright.sync_api import sync_playwright
 from corpid.web.pages.translations import LANGUAGES, PSEUDO
 from tests.browser.demo_tour import stops
 from tests.browser.gallery import Appearance, Beholder, served
+from tests.browser.inbox import Inbox, every_email
 from tests.browser.stage import FLAGS, HEADLESS_SHELL
 from tests.browser.states import STATES
 from tests.browser.test_demo import demonstrated, link
@@ -40,6 +42,10 @@ OF_THE_DEMO: Final = (
     Appearance(scheme="dark"),
     Appearance(width=320, height=640),
     Appearance(scheme="dark", width=320, height=640),
+)
+OF_EMAILS: Final = tuple(
+    Appearance(language=language, scheme=scheme, width=width, height=320)
+    for language, scheme, width in product(LANGUAGES, ("light", "dark"), (375, 900))
 )
 ON_A_SHEET: Final = 12
 SHEET: Final = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{title}</title>
@@ -76,6 +82,17 @@ def of_the_states(beholder: Beholder, appearance: Appearance, folder: str, *, wh
         take(beholder.look(state, appearance), PLACE / folder / f"{state}.png", appearance, whole=whole)
         for state in STATES
     ]
+
+
+def of_the_emails(browser: Browser) -> dict[str, list[Path]]:
+    """The pictures of every e-mail, by their folders."""
+    inbox = Inbox(browser=browser)
+    return {
+        f"email-{each.name}": [
+            take(inbox.look(name, each), PLACE / f"email-{each.name}" / f"{name}.png", each) for name in every_email()
+        ]
+        for each in OF_EMAILS
+    }
 
 
 def of_the_demo(browser: Browser) -> dict[str, list[Path]]:
@@ -116,6 +133,7 @@ def main() -> int:
         for each in FIRST_SCREENS:
             folder = f"first-{each.name}"
             paths[folder] = of_the_states(beholder, each, folder, whole=False)
+        paths |= of_the_emails(browser)
         paths |= of_the_demo(browser)
         for folder, some in paths.items():
             on_sheets(browser, folder, some)

@@ -27,7 +27,7 @@ NUMBER: Final = iter(range(1, 100))
 
 def link(stage: Stage) -> str:
     """The link of a new invitation, from the letter that the provider sends."""
-    stage.postbox.letters.clear()
+    stage.postbox.emails.clear()
     number = next(NUMBER)
     waiting = f"00000000-0000-4000-8000-{number:012}"
     address = f"p{number}@harbour.example"

@@ -133,7 +133,7 @@ def test_entries_that_nobody_seals_are_a_warning(terminal: Terminal) -> None:
     assert seals()["verdict"] == "ok"
 
 
-def test_letters_of_invitations_that_nobody_sends_are_a_warning(
+def test_emails_of_invitations_that_nobody_sends_are_a_warning(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D60: without a mail server, and while the server refuses them for days."""

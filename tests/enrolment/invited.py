@@ -1,11 +1,11 @@
-"""An entity that has invited somebody, the letter, and what the invited person does with it (D60)."""
+"""An entity that has invited somebody, the e-mail, and what the invited person does with it (D60)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from corpid.flows.directory.invitation_letters import InvitationLetters
+from corpid.flows.directory.invitation_emails import InvitationEmails
 from corpid.ports import AuditEvent, Delete, Seen, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.records import Membership
@@ -32,7 +32,7 @@ ASKS: Final = f"Act for {NAME}?"
 
 
 async def invite(made: World, waiting: str = WAITING, **members: Any) -> Membership:
-    """An invitation of Harbour Logistics, as it is stored; its letter is due."""
+    """An invitation of Harbour Logistics, as it is stored; its e-mail is due."""
     given = {"email": MAILBOX, "name": "Tan Wei Ling", "user_name": "wei.ling", **members}
     invited = Membership(user_id=waiting, entity_id=HARBOUR, invited=True, created_at=int(made.clock()), **given)
     await made.write(entity(HARBOUR, NAME))
@@ -51,7 +51,7 @@ async def of(made: World, waiting: str = WAITING) -> Invited:
 
 @dataclass(kw_only=True)
 class Sender:
-    """A process that sends letters, and what it tells."""
+    """A process that sends e-mails, and what it tells."""
 
     made: World
     postbox: Postbox = field(default_factory=Postbox)
@@ -61,14 +61,14 @@ class Sender:
     def __post_init__(self) -> None:
         # The world has no mail: nothing else sends what is due.
         provider = replace(self.made.provider, mail=self.postbox)
-        self.round = InvitationLetters(provider, self._tell, self.counted.append).round
+        self.round = InvitationEmails(provider, self._tell, self.counted.append).round
 
     def _tell(self, event: str, detail: str) -> None:
         self.told.append((event, detail))
 
 
 async def link(made: World) -> str:
-    """The link of an invitation, from its letter."""
+    """The link of an invitation, from its e-mail."""
     sender = Sender(made=made)
     assert await sender.round() == 1
     return newcomer.link_in(sender.postbox)

@@ -141,8 +141,8 @@ async def credentials(made: World, user_id: str = NINA) -> Credentials:
 
 def link_in(postbox: Postbox) -> str:
     """The address in the newest letter."""
-    found = re.search(r"https?://\S+/enrol#\S+", postbox.letters[-1].text)
-    assert found is not None, postbox.letters[-1].text
+    found = re.search(r"https?://\S+/enrol#\S+", postbox.emails[-1].text)
+    assert found is not None, postbox.emails[-1].text
     return found[0]
 
 

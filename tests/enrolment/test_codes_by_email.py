@@ -38,11 +38,11 @@ def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_
 
     async def test(made: World) -> None:
         browser = await at_second_factor(made)
-        assert (offered(browser), postbox.letters) == (["email"], [])
+        assert (offered(browser), postbox.emails) == (["email"], [])
         assert await choose(browser, "email") == TYPE
         assert "Step 2 of 3" in browser.page.text
         assert "n•••@example.org" in browser.page.text
-        [letter] = postbox.letters
+        [letter] = postbox.emails
         assert (letter.to, str(letter.subject)) == (MAILBOX, "Your code for CorpID")
         assert "You are setting up your sign-in" in letter.text
         assert await type_code(browser, postbox.code()) == "Save your recovery codes"
@@ -77,12 +77,12 @@ def test_they_are_offered_only_where_one_can_arrive(case: str) -> None:
         assert offered(browser) == []
         refused = await post(browser, "way", {**form_of(browser, "code"), "decision": "email"})
         assert refused.status_code == 422
-        assert postbox.letters == []
+        assert postbox.emails == []
 
     run(test, postbox=postbox, email_codes=case != "not allowed")
 
 
-def test_who_has_chosen_them_can_go_back_to_an_app_and_forth_without_another_letter() -> None:
+def test_who_has_chosen_them_can_go_back_to_an_app_and_forth_without_another_email() -> None:
     postbox = Postbox()
 
     async def test(made: World) -> None:
@@ -90,7 +90,7 @@ def test_who_has_chosen_them_can_go_back_to_an_app_and_forth_without_another_let
         await choose(browser, "email")
         assert await choose(browser, "app") == APP
         assert await choose(browser, "email") == TYPE
-        assert len(postbox.letters) == 1
+        assert len(postbox.emails) == 1
         await choose(browser, "app")
         key = await newcomer.app(made, browser)
         assert await newcomer.kept(browser) == SET_UP
@@ -112,7 +112,7 @@ def test_only_the_newest_code_works_for_ten_minutes_and_three_are_sent_at_most()
         assert offered(browser) == ["app"]
         fields = {**form_of(browser, "code"), "decision": "email"}
         assert "We cannot send any more codes here." in (await post(browser, "way", fields)).text
-        assert len(postbox.letters) == MAILED_CODES_PER_SIGN_IN
+        assert len(postbox.emails) == MAILED_CODES_PER_SIGN_IN
         assert await type_code(browser, first) == TYPE
         assert "Enter the one from the latest e-mail" in browser.page.text
         made.clock.pass_(MAILED_CODE_SECONDS + 1)
@@ -183,7 +183,7 @@ def test_a_lost_app_gives_way_to_codes_by_email() -> None:
         await type_code(browser, postbox.code())
         assert await newcomer.kept(browser) == "Your second factor has been changed"
         assert (await newcomer.credentials(made)).totp_secret is None
-        assert "Codes by e-mail were set up for your account." in postbox.letters[-1].text
+        assert "Codes by e-mail were set up for your account." in postbox.emails[-1].text
 
     run(test, postbox=postbox)
 

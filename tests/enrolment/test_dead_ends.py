@@ -225,7 +225,7 @@ def test_of_two_that_finish_at_once_one_writes() -> None:
         await browser.reload()
         assert browser.page.heading == SET_UP
         assert len(await made.audit("factors.invitation")) == 1
-        assert len(postbox.letters) == 1
+        assert len(postbox.emails) == 1
 
     run(test, postbox=postbox)
 
@@ -249,7 +249,7 @@ def test_of_two_enrolments_of_one_person_the_first_to_finish_ends_the_other() ->
         headings = {lost.page.heading, forgotten.page.heading}
         assert GONE in headings
         assert len(headings) == 2
-        assert len(postbox.letters) == 1
+        assert len(postbox.emails) == 1
 
     run(test, postbox=postbox)
 
@@ -342,7 +342,7 @@ def test_five_wrong_codes_end_it_and_its_link() -> None:
         await browser.submit(browser.page.forms[0])
         assert browser.page.heading == "We stopped this for your security"
         assert len(await made.audit("enrolment.second_factor")) == TOTP_MISSES
-        assert not postbox.letters
+        assert not postbox.emails
 
     run(test, postbox=postbox)
 

@@ -49,17 +49,17 @@ async def pruned(made: World) -> None:
     assert not await made.audit("sign_in.complete")
 
 
-def test_the_first_sign_in_after_an_invitation_brings_no_letter_and_the_next_new_browser_does() -> None:
+def test_the_first_sign_in_after_an_invitation_brings_no_email_and_the_next_new_browser_does() -> None:
     """D47: whatever the audit has forgotten by then."""
     postbox = Postbox()
 
     async def test(made: World) -> None:
         person = await enrolled(made)
-        postbox.letters.clear()
+        postbox.emails.clear()
         await signs_in(made, person)
-        assert [str(letter.subject) for letter in postbox.letters] == []
+        assert [str(letter.subject) for letter in postbox.emails] == []
         await pruned(made)
         await signs_in(made, person)
-        assert [str(letter.subject) for letter in postbox.letters] == [NEW_DEVICE]
+        assert [str(letter.subject) for letter in postbox.emails] == [NEW_DEVICE]
 
     run(test, postbox=postbox)

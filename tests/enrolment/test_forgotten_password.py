@@ -69,7 +69,7 @@ def test_a_person_gets_a_link_opens_it_shows_the_second_factor_and_chooses_a_pas
         await browser.fill_and_submit(user_name=" NINA ")
         await made.provider.background_tasks.settle()
         assert browser.page.heading == ASKED
-        [letter] = postbox.letters
+        [letter] = postbox.emails
         assert (letter.to, letter.subject) == (MAILBOX, "Choose a new password")
         assert "within 30 minutes" in letter.text
         other = await newcomer.opened(made, newcomer.link_in(postbox))
@@ -116,9 +116,9 @@ def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> Non
                 await sent(made, browser, name)
             told.append([said.split("'")[0] for said in heard])
         assert told[1] == told[2] == told[3] != []
-        assert not postbox.letters
+        assert not postbox.emails
         await made.provider.background_tasks.settle()
-        assert [letter.to for letter in postbox.letters] == [MAILBOX, "petra@example.org"]
+        assert [letter.to for letter in postbox.emails] == [MAILBOX, "petra@example.org"]
 
     run(test, postbox=postbox)
 
@@ -136,7 +136,7 @@ def test_who_has_only_the_mailbox_or_is_switched_off_gets_no_link(lack: Any) -> 
         await made.person("nina", email=MAILBOX)
         await lack(made)
         await ask(made, "nina")
-        [letter] = postbox.letters
+        [letter] = postbox.emails
         assert "/enrol/" not in letter.text
         assert "ask your organisation's CorpID administrator" in letter.text
 
@@ -156,7 +156,7 @@ def test_a_passkey_or_a_recovery_code_is_a_second_factor_too() -> None:
     run(test, postbox=postbox)
 
 
-def test_one_account_gets_a_few_letters_while_a_link_works_and_never_waits_without_one() -> None:
+def test_one_account_gets_a_few_emails_while_a_link_works_and_never_waits_without_one() -> None:
     """D47: silently, since a refusal would tell that there is such an account."""
     postbox = Postbox()
 
@@ -164,18 +164,18 @@ def test_one_account_gets_a_few_letters_while_a_link_works_and_never_waits_witho
         await made.person("nina", email=MAILBOX)
         for number in range(RECOVERIES_PER_ACCOUNT + 2):
             assert (await ask(made, "nina", f"192.0.2.{number}")).status_code == 200
-        assert len(postbox.letters) == RECOVERIES_PER_ACCOUNT
+        assert len(postbox.emails) == RECOVERIES_PER_ACCOUNT
         made.clock.pass_(PASSWORD_LINK_SECONDS - 1)
         await ask(made, "nina")
-        assert (len(postbox.letters), await _opens(made, newcomer.link_in(postbox))) == (RECOVERIES_PER_ACCOUNT, True)
+        assert (len(postbox.emails), await _opens(made, newcomer.link_in(postbox))) == (RECOVERIES_PER_ACCOUNT, True)
         made.clock.pass_(1)
         await ask(made, "nina")
-        assert len(postbox.letters) == RECOVERIES_PER_ACCOUNT + 1
+        assert len(postbox.emails) == RECOVERIES_PER_ACCOUNT + 1
 
     run(test, postbox=postbox)
 
 
-def test_a_crowd_of_requests_from_some_networks_keeps_the_letter_of_nobody_else() -> None:
+def test_a_crowd_of_requests_from_some_networks_keeps_the_email_of_nobody_else() -> None:
     """D47: what is left undone is theirs."""
     postbox = Postbox()
 
@@ -185,7 +185,7 @@ def test_a_crowd_of_requests_from_some_networks_keeps_the_letter_of_nobody_else(
             stranger = networks.neighbourhood(f"2001:db8:{number // RECOVERIES_PER_ADDRESS:x}::1")
             made.provider.background_tasks.later(_nothing, place=stranger)
         await ask(made, "nina", "203.0.113.5")
-        assert [letter.to for letter in postbox.letters] == [MAILBOX]
+        assert [letter.to for letter in postbox.emails] == [MAILBOX]
 
     run(test, postbox=postbox)
 
@@ -194,7 +194,7 @@ async def _nothing() -> None:
     pass
 
 
-def test_strangers_never_use_up_the_letters_of_a_browser_that_is_known() -> None:
+def test_strangers_never_use_up_the_emails_of_a_browser_that_is_known() -> None:
     """D47: as with codes by e-mail."""
     postbox = Postbox()
 
@@ -204,12 +204,12 @@ def test_strangers_never_use_up_the_letters_of_a_browser_that_is_known() -> None
         await made.factors(own, person)
         for number in range(RECOVERIES_PER_ACCOUNT + 1):
             await ask(made, "nina", f"192.0.2.{number}")
-        postbox.letters.clear()
+        postbox.emails.clear()
         for _ in range(RECOVERIES_PER_ACCOUNT + 1):
             await own.open(f"{made.base}/recover")
             await sent(made, own, "nina")
             await made.provider.background_tasks.settle()
-        assert len(postbox.letters) == RECOVERIES_PER_ACCOUNT
+        assert len(postbox.emails) == RECOVERIES_PER_ACCOUNT
 
     run(test, postbox=postbox)
 
@@ -317,6 +317,6 @@ def test_no_name_is_asked_for_again_and_another_sites_or_browsers_form_is_refuse
             content = urlencode({**own, "form_token": token, "user_name": "nina"})
             refused.append(await other.http.post(f"{made.base}/recover", content=content, headers=HEADERS))
         await made.provider.background_tasks.settle()
-        assert ([answer.status_code for answer in refused], postbox.letters) == ([400] * 4, [])
+        assert ([answer.status_code for answer in refused], postbox.emails) == ([400] * 4, [])
 
     run(test, postbox=postbox)

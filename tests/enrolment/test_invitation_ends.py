@@ -35,7 +35,7 @@ from tests.postbox import Postbox
 from tests.sign_in.world import entity, run
 
 if TYPE_CHECKING:
-    from corpid.ports import Letter
+    from corpid.ports import Email
     from tests.sign_in.world import World
 
 CODE: Final = "Enter your code"
@@ -231,8 +231,8 @@ def test_the_running_provider_sends_what_is_due_by_itself() -> None:
     class Signalling(Postbox):
         arrived = asyncio.Event()
 
-        async def deliver(self, letter: Letter) -> None:
-            await Postbox.deliver(self, letter)
+        async def deliver(self, email: Email) -> None:
+            await Postbox.deliver(self, email)
             self.arrived.set()
 
     postbox = Signalling()

@@ -97,8 +97,8 @@ def test_an_account_accepts_while_signed_in_and_nothing_of_how_it_signs_in_chang
         assert (after.user_name, after.name, after.email) == ("alice", "Alice Tan", "alice@example.org")
         [event] = await made.audit("membership.accept")
         assert event.actor == "user:id-alice"
-        assert str(postbox.letters[-1].subject) == ACCEPTED
-        assert postbox.letters[-1].to == "alice@example.org"
+        assert str(postbox.emails[-1].subject) == ACCEPTED
+        assert postbox.emails[-1].to == "alice@example.org"
         await browser.reload()
         assert browser.page.heading == ACCEPTED
         assert (await invited.opened(made, url)).page.heading == GONE

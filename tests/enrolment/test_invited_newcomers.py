@@ -60,7 +60,7 @@ def test_a_new_person_becomes_a_member_with_the_last_step_and_not_before() -> No
         [event] = await made.audit("factors.membership")
         assert (event.actor, event.detail["set"]) == (f"user:{new}", "password app")
         assert [each.actor for each in await made.audit("membership.accept")] == [f"user:{new}"]
-        assert [letter.to for letter in postbox.letters] == [MAILBOX]
+        assert [letter.to for letter in postbox.emails] == [MAILBOX]
         visitor = await made.browser()
         made.clock.pass_(60)
         await visitor.open(account(made), site="none")
@@ -70,7 +70,7 @@ def test_a_new_person_becomes_a_member_with_the_last_step_and_not_before() -> No
     run(test, postbox=postbox)
 
 
-def test_a_new_person_gets_letters_in_the_language_of_the_page() -> None:
+def test_a_new_person_gets_emails_in_the_language_of_the_page() -> None:
     async def test(made: World) -> None:
         await invited.invite(made)
         browser = await at_profile(made)
@@ -196,9 +196,9 @@ def test_a_new_person_chooses_codes_by_email_at_the_invited_address() -> None:
         browser = await at_profile(made, await invited.link(made))
         await named(browser)
         await newcomer.password(browser)
-        postbox.letters.clear()
+        postbox.emails.clear()
         assert await choose(browser, "email") == "Enter the code we sent you"
-        assert [letter.to for letter in postbox.letters] == [MAILBOX]
+        assert [letter.to for letter in postbox.emails] == [MAILBOX]
         await type_code(browser, wrong(postbox.code()))
         assert "This code is not right." in browser.page.text
         await type_code(browser, postbox.code())

@@ -206,7 +206,7 @@ def test_without_script_the_code_is_typed_in_any_form() -> None:
 
 
 def test_a_forgotten_password_is_replaced_with_a_code_that_was_typed_on_another_device() -> None:
-    """D44: from the letter's own line."""
+    """D44: from its own line in the e-mail."""
     postbox = Postbox()
 
     async def test(made: World) -> None:
@@ -215,7 +215,7 @@ def test_a_forgotten_password_is_replaced_with_a_code_that_was_typed_on_another_
         await browser.open(f"{made.base}/recover")
         await browser.fill_and_submit(user_name="nina")
         await made.provider.background_tasks.settle()
-        lines = postbox.letters[0].text.splitlines()
+        lines = postbox.emails[0].text.splitlines()
         code = urlsplit(newcomer.link_in(postbox)).fragment
         assert code in lines
         other = await typed(made, code, "192.0.2.5")

@@ -57,9 +57,9 @@ def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in()
         shown = newcomer.codes(browser)
         assert len(set(shown)) == records.RECOVERY_CODES
         assert (await newcomer.credentials(made)).password_hash is None
-        assert not postbox.letters
+        assert not postbox.emails
         assert await newcomer.kept(browser) == SET_UP
-        [letter] = postbox.letters
+        [letter] = postbox.emails
         assert (letter.to, letter.subject) == (newcomer.MAILBOX, "Your sign-in is set up")
         assert [entry.actor for entry in await made.audit("factors.invitation")] == [f"user:{NINA}"]
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
@@ -158,7 +158,7 @@ def test_a_forgotten_password_needs_the_second_factor_and_ends_every_session() -
         assert stored.totp_secret == SECRET
         assert await made.passwords.verify(stored.password_hash, NEW)
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == len(factors.CODES)
-        assert [letter.subject for letter in postbox.letters] == ["Your password was changed"]
+        assert [letter.subject for letter in postbox.emails] == ["Your password was changed"]
 
     run(test, postbox=postbox)
 
@@ -174,8 +174,8 @@ def test_a_recovery_code_shows_that_it_is_you_and_is_spent_at_once() -> None:
         await browser.fill_and_submit(code=f" {factors.CODES[0].upper()} ")
         assert browser.page.heading == "Choose a new password"
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == len(factors.CODES) - 1
-        assert [letter.subject for letter in postbox.letters] == ["A recovery code was used"]
-        assert "2 codes are left" in postbox.letters[0].text
+        assert [letter.subject for letter in postbox.emails] == ["A recovery code was used"]
+        assert "2 codes are left" in postbox.emails[0].text
 
     run(test, postbox=postbox)
 
@@ -209,7 +209,7 @@ def test_a_lost_second_factor_needs_the_password() -> None:
         assert await newcomer.kept(browser) == "Your second factor has been changed"
         assert (await newcomer.credentials(made)).totp_secret == key
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
-        assert [letter.subject for letter in postbox.letters] == ["Your second factor was changed"]
+        assert [letter.subject for letter in postbox.emails] == ["Your second factor was changed"]
 
     run(test, postbox=postbox)
 

@@ -63,9 +63,9 @@ def test_whose_password_was_typed_before_wrong_codes_is_told() -> None:
     async def story(made: World) -> None:
         await reach(made)
         await miss(made, TOTP_MISSES - 1)
-        assert postbox.letters == []
+        assert postbox.emails == []
         await miss(made, 1)
-        (letter,) = postbox.letters
+        (letter,) = postbox.emails
         assert (letter.to, str(letter.subject)) == (
             "mei.tan@harbour.example",
             "Wrong codes were entered after your password",
@@ -83,9 +83,9 @@ def test_it_is_told_once_a_day_however_often_it_happens() -> None:
         await reach(made)
         for _ in range(3):
             await miss(made, TOTP_MISSES)
-        assert len(postbox.letters) == 1
+        assert len(postbox.emails) == 1
         made.clock.pass_(DAY)
         await miss(made, TOTP_MISSES)
-        assert len(postbox.letters) == 2
+        assert len(postbox.emails) == 2
 
     run(story, postbox=postbox)

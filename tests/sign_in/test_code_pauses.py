@@ -12,7 +12,7 @@ from corpid.rules.directory.actors import CommandLine
 from corpid.rules.limits import CODE_GUESSES
 from corpid.web.pages.translations import ENGLISH, lookup, translator
 from corpid.web.pages.translations import LANGUAGES as LANGUAGES_OF_PAGES
-from tests.postbox import Postbox
+from tests.postbox import Postbox, Sent
 from tests.sign_in.factors import ALICE, CODES, choose, passkey, recovery, type_code, use
 from tests.sign_in.test_second_factor_methods import CHOICE, past_password, reach
 from tests.sign_in.test_throttle import at_password, keep_guessing
@@ -21,7 +21,6 @@ from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
 if TYPE_CHECKING:
     import httpx
 
-    from corpid.ports import Letter
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
 
@@ -103,13 +102,13 @@ def test_codes_of_an_app_and_by_email_share_the_count_and_no_code_is_sent_in_a_p
             await type_code(browser, "not it")
             assert browser.response is not None
             assert browser.response.status_code == 422
-        sent = len(postbox.letters)
+        sent = len(postbox.emails)
         browser = await past_password(made)
         await choose(browser, "email")
         assert browser.response is not None
         assert browser.response.status_code == 429
         assert "not accepted here for 15 minutes" in browser.page.text
-        assert len(postbox.letters) == sent
+        assert len(postbox.emails) == sent
         assert await shown(made, browser) != CHOICE
 
     run(story, postbox=postbox)
@@ -243,7 +242,7 @@ def test_the_audit_tells_when_a_pause_begins() -> None:
 @pytest.mark.parametrize(
     "language", ["en", *(pytest.param(each, marks=pytest.mark.full) for each in LANGUAGES if each != "en")]
 )
-def test_a_letter_says_how_to_change_the_password_once_a_day(language: str) -> None:
+def test_an_email_says_how_to_change_the_password_once_a_day(language: str) -> None:
     """D45: in the person's language."""
     postbox = Postbox()
 
@@ -256,7 +255,7 @@ def test_a_letter_says_how_to_change_the_password_once_a_day(language: str) -> N
         assert letter.language == language
         said = translator(lookup((language,), LANGUAGES_OF_PAGES) or ENGLISH)
         assert LANGUAGES[language] in said.say(letter.subject)
-        body = said.say(letter.text)
+        body = letter.text_in(language)
         assert f"{made.base}/recover" in body
         assert f"{made.base}/account" in body
         assert "20" in body
@@ -269,5 +268,5 @@ def test_a_letter_says_how_to_change_the_password_once_a_day(language: str) -> N
     run(story, postbox=postbox)
 
 
-def of_pause(postbox: Postbox) -> list[Letter]:
-    return [each for each in postbox.letters if str(each.subject).startswith(LANGUAGES["en"])]
+def of_pause(postbox: Postbox) -> list[Sent]:
+    return [each for each in postbox.emails if str(each.subject).startswith(LANGUAGES["en"])]

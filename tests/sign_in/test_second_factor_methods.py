@@ -50,12 +50,12 @@ def test_a_code_by_email_is_the_second_factor() -> None:
         await reach(made)
         rp = await made.relying_party()
         browser = await past_password(made, rp)
-        assert (browser.page.heading, offered(browser), postbox.letters) == (APP, ["email"], [])
+        assert (browser.page.heading, offered(browser), postbox.emails) == (APP, ["email"], [])
         assert await choose(browser, "email") == TYPE
         assert "Step 2 " in browser.page.text
         assert "m•••@harbour.example" in browser.page.text
         assert ADDRESS not in browser.page.text
-        (letter,) = postbox.letters
+        (letter,) = postbox.emails
         assert letter.to == ADDRESS
         assert str(letter.subject) == "Your code for CorpID"
         assert "Relying Party 1" in letter.text
@@ -78,7 +78,7 @@ def test_who_has_no_app_is_asked_before_a_code_is_sent() -> None:
         await reach(made)
         await without_app(made)
         browser = await past_password(made)
-        assert (browser.page.heading, postbox.letters) == (SEND, [])
+        assert (browser.page.heading, postbox.emails) == (SEND, [])
         assert await choose(browser, "email") == TYPE
         assert await type_code(browser, postbox.code()) == CHOICE
 
@@ -97,7 +97,7 @@ def test_a_code_by_email_is_offered_only_where_one_can_arrive(case: str) -> None
         assert offered(browser) == []
         fields = {**form_of(browser, "code"), "decision": "email"}
         assert (await post(browser, "way", fields)).status_code == 422
-        assert postbox.letters == []
+        assert postbox.emails == []
 
     run(story, postbox=postbox, email_codes=case != "not allowed")
 
@@ -129,13 +129,13 @@ def test_only_the_newest_code_works_and_three_are_sent_at_most() -> None:
             assert await choose(browser, "email") == TYPE
         assert offered(browser) == ["app"]
         first = postbox.code()
-        postbox.letters.append(postbox.letters[0])
+        postbox.emails.append(postbox.emails[0])
         assert await type_code(browser, postbox.code()) == TYPE
         assert "This code is not right." in browser.page.text
         await browser.reload()
         fields = {**form_of(browser, "code"), "decision": "email"}
         assert (await post(browser, "way", fields)).status_code == 422
-        assert len(postbox.letters) == 4
+        assert len(postbox.emails) == 4
         assert await type_code(browser, first) == CHOICE
 
     run(story, postbox=postbox)
@@ -152,7 +152,7 @@ def test_who_comes_back_to_the_mail_types_the_code_that_was_sent() -> None:
             await choose(browser, "email")
         assert await choose(browser, "app") == APP
         assert await choose(browser, "Use the code we sent you") == TYPE
-        assert len(postbox.letters) == 3
+        assert len(postbox.emails) == 3
         await choose(browser, "app")
         form = next(form for form in browser.page.forms if form.action.endswith("/extend"))
         made.clock.pass_(590)
@@ -174,7 +174,7 @@ def test_a_double_click_sends_one_code() -> None:
         fields = {**form_of(browser, "decision"), "decision": "email"}
         answers = await asyncio.gather(*(post(browser, "way", fields) for _ in range(4)))
         assert {answer.status_code for answer in answers} == {303}
-        assert len(postbox.letters) == 1
+        assert len(postbox.emails) == 1
         await browser.reload()
         assert await type_code(browser, postbox.code()) == CHOICE
 
@@ -230,15 +230,15 @@ def test_codes_to_one_person_are_bounded_by_the_hour() -> None:
 
     async def story(made: World) -> None:
         await reach(made)
-        while len(postbox.letters) < MAILED_CODES_PER_HOUR:
+        while len(postbox.emails) < MAILED_CODES_PER_HOUR:
             browser = await past_password(made)
-            for _ in range(min(3, MAILED_CODES_PER_HOUR - len(postbox.letters))):
+            for _ in range(min(3, MAILED_CODES_PER_HOUR - len(postbox.emails))):
                 await choose(browser, "email")
             made.clock.pass_(30)
         browser = await past_password(made)
         assert await choose(browser, "email") == APP
         assert "We have sent you too many codes." in browser.page.text
-        assert len(postbox.letters) == MAILED_CODES_PER_HOUR
+        assert len(postbox.emails) == MAILED_CODES_PER_HOUR
         made.clock.pass_(3600)
         assert await choose(await past_password(made), "email") == TYPE
 
@@ -259,7 +259,7 @@ def test_a_known_browser_gets_codes_when_others_have_used_up_the_hour() -> None:
         own = await made.browser()
         await walk_to(made, own, await made.relying_party(), ("password", "code", "entity"))
         made.clock.pass_(60)
-        while len(postbox.letters) < MAILED_CODES_PER_HOUR:
+        while len(postbox.emails) < MAILED_CODES_PER_HOUR:
             await choose(await past_password(made), "email")
             made.clock.pass_(60)
         assert await choose(await past_password(made), "email") == APP
@@ -282,7 +282,7 @@ def test_a_recovery_code_works_once_and_its_owner_is_told() -> None:
         assert offered(browser) == ["email", "recovery"]
         assert await choose(browser, "recovery") == RECOVERY
         assert await type_code(browser, CODES[0].upper().replace("-", " ")) == CHOICE
-        (letter,) = postbox.letters
+        (letter,) = postbox.emails
         assert letter.to == ADDRESS
         assert "2 codes are left" in letter.text
         again = await past_password(made)
@@ -290,7 +290,7 @@ def test_a_recovery_code_works_once_and_its_owner_is_told() -> None:
         assert await type_code(again, CODES[0]) == RECOVERY
         assert "was already used" in again.page.text
         assert await type_code(again, CODES[1]) == CHOICE
-        assert "1 code is left" in postbox.letters[-1].text
+        assert "1 code is left" in postbox.emails[-1].text
 
     run(story, postbox=postbox)
 
@@ -419,7 +419,7 @@ def test_a_new_start_forgets_the_code_and_not_how_many_were_sent() -> None:
         assert browser.page.heading == SEND
         for _ in range(2):
             await choose(browser, "email")
-        assert len({letter.text for letter in postbox.letters}) == 3
+        assert len({letter.text for letter in postbox.emails}) == 3
         assert "email" not in offered(browser)
 
     run(story, postbox=postbox)

@@ -75,7 +75,7 @@ def test_the_next_sign_in_after_signing_out_is_on_no_new_device_and_remembers_th
         form = browser.page.form_with("entity")
         assert form is not None
         assert [each.value for each in form.choices("entity") if each.chosen] == ["200000002A"]
-        assert postbox.letters == []
+        assert postbox.emails == []
 
     run(story, session_seconds=HOUR, postbox=postbox)
 

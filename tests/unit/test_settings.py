@@ -243,7 +243,7 @@ def test_mail_needs_both_an_address_and_a_server() -> None:
         "a@host",
     ],
 )
-def test_letters_come_from_one_plain_address(sender: str) -> None:
+def test_emails_come_from_one_plain_address(sender: str) -> None:
     assert "no plain e-mail address" in refusal(mail_url="smtp://mail.example", mail_from=sender)
 
 

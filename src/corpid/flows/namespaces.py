@@ -229,15 +229,15 @@ NEWCOMER: Final = Namespace("newcomer", 90 * DAY, bytes)
 """a person who has set up their sign-in and has not used it yet"""
 RECOVERIES: Final = Namespace("recoveries", 3600, bytes)
 """requests for a new password from one address"""
-RECOVERY_LETTERS: Final = Namespace("recovery_letters", limits.PASSWORD_LINK_SECONDS, bytes)
-"""no longer than a link lasts: a person who gets no further letter has one that works"""
+RECOVERY_EMAILS: Final = Namespace("recovery_letters", limits.PASSWORD_LINK_SECONDS, bytes)
+"""no longer than a link lasts: a person who gets no further e-mail has one that works"""
 ENROLMENT: Final = Namespace("enrolment", limits.ENROLMENT_SECONDS + limits.SPENT_MARGIN_SECONDS, bytes)
 OPENED_LINK: Final = Namespace("opened_link", DAY, str)
 """as long as a browser is known before its first sign-in"""
 ANSWERED_INVITATION: Final = Namespace("answered_invitation", DAY, bytes)
 """as long as its opened link, so that a form that is sent again leads to the same page"""
 INVITATIONS_TO_ADDRESS: Final = Namespace("invitations_to_address", DAY, int)
-INVITATION_LETTERS: Final = Namespace("invitation_letters", 120, int)
+INVITATION_EMAILS: Final = Namespace("invitation_letters", 120, int)
 """longer than the minute that it counts"""
 LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, str)
 ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)

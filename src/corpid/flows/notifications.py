@@ -6,29 +6,42 @@ A notice is sent after its change was written. If a person has no address, nothi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
-from corpid.ports import Letter
+from corpid.ports import Action, Address, Code, Email, Facts
 from corpid.rules.limits import MAILED_CODE_SECONDS, TOTP_MISSES
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Mail
+    from corpid.ports.emails import Part
     from corpid.rules.authentication.link_codes import NewLink
     from corpid.rules.directory.records import Entity, User
     from corpid.texts import Phrase
 
 _MINUTE: Final = 60
+_WHEN: Final = phrase("When")
+_DEVICE: Final = phrase("Device")
+_USER_NAME: Final = phrase("User name")
+_WORKS_UNTIL: Final = phrase("Works until")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A notification: subject line and sentence."""
+    """A notification: subject line and text.
+
+    When, where, what to do and the account's address follow by themselves.
+    """
 
     subject: Phrase
     text: Phrase
+    further: tuple[Phrase | Address, ...] = ()
+    """further paragraphs"""
+    preview: Phrase | None = None
+    """None: device and time"""
 
 
 SET_UP: Final = Notice(
@@ -99,6 +112,7 @@ WRONG_CODES: Final = Notice(
         "was not you, somebody knows your password: choose a new one now.",
         misses=TOTP_MISSES,
     ),
+    preview=phrase("Nobody got in. If it was not you, choose a new password now."),
 )
 
 
@@ -124,14 +138,19 @@ def codes_paused(misses: int, *, duration: Phrase, known: bool, recover: str) ->
         subject=phrase("Change your password: somebody may know it"),
         text=phrase(
             "Somebody entered your password and then a wrong code, {misses} times without signing in. Nobody "
-            "got in. {where} A passkey or a recovery code still works.\n\nIf it was not you, somebody knows "
-            "your password. Change it now: sign in to your account at the address below with a browser that "
-            "you have used before, a passkey or a recovery code, then choose Password. If you cannot sign in, "
-            "ask for a new password here:\n\n{recover}",
+            "got in. {where} A passkey or a recovery code still works.",
             misses=misses,
             where=where,
-            recover=recover,
         ),
+        further=(
+            phrase(
+                "If it was not you, somebody knows your password. Change it now: sign in to your account with a "
+                "browser that you have used before, a passkey or a recovery code, then choose Password. If you "
+                "cannot sign in, ask for a new password here:"
+            ),
+            Address(recover),
+        ),
+        preview=phrase("Nobody got in. {where}", where=where),
     )
 
 
@@ -160,6 +179,11 @@ def code_used(left: int) -> Notice:
             "One of your recovery codes was used. {count} code is left.",
             "One of your recovery codes was used. {count} codes are left.",
         ),
+        preview=counted(
+            left,
+            "{count} code is left. If this was you, you do not need to do anything.",
+            "{count} codes are left. If this was you, you do not need to do anything.",
+        ),
     )
 
 
@@ -168,17 +192,24 @@ def notify(context: RequestContext, user: User, notice: Notice) -> None:
 
     Source: DESIGN, Security
     """
-    text = phrase(
-        "Hello {name},\n\n{text}\n\nIf this was you, you do not need to do anything. If it was not, tell your "
-        "organisation's {provider} administrator now, and check how and where you sign in:\n\n{account}\n\n"
-        "Your user name is {user_name}.",
-        name=user.name,
-        text=notice.text,
-        account=context.provider.policy.deployment_url + ACCOUNT_PATH,
-        provider=context.provider.policy.name,
-        user_name=user.user_name,
+    policy = context.provider.policy
+    when, device = datetime.fromtimestamp(context.now, policy.timezone), context.device
+    rows: tuple[tuple[Phrase, str | datetime], ...] = ((_WHEN, when),)
+    if device:
+        rows = (*rows, (_DEVICE, device))
+    now = phrase(
+        "If this was you, you do not need to do anything. If it was not, tell your organisation's {provider} "
+        "administrator now, and check how and where you sign in.",
+        provider=policy.name,
     )
-    _post(context.provider.mail, user, notice.subject, text)
+    check = Action(text=phrase("Check your account"), url=policy.deployment_url + ACCOUNT_PATH)
+    place = (
+        phrase("{device}, {time}. If this was you, you do not need to do anything.", device=device, time=when)
+        if device
+        else phrase("{time}. If this was you, you do not need to do anything.", time=when)
+    )
+    parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, user.user_name))), now, check)
+    _post(context.provider.mail, user, subject=notice.subject, preview=notice.preview or place, parts=parts)
 
 
 def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
@@ -186,39 +217,64 @@ def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase
 
     Source: DESIGN, Security
     """
-    text = phrase(
-        "Hello {name},\n\n{lead}\n\n{url}\n\nIf the page asks for a code, enter this one. On another device, "
-        "open {page} and enter it there.\n\n{code}\n\nIf you did not expect this, do not use the link, and "
-        "tell your organisation's {provider} administrator.\n\nYour user name is {user_name}.",
-        name=user.name,
-        lead=lead,
-        url=made.url,
-        page=made.page,
-        code=made.code,
-        provider=provider_name,
-        user_name=user.user_name,
+    ends = _moment(made.expires_at)
+    parts = (
+        lead,
+        Action(text=heading, url=made.url),
+        _typed(made),
+        Facts(((_WORKS_UNTIL, ends), (_USER_NAME, user.user_name))),
+        phrase(
+            "If you did not expect this, do not use the link, and tell your organisation's {provider} administrator.",
+            provider=provider_name,
+        ),
     )
-    _post(mail, user, heading, text)
+    preview = phrase("The link works once, until {time}.", time=ends)
+    _post(mail, user, subject=heading, preview=preview, parts=parts)
 
 
-def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language: str, provider_name: str) -> Letter:
-    """The letter of an entity's invitation, with the link.
+def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language: str, provider_name: str) -> Email:
+    """The e-mail of an entity's invitation, with the link.
 
     The entity's name is the only part of it that anybody chose, and it is an operator's choice: whoever invites writes
     none of it. Source: D60
     """
-    text = phrase(
-        "Hello,\n\n{entity} invites you to act for it with {provider}. {lead}\n\n{url}\n\nIf the page asks for "
-        "a code, enter this one. On another device, open {page} and enter it there.\n\n{code}\n\nIf you do not "
-        "know {entity}, do not use the link. If you do nothing, nothing happens.",
-        entity=entity.name,
-        provider=provider_name,
-        lead=lead,
-        url=made.url,
-        page=made.page,
-        code=made.code,
+    ends = _moment(made.expires_at)
+    return Email(
+        to=to,
+        subject=phrase("Invitation to act for {entity}", entity=entity.name),
+        preview=phrase("Accept or decline until {time}.", time=ends),
+        parts=(
+            phrase("{entity} invites you to act for it with {provider}.", entity=entity.name, provider=provider_name),
+            lead,
+            Action(text=phrase("Answer the invitation"), url=made.url),
+            _typed(made),
+            Facts(((_WORKS_UNTIL, ends),)),
+            phrase(
+                "If you do not know {entity}, do not use the link. If you do nothing, nothing happens.",
+                entity=entity.name,
+            ),
+        ),
+        language=language,
     )
-    return Letter(to=to, subject=phrase("{entity} invites you", entity=entity.name), text=text, language=language)
+
+
+def signing_in(client_name: str, provider_name: str) -> Phrase:
+    """The reason of a code at a sign-in (D45)."""
+    return phrase(
+        "You are signing in to {client}. If this is not you, somebody knows your password: do not share the "
+        "code, and tell your organisation's {name} administrator.",
+        client=client_name,
+        name=provider_name,
+    )
+
+
+def setting_up(provider_name: str) -> Phrase:
+    """The reason of a code when codes by e-mail are set up (D45)."""
+    return phrase(
+        "You are setting up your sign-in with {name}: codes like this one will come to this address. If this "
+        "is not you, do not share the code, and tell your organisation's {name} administrator.",
+        name=provider_name,
+    )
 
 
 def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) -> None:
@@ -226,17 +282,19 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) 
 
     `why` says what for, and what to do if they did not (D45).
     """
-    # Not the code itself: mail servers log subjects, and locked telephones show them.
-    subject = phrase("Your code for {name}", name=context.provider.policy.name)
-    text = phrase(
-        "Your code is {code}. It works for {minutes} minutes, on the page where you asked for it.\n\n{why}\n\n"
-        "Nobody from {name} will ever ask you for this code.\n",
-        code=code,
-        minutes=MAILED_CODE_SECONDS // _MINUTE,
-        why=why,
-        name=context.provider.policy.name,
+    ends = datetime.fromtimestamp(context.now + MAILED_CODE_SECONDS, context.provider.policy.timezone)
+    parts = (
+        Code(text=phrase("Enter this code on the page where you asked for it:"), value=code),
+        Facts(((_WORKS_UNTIL, ends), (_USER_NAME, user.user_name))),
+        why,
     )
-    _post(context.provider.mail, user, subject, text)
+    _post(
+        context.provider.mail,
+        user,
+        subject=phrase("Your code for {name}", name=context.provider.policy.name),
+        preview=phrase("It works for {minutes} minutes. Do not share it.", minutes=MAILED_CODE_SECONDS // _MINUTE),
+        parts=parts,
+    )
 
 
 def no_link(context: RequestContext, user: User) -> None:
@@ -244,17 +302,53 @@ def no_link(context: RequestContext, user: User) -> None:
 
     No link could help them. Source: DESIGN, Security
     """
-    text = phrase(
-        "Hello {name},\n\nSomebody, perhaps you, asked for a new password for your account {user_name}. You "
-        "cannot set one by e-mail: ask your organisation's {provider} administrator for a link.\n\nIf you did "
-        "not ask, you do not need to do anything.",
-        name=user.name,
-        user_name=user.user_name,
-        provider=context.provider.policy.name,
+    provider = context.provider.policy.name
+    parts = (
+        phrase(
+            "Somebody, perhaps you, asked for a new password for your account. You cannot set one by e-mail: ask your "
+            "organisation's {provider} administrator for a link.",
+            provider=provider,
+        ),
+        Facts(
+            (
+                (_WHEN, datetime.fromtimestamp(context.now, context.provider.policy.timezone)),
+                (_USER_NAME, user.user_name),
+            )
+        ),
+        phrase("If you did not ask, you do not need to do anything."),
     )
-    _post(context.provider.mail, user, phrase("Request for a new password"), text)
+    _post(
+        context.provider.mail,
+        user,
+        subject=phrase("Request for a new password"),
+        preview=phrase("Ask your organisation's {provider} administrator for a link.", provider=provider),
+        parts=parts,
+    )
 
 
-def _post(mail: Mail, user: User, subject: Phrase, text: Phrase) -> None:
+def _typed(made: NewLink) -> Code:
+    return Code(
+        text=phrase(
+            "If the page asks for a code, enter this one. On another device, open {page} and enter it there.",
+            page=made.page,
+        ),
+        value=made.code,
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _post(mail: Mail, user: User, *, subject: Phrase, preview: Phrase, parts: tuple[Part, ...]) -> None:
     if user.email:
-        mail.post(Letter(to=user.email, subject=subject, text=text, language=user.language))
+        mail.post(
+            Email(
+                to=user.email,
+                subject=subject,
+                preview=preview,
+                name=user.name,
+                parts=parts,
+                language=user.language,
+            )
+        )

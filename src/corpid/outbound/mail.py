@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from corpid.ports import MailDelayed
 
 if TYPE_CHECKING:
-    from corpid.ports import Letter
+    from corpid.ports import Email
 
 _PORTS: Final = {"smtp": 587, "smtps": 465}
 
@@ -65,8 +65,8 @@ class NoMail:
 
     works = False
 
-    def post(self, letter: Letter) -> None:  # noqa: ARG002 - the port's signature
-        """Log that a letter was not sent, without its contents.
+    def post(self, email: Email) -> None:  # noqa: ARG002 - the port's signature
+        """Log that an e-mail was not sent, without its contents.
 
         Source: D48
         """
@@ -75,6 +75,6 @@ class NoMail:
 
         structlog.get_logger().info("mail_not_sent", detail="no mail server is set: mail_url")
 
-    async def deliver(self, letter: Letter) -> None:  # noqa: ARG002 - the port's signature
+    async def deliver(self, email: Email) -> None:  # noqa: ARG002 - the port's signature
         """Raises MailDelayed: a server may be set later."""
         raise MailDelayed("no mail server is set: mail_url")

@@ -1,6 +1,6 @@
 """Sending of mail by SMTP in the background, with retries (RFC 5321).
 
-The log never says to whom a letter went, nor anything of it (D48).
+The log never says to whom an e-mail went, nor anything of it (D48).
 """
 
 from __future__ import annotations
@@ -18,27 +18,26 @@ from typing import TYPE_CHECKING, Final
 import aiosmtplib
 import structlog
 
-from corpid.ports import LetterDelayed, MailDelayed, MailRefused, SenderRefused
+from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Sequence
 
     from corpid.outbound.mail import MailServer
-    from corpid.ports import Letter
-    from corpid.texts import Phrase
+    from corpid.ports import Email, RenderedEmail
 
-    Say = Callable[[Phrase, str], tuple[str, str]]
+    Render = Callable[[Email], RenderedEmail]
 
 WAITING: Final = 1000
-"""letters that wait at most; a further one is dropped"""
+"""e-mails that wait at most; a further one is dropped"""
 PAUSES: Final = (1.0, 5.0, 30.0)
 """seconds before each further attempt"""
 _SENDERS: Final = 4
 _SECONDS: Final = 20.0
 """for one attempt"""
 _DELIVERY_SECONDS: Final = 120.0
-"""for one letter that is waited for, with all commands"""
+"""for one e-mail that is waited for, with all commands"""
 _CANCEL_SECONDS: Final = 0.1
 _PERMANENT: Final = 500
 """from this reply code on trying again is no use (RFC 5321 §4.2.1)"""
@@ -47,13 +46,13 @@ _NO_MAILBOX: Final = frozenset({521, 550, 551, 552, 553, 556})
 _SUBJECT: Final = re.compile(r"5\.(\d{1,3})\.\d")
 """the subject of an enhanced code: 1 address, 2 mailbox, 4 route, 6 content, 7 policy (RFC 3463 §3)"""
 _OF_RECIPIENT: Final = frozenset({"1", "2", "4"})
-_OF_LETTER: Final = frozenset({*_OF_RECIPIENT, "3", "6"})
+_OF_EMAIL: Final = frozenset({*_OF_RECIPIENT, "3", "6"})
 
 
 class SmtpMail:
     """Mail by SMTP.
 
-    `say` translates a phrase and returns the language tag used.
+    `render` makes an e-mail's text and HTML.
 
     `sender` is a plain address. To be opened in a running loop, and closed.
     """
@@ -66,74 +65,76 @@ class SmtpMail:
         *,
         sender: str,
         name: str,
-        say: Say,
+        render: Render,
         clock: Callable[[], float],
+        reply_to: str = "",
         pauses: Sequence[float] = PAUSES,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`name` is the sender's display name.
+        """`name` is the sender's display name; `reply_to` gets the answers.
 
         `tls` replaces the certificates that the system trusts.
         """
         self._server = server
-        self._sender = Address(name, addr_spec=sender)
-        self._say = say
+        self._sender = Address(" ".join(name.split()), addr_spec=sender)
+        self._reply_to = reply_to
+        self._render = render
         self._clock = clock
         self._pauses = pauses
         self._tls = tls
-        self._letters: asyncio.Queue[Letter] = asyncio.Queue(WAITING)
+        self._emails: asyncio.Queue[Email] = asyncio.Queue(WAITING)
         self._senders = [asyncio.create_task(self._send_all()) for _ in range(_SENDERS)]
 
-    def post(self, letter: Letter) -> None:
+    def post(self, email: Email) -> None:
         try:
-            self._letters.put_nowait(letter)
+            self._emails.put_nowait(email)
         except asyncio.QueueFull:
-            _log("mail_dropped", f"{WAITING} letters are waiting already")
+            _log("mail_dropped", f"{WAITING} e-mails are waiting already")
 
-    async def deliver(self, letter: Letter) -> None:
-        """Send a letter now.
+    async def deliver(self, email: Email) -> None:
+        """Send an e-mail now.
 
-        Raises as ports.Mail says. An answer that blames neither address nor letter delays it: the fault may be our own.
+        Raises as ports.Mail says. An answer that blames neither address nor e-mail delays it: the fault may be our own.
         Source: RFC 3463 §3
         """
         try:
-            message = self._written(letter)
+            message = self._written(email)
         except (ValueError, IndexError) as error:
             raise MailRefused(_reason(error)) from None
         try:
             async with asyncio.timeout(_DELIVERY_SECONDS):
-                await self._hand_over(message, letter.to)
+                await self._hand_over(message, email.to)
         except (aiosmtplib.SMTPException, OSError) as error:
             raise _kind(error)(_reason(error)) from None
 
     async def close(self, seconds: float) -> None:
-        """Send the waiting letters, for so many seconds at most."""
+        """Send the waiting e-mails, for so many seconds at most."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._letters.join(), seconds)
+            await asyncio.wait_for(self._emails.join(), seconds)
         left = set(self._senders)
         while left:
             for sender in left:
                 sender.cancel()
             # Python 3.11's wait_for, which the library uses, loses a cancellation that comes together with an answer
             _, left = await asyncio.wait(left, timeout=_CANCEL_SECONDS)
-        if not self._letters.empty():
-            _log("mail_dropped", f"{self._letters.qsize()} letters were waiting when CorpID stopped")
+        if not self._emails.empty():
+            _log("mail_dropped", f"{self._emails.qsize()} e-mails were waiting when CorpID stopped")
 
     async def _send_all(self) -> None:
         while True:
-            letter = await self._letters.get()
+            email = await self._emails.get()
             try:
-                await self._deliver(letter)
-            except Exception as error:  # noqa: BLE001 - no letter may end the sending of all others
+                await self._deliver(email)
+            except Exception as error:  # noqa: BLE001 - no e-mail may end the sending of all others
                 _log("mail_failed", _reason(error))
             finally:
-                self._letters.task_done()
+                self._emails.task_done()
 
-    async def _deliver(self, letter: Letter) -> None:
-        message = self._written(letter)
+    async def _deliver(self, email: Email) -> None:
+        message = self._written(email)
         for pause in self._pauses:
             try:
-                await self._hand_over(message, letter.to)
+                await self._hand_over(message, email.to)
             except (aiosmtplib.SMTPException, OSError) as error:
                 if _code(error) >= _PERMANENT:
                     raise
@@ -141,7 +142,7 @@ class SmtpMail:
                 await asyncio.sleep(pause)
             else:
                 return
-        await self._hand_over(message, letter.to)
+        await self._hand_over(message, email.to)
 
     async def _hand_over(self, message: EmailMessage, to: str) -> None:
         server = self._server
@@ -160,21 +161,26 @@ class SmtpMail:
             tls_context=self._tls,
         )
 
-    def _written(self, letter: Letter) -> EmailMessage:
-        """The message of a letter.
+    def _written(self, email: Email) -> EmailMessage:
+        """The message of an e-mail.
 
         Raises ValueError and its like for an address that is none, or is several.
         """
+        rendered = self._render(email)
         message = EmailMessage(policy=SMTP)
         message["From"] = self._sender
-        message["To"] = Address(addr_spec=letter.to)
-        message["Subject"] = " ".join(self._say(letter.subject, letter.language)[0].split())
+        if self._reply_to:
+            message["Reply-To"] = Address(addr_spec=self._reply_to)
+        message["To"] = Address(addr_spec=email.to)
+        message["Subject"] = rendered.subject
         message["Date"] = format_datetime(datetime.fromtimestamp(int(self._clock()), UTC))
         message["Message-ID"] = make_msgid(domain=self._sender.domain)
         message["Auto-Submitted"] = "auto-generated"
-        text, language = self._say(letter.text, letter.language)
-        message.set_content(text + "\n", cte="quoted-printable")
-        message["Content-Language"] = language
+        # Quoted-printable passes every server, with short lines in every script (RFC 2045 §6.7).
+        message.set_content(rendered.text + "\n", cte="quoted-printable")
+        message.add_alternative(rendered.html, subtype="html", cte="quoted-printable")
+        # At the end: the library moves what begins with Content- into the first part.
+        message["Content-Language"] = rendered.language
         return message
 
 
@@ -191,17 +197,17 @@ def _code(error: Exception) -> int:
 def _kind(error: Exception) -> type[Exception]:
     """The exception of `deliver` for an error of the library.
 
-    At a recipient or at the content, a server that gives no clear reason may mean the one letter or CorpID; before
+    At a recipient or at the content, a server that gives no clear reason may mean the one e-mail or CorpID; before
     them it means CorpID. Source: RFC 5321 §4.2.3, RFC 3463 §3
     """
     if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
         first = error.recipients[0]
         subject = _SUBJECT.match(first.message)
         is_final = subject[1] in _OF_RECIPIENT if subject else first.code in _NO_MAILBOX
-        return MailRefused if is_final and first.code >= _PERMANENT else LetterDelayed
+        return MailRefused if is_final and first.code >= _PERMANENT else EmailDelayed
     if isinstance(error, aiosmtplib.SMTPDataError):
         subject = _SUBJECT.match(error.message)
-        return MailRefused if subject and subject[1] in _OF_LETTER else LetterDelayed
+        return MailRefused if subject and subject[1] in _OF_EMAIL else EmailDelayed
     return SenderRefused if _code(error) >= _PERMANENT else MailDelayed
 
 

@@ -1,4 +1,4 @@
-"""Invitations of entities that nobody has accepted, and their letters (D60)."""
+"""Invitations of entities that nobody has accepted, and their e-mails (D60)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Invited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Invitations(Protocol):
-    """Invitations, and the sending of their letters."""
+    """Invitations, and the sending of their e-mails."""
 
     async def of(self, user_id: str) -> Invited | None:
         """Return the invitation that a placeholder stands for, in one statement."""
@@ -31,7 +31,7 @@ class Invitations(Protocol):
         """Return open invitations of an entity, by identifier."""
 
     async def due(self, *, now: float, limit: int) -> list[Invited]:
-        """Return invitations with a letter to send, untried ones first."""
+        """Return invitations with an e-mail to send, untried ones first."""
 
     async def take(self, invited: Invited, *, now: float) -> bool:
         """Take an invitation for sending, in one statement.
@@ -41,7 +41,7 @@ class Invitations(Protocol):
         """
 
     async def settle(self, invited: Invited, *, taken: float, becomes: int) -> bool:
-        """Note what became of a letter, if this process still has it.
+        """Note what became of an e-mail, if this process still has it.
 
         `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.
         """

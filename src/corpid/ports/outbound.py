@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.jose.keys import ClientKeySet
-    from corpid.texts import Phrase
+    from corpid.ports.emails import Email
 
 
 class KeySetUnavailable(Exception):
@@ -50,41 +49,30 @@ class ClientKeys(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    """A plain-text mail to one person, in their language."""
-
-    to: str
-    subject: Phrase
-    text: Phrase
-    language: str = "en"
-    """a tag (BCP 47)"""
-
-
 class MailDelayed(Exception):
-    """A letter that cannot be sent now, but perhaps later."""
+    """An e-mail that cannot be sent now, but perhaps later."""
 
 
 class SenderRefused(MailDelayed):
-    """A letter that waits for an operator.
+    """An e-mail that waits for an operator.
 
     The server permanently refuses CorpID itself: its password or its sender address.
     """
 
 
-class LetterDelayed(MailDelayed):
-    """A letter that the server does not take now, unlike others perhaps.
+class EmailDelayed(MailDelayed):
+    """An e-mail that the server does not take now, unlike others perhaps.
 
     It does not say whether the fault is the recipient's or CorpID's.
     """
 
 
 class MailRefused(Exception):
-    """A letter that the server takes neither now nor later."""
+    """An e-mail that the server takes neither now nor later."""
 
 
 class Mail(Protocol):
-    """Sending of letters: in the background, or waited for.
+    """Sending of e-mails: in the background, or waited for.
 
     A page sends in the background, so that its timing does not reveal it.
     """
@@ -93,16 +81,16 @@ class Mail(Protocol):
     def works(self) -> bool:
         """True if this deployment sends mail at all."""
 
-    def post(self, letter: Letter) -> None:
-        """Take a letter along.
+    def post(self, email: Email) -> None:
+        """Queue an e-mail.
 
-        A full bag drops it, which the log says. Never waits, never raises.
+        A full queue drops it, which the log says. Never waits, never raises.
         """
 
-    async def deliver(self, letter: Letter) -> None:
-        """Hand a letter to the server, in one attempt.
+    async def deliver(self, email: Email) -> None:
+        """Hand an e-mail to the server, in one attempt.
 
-        For background tasks, which try again. Raises MailDelayed, SenderRefused, LetterDelayed, MailRefused.
+        For background tasks, which try again. Raises MailDelayed, SenderRefused, EmailDelayed, MailRefused.
         """
 
 

@@ -206,7 +206,7 @@ class Directory(DirectoryLists, Protocol):
         """By user name, compared after PRECIS mapping (D51)."""
 
     async def set_language(self, user_id: str, language: str, event: AuditEvent) -> None:
-        """Store the language (a tag) of letters to a person.
+        """Store the language (a tag) of e-mails to a person.
 
         Nothing else of the record changes.
         """

@@ -78,11 +78,11 @@ INVITATION_SECONDS: Final = 72 * 3600
 MEMBERSHIP_LINK_SECONDS: Final = 7 * 86400
 """how long an entity's invitation can be accepted after it was sent"""
 RESEND_SECONDS: Final = 1800
-"""how long after a letter the next one of the same invitation can be sent"""
-LETTERS_PER_ADDRESS: Final = 5
-"""letters of all entities to one address a day; the others wait"""
+"""how long after an e-mail the next one of the same invitation can be sent"""
+EMAILS_PER_ADDRESS: Final = 5
+"""e-mails of all entities to one address a day; the others wait"""
 INVITATIONS_PER_MINUTE: Final = 100
-"""letters of entities that a deployment sends, whatever the number of its processes"""
+"""e-mails of entities that a deployment sends, whatever the number of its processes"""
 PASSWORD_LINK_SECONDS: Final = 1800
 SECOND_FACTOR_LINK_SECONDS: Final = 24 * 3600
 ENROLMENT_SECONDS: Final = 3600
@@ -92,9 +92,9 @@ ENROLMENT_EXTENSIONS: Final = 10
 RECOVERIES_PER_ADDRESS: Final = 20
 """requests for a new password from one address, an hour"""
 RECOVERIES_PER_ACCOUNT: Final = 3
-"""letters with a new-password link for one account, while the first of them works"""
+"""e-mails with a new-password link for one account, while the first of them works"""
 INVITATIONS_PER_DAY: Final = 25_000  # D60
-"""of one entity; their letters leave at the deployment's rate"""
+"""of one entity; their e-mails leave at the deployment's rate"""
 INVITATIONS_PER_ADDRESS: Final = 5
 """of one entity to one address, a day"""
 PROVISIONING_CONDITIONS: Final = 10

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from corpid import app, settings
-from corpid.engines import at_command_line, new_user_id
+from corpid.engines import at_command_line, email_renderer, new_user_id
 from corpid.flows.account import links
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.finding import user_named
@@ -126,7 +126,7 @@ async def running_issuers(
         log = stack.enter_context((data_directory / LOG).open("wb", buffering=0))
         access_log.configure(clock=time.time, stream=log)
         chosen = _settings(registrations, port, data_directory, theme)
-        mail = CaughtMail()
+        mail = CaughtMail(email_renderer(chosen).render)
         composed = await stack.enter_async_context(app.create(chosen, mail=mail))
         await _apply(composed.provider, client_rules(chosen), registrations, directory)
         await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless, composed.streamed))

@@ -24,19 +24,18 @@ from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.verification import Callback, CheckFailed, ProviderError
 from corpid.web.pages.rendering import StaticFiles, packaged_static_files, page_environment
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from starlette.requests import Request
 
-    from corpid.ports import Letter
+    from corpid.ports import Email, RenderedEmail
     from corpid.sandbox.jwt import RelyingPartyKeys
     from corpid.sandbox.people import Person
 
 KEPT: Final = 200
-LETTERS: Final = 50
+EMAILS: Final = 50
 """that are kept, the newest"""
 
 
@@ -168,39 +167,30 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaughtLetter:
-    """A letter as its reader gets it, in their language.
+class CaughtEmail:
+    """An e-mail as its reader gets it, in their language."""
 
-    `language` is its tag (BCP 47).
-    """
-
+    number: int
+    """1 for the first one"""
     to: str
-    subject: str
-    text: str
-    language: str
+    content: RenderedEmail
 
 
 @dataclass(slots=True)
 class CaughtMail:
-    """A ports.Mail that stores letters until the demo stops, newest first."""
+    """A ports.Mail that stores e-mails until the demo stops, newest first."""
 
-    letters: deque[CaughtLetter] = field(default_factory=lambda: deque(maxlen=LETTERS))
+    render: Callable[[Email], RenderedEmail]
+    emails: deque[CaughtEmail] = field(default_factory=lambda: deque(maxlen=EMAILS))
     works: bool = True
 
-    def post(self, letter: Letter) -> None:
-        reads = translator(lookup((letter.language,), LANGUAGES) or ENGLISH)
-        self.letters.appendleft(
-            CaughtLetter(
-                to=letter.to,
-                subject=reads.say(letter.subject),
-                text=reads.say(letter.text),
-                language=reads.language.tag,
-            )
-        )
+    def post(self, email: Email) -> None:
+        number = self.emails[0].number + 1 if self.emails else 1
+        self.emails.appendleft(CaughtEmail(number=number, to=email.to, content=self.render(email)))
 
-    async def deliver(self, letter: Letter) -> None:
+    async def deliver(self, email: Email) -> None:
         """See ports.Mail."""
-        self.post(letter)
+        self.post(email)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +228,7 @@ class DemoRP:
                 Route("/login", self._protected(self.login), methods=["POST"]),
                 Route("/passkey", self._protected(self.passkey), methods=["POST"]),
                 Route("/mail", self._protected(self.mail)),
+                Route("/mail/{number:int}", self._protected(self.mail_as_html)),
                 Route(CALLBACK_PATH, self._protected(self.callback)),
                 Route(CALLBACK_PATH, self._protected(self.posted, from_anywhere=True), methods=["POST"]),
                 Route(FRAGMENT_PATH, self._protected(self.fragment), methods=["POST"]),
@@ -271,8 +262,17 @@ class DemoRP:
         return RedirectResponse(await self.provider.invite(user_name), status_code=303)
 
     async def mail(self, _: Request) -> Response:
-        """The letters that the provider has sent."""
-        return self._page("mail.html", letters=tuple(self.provider.mail.letters) if self.provider else ())
+        """The e-mails that the provider has sent, as text."""
+        return self._page("mail.html", emails=tuple(self.provider.mail.emails) if self.provider else ())
+
+    async def mail_as_html(self, request: Request) -> Response:
+        """An e-mail's HTML, as mail programs show it."""
+        number = request.path_params["number"]
+        for email in self.provider.mail.emails if self.provider else ():
+            if email.number == number:
+                policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+                return HTMLResponse(email.content.html, headers={"Content-Security-Policy": policy})
+        return Response("There is no such e-mail.", status_code=404)
 
     async def login(self, request: Request) -> Response:
         """Begin a sign-in and send the browser to the provider."""
@@ -400,9 +400,10 @@ class DemoRP:
             if request.method == "POST" and not (own_form or from_anywhere):
                 return Response("Please use the form on the start page.", status_code=403)
             response = await endpoint(request)
-            response.headers["Content-Security-Policy"] = (
+            response.headers.setdefault(
+                "Content-Security-Policy",
                 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; "
-                f"frame-ancestors 'none'; form-action 'self' {origin}"
+                f"frame-ancestors 'none'; form-action 'self' {origin}",
             )
             response.headers["Cache-Control"] = "no-store"
             response.headers["Referrer-Policy"] = "same-origin"

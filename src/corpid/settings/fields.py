@@ -227,6 +227,9 @@ class Settings(IssuerSettings, BaseSettings):
     mail_from: Annotated[str, AfterValidator(checks.mail_address)] = Field(
         default="", description="Address that e-mails come from, such as sign-in@example.org; needed with mail_url."
     )
+    mail_reply_to: Annotated[str, AfterValidator(checks.mail_address)] = Field(
+        default="", description="Address that answers to e-mails go to, such as a help desk. Empty: mail_from."
+    )
     security_contact: List[Annotated[str, AfterValidator(checks.contact)]] = Field(
         default=(),
         description="Where to report a vulnerability of this deployment, as mailto:, https: or tel: URIs separated by "

@@ -192,7 +192,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield from _unknown_issuers(settings, found.issuers)
     yield _keys([(key.kid, key.active_from, key.retired_at) for key in found.keys])
     yield _seals(found.unsealed_since)
-    yield _letters(*found.letters, sends=bool(settings.mail_url))
+    yield _emails(*found.emails, sends=bool(settings.mail_url))
 
 
 def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:
@@ -230,7 +230,7 @@ def _seals(unsealed_since: int | None) -> Finding:
     return ok("audit seals", "No audit entry has been waiting too long for its seal.")
 
 
-def _letters(waiting: int, oldest: int, *, sends: bool) -> Finding:
+def _emails(waiting: int, oldest: int, *, sends: bool) -> Finding:
     """Invitation e-mails that nobody sends (D60)."""
     if waiting and not sends:
         seen = f"{waiting:,} invitation e-mails are waiting, because no mail server is set."

@@ -138,7 +138,7 @@ def _past(entry: AuditEntry, client: Client | None, entity: Entity | None) -> Pa
 
 
 async def choose_language(context: RequestContext, visit: AccountVisit, *, language: str) -> None:
-    """Store the language (a tag) of letters to this person.
+    """Store the language (a tag) of e-mails to this person.
 
     Source: DESIGN, Pages
     """

@@ -107,9 +107,9 @@ class Purpose:
     drops_app: bool = False
     """whether an earlier app ends, since the lost phone has it"""
     heading: Phrase
-    """of the page that it opens, and the subject of its letter"""
+    """of the page that it opens, and the subject of its e-mail"""
     lead: Phrase
-    """comes before the address in its letter"""
+    """comes before the button in its e-mail"""
     introduction: Callable[[str, str], Phrase]
     """on the page that it opens, by the names of the person and of the provider"""
     done: Phrase
@@ -131,7 +131,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         begins=True,
         heading=phrase("Set up your sign-in"),
         lead=phrase(
-            "Set up your sign-in with this link. It works once, within {hours} hours:",
+            "Set up your sign-in with this link. It works once, within {hours} hours.",
             hours=INVITATION_SECONDS // _HOUR,
         ),
         introduction=lambda user, name: phrase("{user}, set up how you sign in with {name}.", user=user, name=name),
@@ -149,7 +149,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         joins=True,
         heading=phrase("Set up your sign-in"),
         lead=phrase(
-            "Use this link within {days} days to accept or decline. It works once:",
+            "Use this link within {days} days to accept or decline. It works once.",
             days=MEMBERSHIP_LINK_SECONDS // _DAY,
         ),
         introduction=lambda _, name: phrase("If you accept, you can act for it with {name}.", name=name),
@@ -166,7 +166,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         heading=phrase("Choose a new password"),
         lead=phrase(
             "Choose a new password with this link. It works once, within {minutes} minutes, and asks for your "
-            "second factor first:",
+            "second factor first.",
             minutes=PASSWORD_LINK_SECONDS // _MINUTE,
         ),
         introduction=lambda user, name: phrase("{user}, choose a new password for {name}.", user=user, name=name),
@@ -184,7 +184,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         heading=phrase("Set up a new second factor"),
         lead=phrase(
             "Set up a new second factor with this link. It works once, within {hours} hours, and asks for your "
-            "password first:",
+            "password first.",
             hours=SECOND_FACTOR_LINK_SECONDS // _HOUR,
         ),
         introduction=lambda user, name: phrase("{user}, set up a new second factor for {name}.", user=user, name=name),
@@ -233,7 +233,7 @@ async def make(
         detail=actor.detail | ({"address": address} if address else {}),
     )
     await registry.factors.keep_link(link, event, spared=spared)
-    return NewLink(page=base_url + PATH, code=code)
+    return NewLink(page=base_url + PATH, code=code, expires_at=link.expires_at)
 
 
 def of_invitation(invited: Invited, code: str, *, now: float) -> Link:

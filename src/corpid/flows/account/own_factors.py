@@ -1,6 +1,6 @@
 """A person's own factors: passkeys, password, app and recovery codes.
 
-Each change is one conditional write, on a page that a fresh sign-in has opened; the person is notified by letter, and
+Each change is one conditional write, on a page that a fresh sign-in has opened; the person is notified by e-mail, and
 if a factor was removed or replaced, every other session of theirs ends with it.
 
 What is offered stays the same in one browser until it is used, also after a new sign-in: a person who has scanned a

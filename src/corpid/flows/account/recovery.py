@@ -39,7 +39,7 @@ async def ask(context: RequestContext) -> None:
 
 
 async def answer(context: RequestContext, user_name: str, *, browser_key: str) -> None:
-    """Send the recovery letter, after the request was answered.
+    """Send the recovery e-mail, after the request was answered.
 
     Nothing is sent without an account and an address. An account gets a few while a link works; more are dropped. A
     browser known for the account has a share of its own, so that strangers cannot lock its owner out. An enrolment
@@ -85,11 +85,11 @@ async def _named(context: RequestContext, user_name: str) -> User | None:
 
 async def _admitted(context: RequestContext, user: User, browser_key: str) -> bool:
     known = await throttle.is_known(context, names.user_name(user.user_name), browser_key)
-    letters = namespaces.RECOVERY_LETTERS.entry(
+    emails = namespaces.RECOVERY_EMAILS.entry(
         context.provider.policy.base_url, user.user_id, browser_key if known else ""
     )
     async with context.provider.transient.unit(context.now) as unit:
-        sent = await letters.count(unit)
+        sent = await emails.count(unit)
     return sent <= RECOVERIES_PER_ACCOUNT
 
 

@@ -167,11 +167,7 @@ async def _mail_code(context: RequestContext, visit: EnrolmentVisit, step: Step)
     await context.provider.registry.audit.write(
         reauthenticate.event(context, user, AuditAction.ENROLMENT_MAIL_CODE, "ok"), now=context.now
     )
-    why = phrase(
-        "You are setting up your sign-in with {name}: codes like this one will come to this address. If this "
-        "is not you, do not share the code, and tell your organisation's {name} administrator.",
-        name=context.provider.policy.name,
-    )
+    why = notifications.setting_up(context.provider.policy.name)
     code = second_factors.code_of(context, moved.enrolment_id, moved, user)
     notifications.mailed_code(context, user, code, why=why)
     return moved

@@ -99,12 +99,7 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
         await context.provider.registry.audit.write(
             event(context, visit, user, AuditAction.SIGN_IN_MAIL_CODE, "ok"), now=context.now
         )
-    why = phrase(
-        "You are signing in to {client}. If this is not you, somebody knows your password: do not share the "
-        "code, and tell your organisation's {name} administrator.",
-        client=visit.client.name,
-        name=context.provider.policy.name,
-    )
+    why = notifications.signing_in(visit.client.name, context.provider.policy.name)
     notifications.mailed_code(context, user, code_of(context, interaction.interaction_id, moved, user), why=why)
     return moved
 

@@ -63,6 +63,7 @@ class NewLink:
     """the URL of the page that opens links"""
     code: str
     """secret; to be typed on that page if it cannot be followed"""
+    expires_at: int
 
     @property
     def url(self) -> str:

@@ -30,7 +30,7 @@ OtherKind: TypeAlias = Literal[
     "provisioning token", "key", "deployment", "invitation",
 ]  # fmt: skip
 """kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
-to decide on a change request, to write a `withdrawal` to take it back, to write an `invitation` to send its letter
+to decide on a change request, to write a `withdrawal` to take it back, to write an `invitation` to send its e-mail
 again"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]

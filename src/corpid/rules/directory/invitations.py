@@ -1,8 +1,8 @@
-"""Invitations: placeholders, their acceptance, and when a letter is due (D60).
+"""Invitations: placeholders, their acceptance, and when an e-mail is due (D60).
 
-`Membership.invitation_sent_at` is DUE, NOT_TO_BE_SENT, REFUSED, the moment at which the letter was handed to the mail
+`Membership.invitation_sent_at` is DUE, NOT_TO_BE_SENT, REFUSED, the moment at which the e-mail was handed to the mail
 server, or the negative moment at which a process took it to send it. A process that dies meanwhile leaves that moment,
-and after `SENDING_SECONDS` another one sends the letter: at most once too often.
+and after `SENDING_SECONDS` another one sends the e-mail: at most once too often.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EmailState: TypeAlias = Literal["none", "waiting", "sent", "refused", "no_mail"]
 REFUSED: Final = -2
 """the mail server says that there is no such mailbox"""
 SENDING_SECONDS: Final = 300
-"""how long a process has a letter for itself; longer than an attempt takes"""
+"""how long a process has an e-mail to itself; longer than an attempt takes"""
 
 
 def is_invitation(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> bool:
@@ -90,7 +90,7 @@ def email_state(invited: Membership, *, mail_works: bool) -> EmailState:
 
 
 def being_sent(now: float) -> int:
-    """The mark of a letter that is being sent, from `now` (D60)."""
+    """The mark of an e-mail that is being sent, from `now` (D60)."""
     return -int(now)
 
 

@@ -183,7 +183,7 @@ def real_day(text: str) -> str:
 
 
 def email(node: Node) -> str:
-    """An e-mail address that any mail server takes letters for, or empty.
+    """An e-mail address that any mail server takes e-mails for, or empty.
 
     Source: RFC 5321 §4.1.2, §4.5.3.1
     """

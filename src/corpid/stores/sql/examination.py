@@ -53,8 +53,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """of each client that names issuers its identifier and their ids"""
     unsealed_since: int | None
     """the moment of the oldest entry of the audit without a seal, epoch seconds; None if there is none"""
-    letters: tuple[int, int]
-    """the number of invitations whose letter waits, and the moment of the oldest one, epoch seconds"""
+    emails: tuple[int, int]
+    """the number of invitations whose e-mail waits, and the moment of the oldest one, epoch seconds"""
     apart: float
     """seconds by which its clock differs from this machine's"""
 
@@ -98,7 +98,7 @@ def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Cloc
         pkce_optional=tuple(client for client in clients if client.enabled and client.pkce == "optional"),
         issuers=tuple((client.client_id, client.issuers) for client in clients if client.issuers),
         unsealed_since=place.read(_unsealed_since),
-        letters=(0, 0) if older else place.read(_letters),
+        emails=(0, 0) if older else place.read(_emails),
         apart=0.0 if at is None else abs(at - clock()),
     )
 
@@ -127,7 +127,7 @@ def _unsealed_since(connection: sa.Connection) -> int | None:
     return connection.scalar(oldest.limit(1))
 
 
-def _letters(connection: sa.Connection) -> tuple[int, int]:
+def _emails(connection: sa.Connection) -> tuple[int, int]:
     row = tables.memberships.c
     found = sa.select(sa.func.count(), sa.func.coalesce(sa.func.min(row.changed_at), 0))
     count, oldest = connection.execute(found.where(sa.text(tables.DUE), row.enabled)).one()

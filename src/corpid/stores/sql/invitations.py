@@ -1,4 +1,4 @@
-"""Invitations of entities, and the sending of their letters (D60)."""
+"""Invitations of entities, and the sending of their e-mails (D60)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def open_of() -> sa.Select[Any]:
 
 
 def _mark() -> sa.Update:
-    """A conditional update: of two processes, one gets the letter."""
+    """A conditional update: of two processes, one gets the e-mail."""
     this = _row.user_id == sa.bindparam("waiting"), _row.entity_id == sa.bindparam("entity")
     seen = _row.invitation_sent_at == sa.bindparam("seen", type_=sa.BigInteger)
     same = _row.invited, _row.email == sa.bindparam("address", type_=sa.Text)

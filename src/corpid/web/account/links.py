@@ -200,8 +200,8 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
     except Throttled as slowed:
         view = _forgotten_question(web, context, browser_id, ("user_name", slowed.sentence))
         return throttled(page_response(request, web.renderer, view), slowed)
-    letter = partial(recovery.answer, context, user_name, browser_key=known.browser_key if known else "")
-    provider.background_tasks.later(letter, place=neighbourhood(context.address))
+    email = partial(recovery.answer, context, user_name, browser_key=known.browser_key if known else "")
+    provider.background_tasks.later(email, place=neighbourhood(context.address))
     return page_response(request, web.renderer, _asked(web))
 
 

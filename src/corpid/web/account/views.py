@@ -203,7 +203,7 @@ class SignIns(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChooseLanguage(FormView):
-    """The language of letters, and of the pages in this browser.
+    """The language of e-mails, and of the pages in this browser.
 
     Field: language.
     """

@@ -127,6 +127,16 @@ class FormView(PageView):
     action: str
 
 
+def never_asks(provider: str) -> Phrase:
+    """The sentence against phishing at the foot of every page and e-mail."""
+    return phrase("{provider} never asks for your password or code by phone, e-mail or message.", provider=provider)
+
+
+def run_by(provider: str, operator: str) -> Phrase:
+    """The sentence that names the operator."""
+    return phrase("{provider} is run by {operator}.", provider=provider, operator=operator)
+
+
 def client_site(client: Client, redirect_uri: str = "") -> Link | None:
     """A link to the client's site, from a registered redirect URI.
 

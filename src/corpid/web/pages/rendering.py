@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
 from corpid.texts import Phrase, has_full_stop
+from corpid.web.pages.layout import never_asks, run_by
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
@@ -130,6 +131,8 @@ class Renderer:
             "language_path": base_path + LANGUAGE_PATH,
             "account_path": (account_base or base_path) + ACCOUNT_PATH,
             "theme": theme,
+            "never_asks": never_asks,
+            "run_by": run_by,
         }
         self._environments: dict[str, Environment] = {}
         self._templates: dict[tuple[str, str], Template] = {}

@@ -143,6 +143,11 @@ class Theme:
     logo_has_name: bool = False
     """whether the logo contains the provider's name"""
     icon: str = ""
+    light: Mapping[str, str] = field(default_factory=dict)
+    """the operator's own colours, for e-mails; pages have them in the style sheet"""
+    dark: Mapping[str, str] = field(default_factory=dict)
+    sans: str = ""
+    """the operator's own fonts, for e-mails"""
     texts: Mapping[str, Texts] = field(default_factory=dict)
     """by language"""
     warnings: tuple[str, ...] = ()
@@ -193,6 +198,9 @@ def read(directory: Path) -> Theme:
         files=own,
         **pictures,
         logo_has_name=_switch(written, "logo_has_name"),
+        light=own_light,
+        dark=own_dark,
+        sans=shape.get("sans", ""),
         texts=_texts(written),
         warnings=tuple(
             f"{FILE}, {scheme}: {sentence}"

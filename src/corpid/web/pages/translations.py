@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, lru_cache
 from gettext import GNUTranslations, NullTranslations
 from importlib.resources import files
@@ -17,7 +18,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Final
 from unicodedata import bidirectional
 
-from babel.dates import format_date, format_time, get_datetime_format
+from babel.dates import format_date, format_time, get_datetime_format, get_timezone_name
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
@@ -26,7 +27,6 @@ from corpid.texts import Phrase, filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +188,14 @@ class Translator:
         together = str(get_datetime_format("medium", self.language.formats))
         return together.format(self.time(moment), self.day(moment))
 
+    def moment_with_zone(self, moment: datetime) -> str:
+        """A day and time with its zone: `… 14:32 (Singapore Standard Time)`."""
+        formats, zone = self.language.formats, moment.tzname()
+        if zone != "UTC":
+            zone = get_timezone_name(moment, "long", locale=formats)
+        together = str(get_datetime_format("medium", formats))
+        return f"{together.format(format_time(moment, 'short', locale=formats), self.day(moment))} ({zone})"
+
     def day(self, moment: datetime) -> str:
         """A day: `21 Nov 2026`."""
         return format_date(moment, "medium", locale=self.language.formats)
@@ -197,6 +205,8 @@ class Translator:
             return self.say(value)
         if isinstance(value, int):
             return self.number(value)
+        if isinstance(value, datetime):
+            return self.moment_with_zone(value)
         if isinstance(value, tuple):
             return ", ".join(str(self._shown(each)) for each in value)
         return f"\u2068{value}\u2069" if self._turns(str(value)) else value

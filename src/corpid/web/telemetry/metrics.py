@@ -21,7 +21,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from corpid import __version__
-from corpid.flows.directory.invitation_letters import OUTCOMES
+from corpid.flows.directory.invitation_emails import OUTCOMES
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import StoreUnavailable
 from corpid.web.http.addresses import OwnHosts
@@ -191,7 +191,7 @@ class Metrics:
         return child
 
     def invitation(self, outcome: str) -> None:
-        """Count a letter of an invitation, by outcome (D60)."""
+        """Count an e-mail of an invitation, by outcome (D60)."""
         self._invitations.labels(outcome).inc()
 
     def counting(self, fetch: Callable[[str], Awaitable[bytes]]) -> Callable[[str], Awaitable[bytes]]:

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
-from corpid.ports import AuditEvent, Conflict, LetterDelayed, MailDelayed, MailRefused, SenderRefused
+from corpid.ports import AuditEvent, Conflict, EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
-from corpid.rules.limits import INVITATIONS_PER_MINUTE, LETTERS_PER_ADDRESS
+from corpid.rules.limits import EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from corpid.flows.provider import Provider
-    from corpid.ports import Invited, Letter
+    from corpid.ports import Email, Invited
 
 OUTCOMES: Final = ("sent", "refused", "delayed", "put off")
 _AT_ONCE: Final = 20
@@ -40,7 +40,7 @@ _SEVERAL: Final = 3
 _SYSTEM: Final = "system"
 
 
-class InvitationLetters:
+class InvitationEmails:
     """The sending of one process.
 
     `log` writes an event and its detail to the log, `count` counts an outcome, one of `OUTCOMES`.
@@ -67,7 +67,7 @@ class InvitationLetters:
         if not provider.mail.works or provider.clock() < self._wait_until:
             return 0
         found = await provider.registry.invitations.due(now=provider.clock(), limit=_AT_ONCE)
-        # Processes that find the same letters begin with different ones.
+        # Processes that find the same e-mails begin with different ones.
         SystemRandom().shuffle(found)
         for invited in found:
             taken = provider.clock()
@@ -82,7 +82,7 @@ class InvitationLetters:
             except SenderRefused as refused:
                 self._stop(str(refused))
                 return sent
-            except LetterDelayed as delayed:
+            except EmailDelayed as delayed:
                 untaken[invited.membership.email.rpartition("@")[2].casefold()] = str(delayed)
                 await self._put_off(invited, taken, str(delayed))
             except MailDelayed as delayed:
@@ -96,7 +96,7 @@ class InvitationLetters:
         """Count an e-mail; False beyond the limit of this minute."""
         now = self._provider.clock()
         window = str(int(now) // _MINUTE)
-        counted = namespaces.INVITATION_LETTERS.entry(self._provider.policy.deployment_url, window)
+        counted = namespaces.INVITATION_EMAILS.entry(self._provider.policy.deployment_url, window)
         async with self._provider.transient.unit(now) as unit:
             return await counted.count(unit) <= INVITATIONS_PER_MINUTE
 
@@ -114,7 +114,7 @@ class InvitationLetters:
             except Conflict:  # it was revoked
                 return False
             try:
-                await provider.mail.deliver(self._letter(invited, code))
+                await provider.mail.deliver(self._email(invited, code, link.expires_at))
             except MailDelayed:
                 await self._count_address(address, -1)
                 raise
@@ -128,11 +128,11 @@ class InvitationLetters:
         self._count(outcome)
         return outcome == "sent"
 
-    def _letter(self, invited: Invited, code: str) -> Letter:
+    def _email(self, invited: Invited, code: str, expires_at: int) -> Email:
         policy = self._provider.policy
         return notifications.invitation(
             invited.entity,
-            NewLink(page=policy.deployment_url + links.PATH, code=code),
+            NewLink(page=policy.deployment_url + links.PATH, code=code, expires_at=expires_at),
             to=invited.membership.email,
             lead=links.PURPOSES["membership"].lead,
             language=invited.user.language,
@@ -144,7 +144,7 @@ class InvitationLetters:
 
         The limit protects people whom entities invite again and again.
         """
-        return await self._count_address(address, 1) <= LETTERS_PER_ADDRESS
+        return await self._count_address(address, 1) <= EMAILS_PER_ADDRESS
 
     async def _count_address(self, address: str, by: int) -> int:
         deployment, day = self._provider.policy.deployment_url, str(self._day())

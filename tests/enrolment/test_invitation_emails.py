@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from corpid.flows.account import links
-from corpid.ports import LetterDelayed, MailDelayed, MailRefused, SenderRefused
+from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.authentication import link_codes
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS
 from corpid.rules.directory.records import DUE, NOT_TO_BE_SENT
-from corpid.rules.limits import INVITATIONS_PER_MINUTE, LETTERS_PER_ADDRESS, MEMBERSHIP_LINK_SECONDS
+from corpid.rules.limits import EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MEMBERSHIP_LINK_SECONDS
 from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import HARBOUR, MAILBOX, NAME, WAITING, Sender
 from tests.postbox import Postbox
@@ -35,16 +35,16 @@ async def valid(made: World, url: str) -> bool:
     ) is not None
 
 
-def test_a_letter_names_the_entity_and_holds_nothing_that_the_inviter_wrote() -> None:
-    """D60: no free text; lesson 27: the link is in the letter only."""
+def test_an_email_names_the_entity_and_holds_nothing_that_the_inviter_wrote() -> None:
+    """D60: no free text; lesson 27: the link is in the e-mail only."""
     written = {"name": "Win a prize at evil.example", "user_name": "evil.example/prize", "external_id": "evil-7"}
 
     async def test(made: World) -> None:
         await invited.invite(made, **written)
         sender = Sender(made=made)
         assert await sender.round() == 1
-        [letter] = sender.postbox.letters
-        assert (letter.to, str(letter.subject)) == (MAILBOX, f"{NAME} invites you")
+        [letter] = sender.postbox.emails
+        assert (letter.to, str(letter.subject)) == (MAILBOX, f"Invitation to act for {NAME}")
         for text in written.values():
             assert text not in letter.text
         url = newcomer.link_in(sender.postbox)
@@ -60,7 +60,7 @@ def test_a_letter_names_the_entity_and_holds_nothing_that_the_inviter_wrote() ->
     run(test)
 
 
-def test_a_letter_is_the_same_whether_its_reader_has_an_account_or_not() -> None:
+def test_an_email_is_the_same_whether_its_reader_has_an_account_or_not() -> None:
     """D60: letter, statements and what remains in the store."""
 
     async def of(made: World, address: str) -> tuple[list[str], str, Any]:
@@ -68,7 +68,7 @@ def test_a_letter_is_the_same_whether_its_reader_has_an_account_or_not() -> None
         sender = Sender(made=made)
         with statements(made) as heard:
             await sender.round()
-        [letter] = sender.postbox.letters
+        [letter] = sender.postbox.emails
         link = newcomer.link_in(sender.postbox)
         text = letter.text.replace(link, "").replace(link.partition("#")[2], "")
         return [said.split("'")[0].split("VALUES")[0] for said in heard], text, await made.audit("link.membership")
@@ -105,25 +105,25 @@ def test_nothing_is_sent_that_is_not_wanted_or_cannot_be_accepted(change: str) -
             await made.write(entity(HARBOUR, NAME, enabled=False))
         sender = Sender(made=made)
         assert await sender.round() == 0
-        assert sender.postbox.letters == []
+        assert sender.postbox.emails == []
 
     run(test)
 
 
-def test_two_processes_send_a_letter_once() -> None:
-    """D60: each takes a letter before it sends it."""
+def test_two_processes_send_an_email_once() -> None:
+    """D60: each takes an e-mail before it sends it."""
 
     async def test(made: World) -> None:
         await invited.invite(made)
         senders = [Sender(made=made) for _ in range(3)]
         sent = await asyncio.gather(*(sender.round() for sender in senders))
         assert sorted(sent) == [0, 0, 1]
-        assert sum(len(sender.postbox.letters) for sender in senders) == 1
+        assert sum(len(sender.postbox.emails) for sender in senders) == 1
 
     run(test)
 
 
-def test_a_process_that_dies_while_sending_leaves_a_letter_that_another_sends_after_a_while() -> None:
+def test_a_process_that_dies_while_sending_leaves_an_email_that_another_sends_after_a_while() -> None:
     """D60: at most once too often, and then the earlier link is void."""
 
     async def test(made: World) -> None:
@@ -138,17 +138,17 @@ def test_a_process_that_dies_while_sending_leaves_a_letter_that_another_sends_af
         made.clock.pass_(1)
         assert await other.round() == 1
         assert await other.round() == 0
-        assert len(other.postbox.letters) == 1
+        assert len(other.postbox.emails) == 1
 
     run(test)
 
 
-def test_of_two_letters_only_the_link_of_the_later_works() -> None:
+def test_of_two_emails_only_the_link_of_the_later_works() -> None:
     """D60: a sender died after the mail server had the first one."""
 
     class Late(Postbox):
-        async def deliver(self, letter: Any) -> None:
-            self.letters.append(letter)
+        async def deliver(self, email: Any) -> None:
+            self.post(email)
             raise asyncio.CancelledError
 
     async def test(made: World) -> None:
@@ -165,12 +165,12 @@ def test_of_two_letters_only_the_link_of_the_later_works() -> None:
     run(test)
 
 
-def test_while_the_mail_server_is_away_letters_stay_due_and_attempts_become_rare() -> None:
+def test_while_the_mail_server_is_away_emails_stay_due_and_attempts_become_rare() -> None:
     """D60: kept and tried again; the log says so and names nobody."""
 
     async def test(made: World) -> None:
         await invited.invite(made)
-        attempts = LETTERS_PER_ADDRESS + 1
+        attempts = EMAILS_PER_ADDRESS + 1
         sender = Sender(made=made, postbox=Postbox(refuses=[MailDelayed("ConnectionRefusedError")] * attempts))
         for attempt in range(1, attempts + 1):
             assert await sender.round() == 0
@@ -190,11 +190,11 @@ def test_while_the_mail_server_is_away_letters_stay_due_and_attempts_become_rare
 
 
 def test_a_server_that_refuses_the_deployment_is_told_once_and_asked_once_a_day_in_the_end() -> None:
-    """D60: an operator has to change something; a restart tries at once, and no letter is lost."""
+    """D60: an operator has to change something; a restart tries at once, and no e-mail is lost."""
 
     async def test(made: World) -> None:
         await invited.invite(made)
-        attempts = LETTERS_PER_ADDRESS + 3
+        attempts = EMAILS_PER_ADDRESS + 3
         refusal = SenderRefused("SMTPAuthenticationError 535")
         sender = Sender(made=made, postbox=Postbox(refuses=[refusal] * attempts))
         for hours in (1, 2, 4, 8, 16, 24, 24):
@@ -212,14 +212,14 @@ def test_a_server_that_refuses_the_deployment_is_told_once_and_asked_once_a_day_
     run(test)
 
 
-def test_a_letter_that_alone_is_not_taken_keeps_no_other_waiting_and_is_tried_again_in_an_hour() -> None:
-    """D60: an entity whose letter a server refuses stops nobody else's invitations."""
+def test_an_email_that_alone_is_not_taken_keeps_no_other_waiting_and_is_tried_again_in_an_hour() -> None:
+    """D60: an entity whose e-mail a server refuses stops nobody else's invitations."""
 
     async def test(made: World) -> None:
         for each in range(4):
             waiting = f"00000000-0000-4000-8000-{each:012}"
             await invited.invite(made, waiting, email=f"p@d{each}.example", user_name=f"p{each}")
-        refusals = [LetterDelayed("SMTPRecipientsRefused 554")] * 3
+        refusals = [EmailDelayed("SMTPRecipientsRefused 554")] * 3
         sender = Sender(made=made, postbox=Postbox(refuses=list(refusals)))
         assert await sender.round() == 1
         assert {event for event, _ in sender.told} == {"invitation_delayed"}
@@ -231,14 +231,14 @@ def test_a_letter_that_alone_is_not_taken_keeps_no_other_waiting_and_is_tried_ag
     run(test)
 
 
-def test_a_server_that_takes_no_letter_for_several_domains_refuses_the_deployment() -> None:
+def test_a_server_that_takes_no_email_for_several_domains_refuses_the_deployment() -> None:
     """D60: one that may not relay gets the same answer for each."""
 
     async def test(made: World) -> None:
         for each in range(3):
             waiting = f"00000000-0000-4000-8000-{each:012}"
             await invited.invite(made, waiting, email=f"p@d{each}.example", user_name=f"p{each}")
-        sender = Sender(made=made, postbox=Postbox(refuses=[LetterDelayed("SMTPRecipientsRefused 550")] * 3))
+        sender = Sender(made=made, postbox=Postbox(refuses=[EmailDelayed("SMTPRecipientsRefused 550")] * 3))
         assert await sender.round() == 0
         assert [event for event, _ in sender.told].count("invitations_stopped") == 1
         made.clock.pass_(3600)
@@ -266,7 +266,7 @@ def test_an_address_that_does_not_exist_is_told_and_not_tried_again() -> None:
     run(test)
 
 
-def test_a_deployment_sends_so_many_letters_a_minute_whatever_its_processes() -> None:
+def test_a_deployment_sends_so_many_emails_a_minute_whatever_its_processes() -> None:
     """D60: invitations leave at a limited rate."""
     number = INVITATIONS_PER_MINUTE + 15
 
@@ -285,26 +285,26 @@ def test_a_deployment_sends_so_many_letters_a_minute_whatever_its_processes() ->
         assert await rounds(senders) == INVITATIONS_PER_MINUTE
         made.clock.pass_(60)
         assert await rounds(senders) == number - INVITATIONS_PER_MINUTE
-        every = [letter.to for sender in senders for letter in sender.postbox.letters]
+        every = [letter.to for sender in senders for letter in sender.postbox.emails]
         assert len(set(every)) == len(every) == number
 
     run(test)
 
 
-def test_one_address_gets_five_letters_a_day_from_all_entities() -> None:
+def test_one_address_gets_five_emails_a_day_from_all_entities() -> None:
     """D60: the others wait until the next day, and keep nobody else's waiting."""
 
     async def test(made: World) -> None:
         made.clock.pass_(86400 - made.clock() % 86400)
-        for each in range(LETTERS_PER_ADDRESS + 2):
+        for each in range(EMAILS_PER_ADDRESS + 2):
             waiting = f"00000000-0000-4000-8000-{each:012}"
             address = MAILBOX.upper() if each % 2 else MAILBOX
             await invited.invite(made, waiting, email=address, user_name=f"p{each}")
         await invited.invite(made, email="another@harbour.example", user_name="another", waiting=WAITING[:-1] + "f")
         sender = Sender(made=made)
         await sender.round()
-        assert len([letter for letter in sender.postbox.letters if letter.to.lower() == MAILBOX]) == LETTERS_PER_ADDRESS
-        assert len(sender.postbox.letters) == LETTERS_PER_ADDRESS + 1
+        assert len([letter for letter in sender.postbox.emails if letter.to.lower() == MAILBOX]) == EMAILS_PER_ADDRESS
+        assert len(sender.postbox.emails) == EMAILS_PER_ADDRESS + 1
         assert sender.counted.count("put off") == 2
         made.clock.pass_(86399)
         assert await sender.round() == 0
@@ -327,20 +327,20 @@ def test_without_a_mail_server_nothing_is_taken() -> None:
     run(test)
 
 
-def test_a_letter_speaks_the_language_of_the_placeholder() -> None:
+def test_an_email_speaks_the_language_of_the_placeholder() -> None:
     """D60: that of the invited person, as far as it is known."""
 
     async def test(made: World) -> None:
         await invited.invite(made)
         sender = Sender(made=made)
         await sender.round()
-        assert [letter.language for letter in sender.postbox.letters] == ["en"]
+        assert [letter.language for letter in sender.postbox.emails] == ["en"]
 
     run(test)
 
 
 def test_a_link_lasts_a_week_and_ends_when_the_address_changes() -> None:
-    """D60: a letter to an earlier address opens nothing."""
+    """D60: an e-mail to an earlier address opens nothing."""
 
     async def test(made: World) -> None:
         await invited.invite(made)

@@ -1,0 +1,81 @@
+"""The declaration of an e-mail, for its text and its HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from corpid.texts import Phrase
+
+
+class Address(str):
+    """A URL in a line of its own."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """A button, with its address in clear below."""
+
+    text: Phrase
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """A code to enter, in a line of its own after `text`."""
+
+    text: Phrase
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and values, such as time and device of a change."""
+
+    rows: tuple[tuple[Phrase, str | datetime], ...]
+    """a time is shown in the deployment's zone"""
+
+
+Part: TypeAlias = "Phrase | Address | Action | Code | Facts"
+"""of an e-mail's body; a phrase is a paragraph"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Email:
+    """An e-mail to one person, in their language.
+
+    A phrase in it may hold an aware `datetime`. The sentence about what nobody asks for follows by itself. Raises
+    ValueError if there is more than one action.
+    """
+
+    to: str
+    subject: Phrase
+    """also the heading; never holds a secret, since mail servers log subjects and locked phones show them"""
+    preview: Phrase
+    """what a list of e-mails shows after the subject; says something else, and no secret either"""
+    name: str = ""
+    """whom it greets; empty: somebody whose name is not known"""
+    parts: tuple[Part, ...]
+    """in the order in which they are read"""
+    language: str = "en"
+    """a tag (BCP 47)"""
+
+    def __post_init__(self) -> None:
+        if sum(isinstance(part, Action) for part in self.parts) > 1:
+            raise ValueError("an e-mail has one action at most")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedEmail:
+    """An e-mail in one language, ready to be sent."""
+
+    subject: str
+    text: str
+    html: str
+    language: str
+    """the tag of the language that it is written in"""

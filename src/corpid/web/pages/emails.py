@@ -1,0 +1,171 @@
+"""Rendering of e-mails: plain text and HTML of one declaration.
+
+The look is that of the pages: the colours and the font of the theme, light and dark. No picture, no script, no address
+of another site.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from importlib.resources import files
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Final
+from unicodedata import east_asian_width
+
+from jinja2 import PackageLoader
+
+from corpid.ports import Action, Address, Code, Facts, RenderedEmail
+from corpid.rules.printable import printable
+from corpid.texts import Phrase, phrase
+from corpid.web.pages.layout import never_asks, run_by
+from corpid.web.pages.rendering import StaticFiles, page_environment
+from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, contrast, palettes
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, lookup, translator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import tzinfo
+
+    from corpid.ports import Email
+    from corpid.ports.emails import Part
+    from corpid.web.pages.theme import Theme
+    from corpid.web.pages.translations import Translator
+
+INKS: Final = (
+    *((ink, ground) for ink in ("text", "muted", "accent") for ground in ("surface", "page", "quiet")),
+    ("on-accent", "accent"),
+)
+"""the colours of e-mails: that of a text, and that of its background"""
+LONGEST_NAME: Final = 300
+"""characters of a name in an e-mail; the rest is left out"""
+COLUMNS: Final = 72
+"""of plain text, in languages with spaces between words"""
+_LONGEST_SUBJECT: Final = 200
+_FONTS: Final = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
+_PADDING: Final = "\u200c\u00a0" * 80
+"""keeps the list of e-mails from showing the text after the preview"""
+
+
+class EmailRenderer:
+    """The renderer of e-mails.
+
+    `name` is the provider's name. Times are shown in `timezone`, since an e-mail cannot convert them.
+    """
+
+    def __init__(self, *, name: str, timezone: tzinfo, theme: Theme = NO_THEME) -> None:
+        """A scheme of the theme with too little contrast is replaced."""
+        self._name = name
+        self._zone = timezone
+        self._theme = theme
+        style_sheet = files("corpid").joinpath("web", "static", "style.css").read_text(encoding="utf-8")
+        own_light, own_dark = palettes(style_sheet)
+        self._looks = {
+            "light": _legible({**own_light, **theme.light}, own_light),
+            "dark": _legible({**own_dark, **theme.dark}, own_dark),
+            "fonts": theme.sans or _FONTS,
+        }
+        environment = page_environment(PackageLoader("corpid", "web/templates"), StaticFiles({}))
+        self._template = environment.get_template("_email.html")
+
+    def render(self, email: Email) -> RenderedEmail:
+        """The e-mail in its language, else in English (DESIGN "Pages")."""
+        voice = translator(lookup((email.language,), (*LANGUAGES, PSEUDO)) or ENGLISH)
+
+        def say(said: Phrase) -> str:
+            return voice.say(self._prepared(said))
+
+        subject = _short(" ".join(say(email.subject).split()), _LONGEST_SUBJECT)
+        greeting = say(phrase("Hello {name},", name=email.name) if email.name else phrase("Hello,"))
+        alone = not any(isinstance(part, Action) for part in email.parts)
+        parts = [(_KINDS[type(part)], self._said(part, voice, alone=alone)) for part in email.parts]
+        operator = self._theme.operator_in(voice.language.tag)
+        foot = [say(never_asks(self._name)), *([say(run_by(self._name, operator))] if operator else [])]
+        html = self._template.render(
+            language=voice.language,
+            subject=subject,
+            preview=say(email.preview),
+            padding=_PADDING,
+            provider_name=self._name,
+            initial=self._name[:1].upper(),
+            greeting=greeting,
+            parts=parts,
+            foot=foot,
+            **self._looks,
+        )
+        return RenderedEmail(subject=subject, text=_text(greeting, parts, foot), html=html, language=voice.language.tag)
+
+    def _said(self, part: Part, voice: Translator, *, alone: bool) -> Any:  # noqa: ANN401 - as the template takes it
+        def say(said: Phrase) -> str:
+            return voice.say(self._prepared(said))
+
+        match part:
+            case Action(text=text, url=url):
+                label = say(phrase("{text}:", text=text))
+                return {"text": say(text), "label": label, "url": url, "instead": say(_INSTEAD)}
+            case Code(text=text, value=value):
+                return {"text": say(text), "value": value, "alone": alone}
+            case Facts(rows=rows):
+                return [
+                    (
+                        say(name),
+                        say(Phrase("{value}", "", {"value": value})),
+                        say(phrase("{name}: {value}", name=name, value=value)),
+                    )
+                    for name, value in rows
+                ]
+            case Phrase():
+                return say(part)
+            case _:
+                return str(part)
+
+    def _prepared(self, said: Phrase) -> Phrase:
+        """A phrase with times in the zone, and names on one line."""
+        values = {name: self._value(value) for name, value in said.values.items()}
+        return Phrase(said.message, said.many, values)
+
+    def _value(self, value: object) -> object:
+        if isinstance(value, datetime):
+            return value.astimezone(self._zone)
+        if isinstance(value, Phrase):
+            return self._prepared(value)
+        if isinstance(value, tuple):
+            return tuple(self._value(each) for each in value)
+        return _short(printable(" ".join(value.split())), LONGEST_NAME) if isinstance(value, str) else value
+
+
+_INSTEAD: Final = phrase("If the button does not work, open this address:")
+_KINDS: Final = {Phrase: "paragraph", Address: "address", Action: "action", Code: "code", Facts: "facts"}
+
+
+def _legible(palette: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
+    readable = all(contrast(palette[ink], palette[ground]) >= TEXT_RATIO for ink, ground in INKS)
+    return palette if readable else own
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def _text(greeting: str, parts: list[tuple[str, Any]], foot: list[str]) -> str:
+    """Plain text: paragraphs, with addresses and codes in lines of their own."""
+    blocks = [greeting]
+    for kind, part in parts:
+        match kind:
+            case "action":
+                blocks += [part["label"], part["url"]]
+            case "code":
+                blocks += [_wrapped(part["text"]), part["value"]]
+            case "facts":
+                blocks.append("\n".join(line for _, _, line in part))
+            case "address":
+                blocks.append(part)
+            case _:
+                blocks.append(_wrapped(part))
+    return "\n\n".join([*blocks, *map(_wrapped, foot)])
+
+
+def _wrapped(paragraph: str) -> str:
+    """A paragraph in lines, unless its words have no spaces between them."""
+    if any(east_asian_width(each) == "W" for each in paragraph):
+        return paragraph
+    return "\n".join(wrap(paragraph, COLUMNS, break_long_words=False, break_on_hyphens=False))

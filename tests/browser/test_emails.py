@@ -1,0 +1,98 @@
+"""Every e-mail in Chromium: axe-core finds nothing, nothing is loaded, nothing is cut off (WCAG 2.2 AA).
+
+With SCREENSHOTS=docs/images the pictures of the document are written there.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from corpid.web.pages.emails import EmailRenderer
+from corpid.web.pages.theme import read
+from corpid.web.pages.translations import LANGUAGES
+from tests.browser.gallery import Appearance
+from tests.browser.inbox import Inbox, every_email
+from tests.browser.test_access import AXE, OUTSIDE, RULES
+from tests.house.source import ROOT, listed
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+MATRIX = [
+    Appearance(language=language, scheme=scheme, width=width)
+    for language, scheme, width in product(LANGUAGES, ("light", "dark"), (320, 700))
+]
+FEW = [Appearance(width=320), Appearance(language=LANGUAGES[-1], scheme="dark", width=700)]
+DIFFERENT = ("password_changed", "codes_paused", "invitation_of_entity", "link_password", "code_to_sign_in")
+"""an e-mail of each build"""
+
+
+LARGEST_PICTURE = 200_000
+
+
+@pytest.fixture(scope="module")
+def inbox(chromium: Browser) -> Inbox:
+    return Inbox(browser=chromium)
+
+
+def complaints(page: Page) -> list[str]:
+    return [*page.evaluate(AXE, RULES), *page.evaluate(OUTSIDE)]
+
+
+@pytest.mark.parametrize("appearance", FEW, ids=lambda each: each.name)
+def test_an_email_of_each_build_has_nothing_to_complain_of(inbox: Inbox, appearance: Appearance) -> None:
+    found = [f"{name}: {each}" for name in DIFFERENT for each in complaints(inbox.look(name, appearance))]
+    assert not found, listed(found)
+    assert not inbox.asked_for
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("appearance", MATRIX, ids=lambda each: each.name)
+def test_no_email_has_anything_to_complain_of(inbox: Inbox, appearance: Appearance) -> None:
+    found = [f"{name}: {each}" for name in every_email() for each in complaints(inbox.look(name, appearance))]
+    assert not found, listed(found)
+    assert not inbox.asked_for
+
+
+@pytest.mark.parametrize(("scheme", "accent"), [("light", "rgb(15, 92, 77)"), ("dark", "rgb(143, 224, 200)")])
+def test_the_button_has_the_colour_of_the_theme(chromium: Browser, scheme: str, accent: str) -> None:
+    """docs/theming.md"""
+    renderer = EmailRenderer(name="Harbour", timezone=ZoneInfo("UTC"), theme=read(ROOT / "examples" / "theme"))
+    page = Inbox(browser=chromium, renderer=renderer).look("link_password", Appearance(scheme=scheme, width=700))
+    button = page.get_by_role("link", name="Choose a new password")
+    assert button.evaluate("each => getComputedStyle(each).backgroundColor") == accent
+    assert not complaints(page)
+
+
+def test_the_preview_is_read_by_lists_and_not_seen(inbox: Inbox) -> None:
+    page = inbox.look("link_password", Appearance(width=700))
+    first = page.locator("body > div").first
+    assert (first.text_content() or "").strip().startswith("The link works once, until")
+    assert not first.is_visible()
+
+
+def test_a_code_is_selected_whole_with_one_click(inbox: Inbox) -> None:
+    page = inbox.look("code_to_sign_in", Appearance(width=320))
+    page.get_by_text("482913", exact=True).click()
+    assert page.evaluate("getSelection().toString().trim()") == "482913"
+
+
+@pytest.mark.parametrize(
+    ("picture", "name", "appearance"),
+    [
+        ("email-link", "link_password", Appearance(width=700, height=320)),
+        ("email-notice", "new_device", Appearance(scheme="dark", width=375, height=320)),
+    ],
+)
+def test_the_document_has_its_pictures(
+    inbox: Inbox, picture: str, name: str, appearance: Appearance, tmp_path: Path
+) -> None:
+    path = Path(os.environ.get("SCREENSHOTS", tmp_path)) / f"{picture}.png"
+    inbox.look(name, appearance).screenshot(path=path, full_page=True)
+    assert 10_000 < path.stat().st_size < LARGEST_PICTURE

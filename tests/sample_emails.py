@@ -1,0 +1,101 @@
+"""Every e-mail that CorpID sends, as its flows make it, with names of one's choice."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from corpid.flows import notifications
+from corpid.flows.account import links
+from corpid.flows.authentication import code_guesses
+from corpid.flows.notifications import Notice
+from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.directory.records import Entity, User
+from corpid.texts import phrase
+from tests.contexts import context
+from tests.postbox import Postbox
+from tests.sign_in.world import world
+
+if TYPE_CHECKING:
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import Email
+
+BASE: Final = "https://id.harbour.example"
+CODE: Final = "482913"
+FIREFOX: Final = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:133.0) Gecko/20100101 Firefox/133.0"
+ADDRESS: Final = "wei.ling@harbour.example"
+
+
+def notices(entity: Entity, device: str) -> dict[str, Notice]:
+    """Every notice, also those of no names."""
+    fixed = {name.lower(): each for name, each in vars(notifications).items() if isinstance(each, Notice)}
+    pause = code_guesses.duration(900)
+    return fixed | {
+        "joined": notifications.joined(entity),
+        "second_factor_changed": notifications.second_factor_changed(
+            phrase("A new authenticator app was set up for your account.")
+        ),
+        "codes_paused_here": notifications.codes_paused(20, duration=pause, known=True, recover=f"{BASE}/recover"),
+        "codes_paused": notifications.codes_paused(20, duration=pause, known=False, recover=f"{BASE}/recover"),
+        "new_device": notifications.new_device(device),
+        "new_browser": notifications.new_device(""),
+        "code_used": notifications.code_used(7),
+    }
+
+
+def samples(**names: Any) -> dict[str, Email]:
+    """The e-mails by name, of a deployment in Singapore. `names` are those of `_samples`."""
+
+    async def collected() -> dict[str, Email]:
+        postbox = Postbox()
+        async with world(base=BASE, postbox=postbox, timezone="Asia/Singapore") as made:
+            asked = replace(await context(made.provider), user_agent=FIREFOX)
+            return _samples(asked, postbox, **names)
+
+    # In a thread of its own, since a browser may hold the loop of the caller's.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, collected()).result()
+
+
+def _samples(
+    made_by: RequestContext,
+    postbox: Postbox,
+    *,
+    person: str = "Tan Wei Ling",
+    entity: str = "Harbour Works Pte. Ltd.",
+    client: str = "Harbour Board",
+    user_name: str = "wei.ling@harbour.example",
+) -> dict[str, Email]:
+    policy = made_by.provider.policy
+    user = User(user_id="id-wei", user_name=user_name, name=person, email=ADDRESS)
+    firm = Entity(
+        entity_id="1", type="UEN", registration_number="200000001A", country="SG", name=entity, status="Registered"
+    )
+    link = NewLink(page=f"{BASE}/enrol", code="7Q3M-0KXV-2HTB-9WZC-5RDN", expires_at=int(made_by.now) + 1800)
+    found: dict[str, Email] = {}
+
+    def sent(name: str) -> None:
+        found[name] = postbox.emails.pop().email
+
+    for name, notice in notices(firm, made_by.device).items():
+        notifications.notify(made_by, user, notice)
+        sent(name)
+    for purpose, texts in links.PURPOSES.items():
+        if texts.joins:
+            found["invitation_of_entity"] = notifications.invitation(
+                firm, link, to=ADDRESS, lead=texts.lead, language="en", provider_name=policy.name
+            )
+        else:
+            notifications.link(postbox, user, link, heading=texts.heading, lead=texts.lead, provider_name=policy.name)
+            sent(f"link_{purpose}")
+    for name, why in {
+        "code_to_sign_in": notifications.signing_in(client, policy.name),
+        "code_to_set_up": notifications.setting_up(policy.name),
+    }.items():
+        notifications.mailed_code(made_by, user, CODE, why=why)
+        sent(name)
+    notifications.no_link(made_by, user)
+    sent("no_link")
+    return found
