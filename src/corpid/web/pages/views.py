@@ -71,8 +71,8 @@ class SignIn(FormView):
     user_name: str = ""
     """what was typed, kept after an error"""
     passkey: AskPasskey | None = None
-    recover: str = ""
-    """the address for a forgotten password; empty: only an administrator can help"""
+    recover: str
+    """the address for a forgotten password"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
