@@ -90,6 +90,10 @@ if (region && limit()?.dataset.seconds) {
   setInterval(look, 1000);
 }
 
+// Buttons beside a list are whole at once, however much stands above it: the page rises as far as they are cut.
+const cut = (document.querySelector(".kept")?.getBoundingClientRect().bottom ?? 0) - innerHeight;
+if (cut > 0 && scrollY === 0 && matchMedia("(min-height: 30rem)").matches) scrollBy(0, cut);
+
 // A password can be looked at while it is typed; it is sent hidden, so that browsers know it for one.
 for (const button of document.querySelectorAll("button.reveal")) {
   const input = document.getElementById(button.getAttribute("aria-controls"));
