@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import expect
 
 from corpid.web.pages.translations import LANGUAGES
-from tests.browser.stage import PASSWORD, shows
-from tests.sign_in.world import entity
+from tests.browser.stage import shows
+from tests.sign_in.world import PASSWORD, entity
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect, Locator, Page

@@ -506,7 +506,9 @@ def test_the_time_limit_is_shown_and_can_be_extended_until_no_extension_is_left(
     assert "/extend" in [form["action"] for form, _ in page.forms]
     assert "/extend" not in [form["action"] for form, _ in last.forms]
     assert "I need more time" not in last.source
-    assert "This page closes in less than 3 minutes" in last.source
+    assert "About 3 minutes left on this page." in last.source
+    assert "Do you need more time?" in page.source
+    assert "Do you need more time?" not in last.source
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(TimeLimit.warn_seconds + 1, False), (TimeLimit.warn_seconds, True)])
