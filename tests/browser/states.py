@@ -154,6 +154,7 @@ CROWD: Final = errors.problem(
 
 STATES: Final[Mapping[str, View]] = {
     "sign-in": SIGN_IN,
+    "sign-in-passkey-first": replace(SIGN_IN, passkey_first=True),
     "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, frame=replace(FRAME, limit=LAST_LIMIT)),
     "sign-in-again": replace(SIGN_IN, frame=replace(FRAME, client_name="CorpID", message=None, reason=AGAIN)),
     "sign-in-refused": replace(SIGN_IN, user_name="wei.ling", errors=(WRONG,)),

@@ -198,6 +198,7 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
         action=look.at("password"),
         user_name=look.again.typed,
         passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
+        passkey_first=look.visit.browser.used_passkey,
         recover=_recover(look),
         errors=look.again.errors or lacks_second_factor,
     )

@@ -71,6 +71,8 @@ class SignIn(FormView):
     user_name: str = ""
     """what was typed, kept after an error"""
     passkey: AskPasskey | None = None
+    passkey_first: bool = False
+    """whether the passkey's button leads, since this browser has used one"""
     recover: str
     """the address for a forgotten password"""
 
