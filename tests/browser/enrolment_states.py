@@ -10,7 +10,7 @@ from corpid.web.account import enrolment_pages as enrolment
 from corpid.web.account.enrolment_pages import gone, other_browser, stopped
 from corpid.web.account.links import link_of_before_view
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.layout import Frame
+from corpid.web.pages.layout import Frame, Link
 from corpid.web.pages.views import Asked
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
@@ -124,6 +124,10 @@ STATES: Final[Mapping[str, View]] = {
     "enrol-forgotten": enrolment.ForgottenPassword(frame=Frame(), action="/recover"),
     "enrol-forgotten-refused": enrolment.ForgottenPassword(
         frame=Frame(), action="/recover", errors=(("user_name", phrase("Enter your user name.")),)
+    ),
+    "enrol-forgotten-signing-in": enrolment.ForgottenPassword(
+        frame=Frame(up=Link(url="/sign-in/x", text=phrase("Back to signing in to {name}", name="Harbour Board"))),
+        action="/recover",
     ),
     "enrol-gone": gone(),
     "enrol-other-browser": other_browser(),

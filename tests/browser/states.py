@@ -154,7 +154,8 @@ CROWD: Final = errors.problem(
 
 STATES: Final[Mapping[str, View]] = {
     "sign-in": SIGN_IN,
-    "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, recover="", frame=replace(FRAME, limit=LAST_LIMIT)),
+    "sign-in-passkey-first": replace(SIGN_IN, passkey_first=True),
+    "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, frame=replace(FRAME, limit=LAST_LIMIT)),
     "sign-in-again": replace(SIGN_IN, frame=replace(FRAME, client_name="CorpID", message=None, reason=AGAIN)),
     "sign-in-refused": replace(SIGN_IN, user_name="wei.ling", errors=(WRONG,)),
     "sign-in-passkey-refused": replace(SIGN_IN, errors=(NO_PASSKEY,)),

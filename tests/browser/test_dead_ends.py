@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.web.pages.layout import TimeLimit
+from corpid.web.pages.translations import LANGUAGES, lookup, translator
 from tests.browser.stage import CHROMIUM, FLAGS, MESSAGE, shows
 
 if TYPE_CHECKING:
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.full
 
 NO_COOKIES = {"profile": {"default_content_setting_values": {"cookies": 2}}}
+COUNTED = """region => {
+  window.changes = 0;
+  new MutationObserver(found => { window.changes += found.length; })
+    .observe(region, { childList: true, characterData: true, subtree: true });
+}"""
 ELSEWHERE = "This sign-in belongs to another browser"
 
 
@@ -111,7 +118,7 @@ def test_three_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: 
     page.get_by_label("User name").focus()
     page.clock.fast_forward((INTERACTION_SECONDS - TimeLimit.warn_seconds + 2) * 1000)
     warning = page.locator("#time-warning")
-    warning.get_by_text("This page closes in less than 3 minutes").wait_for()
+    warning.get_by_text("About 3 minutes left on this page.").wait_for()
     assert warning.get_attribute("role") == "status"
     expect(page.locator("#user_name")).to_be_focused()
     if dismissed:
@@ -120,6 +127,27 @@ def test_three_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: 
         expect(warning).to_be_empty()
     page.clock.fast_forward(TimeLimit.warn_seconds * 1000)
     warning.get_by_text("This page has timed out").wait_for()
+
+
+@pytest.mark.parametrize("tag", [language.tag for language in LANGUAGES])
+def test_the_time_left_is_said_once_a_minute(visitor: Visitor, stage: Stage, tag: str) -> None:
+    """WCAG 4.1.3: a polite region, of which only the sentence changes; then the page says that it is over."""
+    page = visitor.tab()
+    page.clock.install()
+    page.goto(stage.begin()[0])
+    page.goto(f"{stage.world.base}/language/{tag}?page={urlsplit(page.url).path}")
+    said = [translator(lookup((tag,), LANGUAGES) or LANGUAGES[0]).say(each) for each in TimeLimit.left]
+    warning = page.locator("#time-warning")
+    page.clock.fast_forward((INTERACTION_SECONDS - TimeLimit.warn_seconds + 2) * 1000)
+    expect(warning.get_by_text(said[2], exact=True)).to_be_visible()
+    assert (warning.get_attribute("role"), warning.get_attribute("aria-atomic")) == ("status", "false")
+    warning.evaluate(COUNTED)
+    for number, text in enumerate((said[1], said[0]), 1):
+        page.clock.run_for(60_000)
+        expect(warning.get_by_text(text, exact=True)).to_be_visible()
+        assert page.evaluate("window.changes") == number
+    page.clock.run_for(60_000)
+    assert warning.locator("[data-left]").count() == 0
 
 
 def test_who_guesses_too_often_is_told_how_long_to_wait(visitor: Visitor, stage: Stage) -> None:

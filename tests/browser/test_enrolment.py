@@ -66,7 +66,7 @@ def test_the_end_is_announced_and_more_time_keeps_what_was_typed(visitor: Visito
     page.get_by_label("New password").fill(NEW)
     page.clock.fast_forward((ENROLMENT_SECONDS - 100) * 1000)
     warning = page.locator("#time-warning")
-    warning.get_by_text("This page closes in less than 3 minutes").wait_for()
+    warning.get_by_text("About 2 minutes left on this page.").wait_for()
     warning.get_by_role("button", name="I need more time").click()
     expect(warning).to_be_empty()
     page.get_by_role("button", name="Use this password").click()

@@ -83,6 +83,27 @@ def test_a_person_signs_in_by_the_button(visitor: Visitor, stage: Stage) -> None
     assert "code" in visitor.back(page)
 
 
+def test_a_browser_that_has_used_a_passkey_offers_it_first(visitor: Visitor, stage: Stage) -> None:
+    """D46: as the one button that leads, above the password; the next time it is used again."""
+    page, device, url = opened(visitor, stage, NO_AUTOFILL)
+    device.holds(stage)
+    page.goto(url)
+    page.get_by_role("button", name=BUTTON).click()
+    page.get_by_role("heading", level=1, name=CHOICE).wait_for()
+    page.goto(stage.begin()[0])
+    lead, other = page.get_by_role("button", name=BUTTON), page.get_by_role("button", name="Continue")
+    boxes = [each.bounding_box() for each in (lead, page.get_by_label("User name"), other)]
+    assert [box["y"] for box in boxes if box] == sorted(box["y"] for box in boxes if box)
+    fill = "button => getComputedStyle(button).backgroundColor"
+    accent = lead.evaluate(fill)
+    assert other.evaluate(fill) != accent
+    lead.click()
+    page.get_by_role("heading", level=1, name=CHOICE).wait_for()
+    page.goto(stage.begin()[0])
+    page.evaluate("document.querySelector('form.passkey').hidden = true")
+    assert other.evaluate(fill) == accent, "where no passkey can be shown the password leads"
+
+
 @pytest.mark.full
 def test_a_person_signs_in_by_what_the_browser_offers_for_the_user_name(visitor: Visitor, stage: Stage) -> None:
     """D46: conditional mediation; the virtual device answers at once, as if its entry had been chosen."""

@@ -23,20 +23,23 @@ CONSENT: Final = "Do you agree to share this?"
 
 @with_and_without_script
 def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visitor: Visitor, stage: Stage) -> None:
-    """D44: in a tab of its own; the letter's link, the second factor, a new password; then the first tab goes on."""
+    """D44: in the same tab; the letter's link, the second factor, a new password; then the way back to the sign-in."""
     user_name = stage.somebody(email=newcomer.MAILBOX)
     page = visitor.tab()
     page.goto(stage.begin()[0])
-    page.get_by_text("Forgot your password, or cannot sign in?").click()
-    with page.expect_popup() as opened:
-        page.get_by_role("link", name="Choose a new password").click()
-    asks = opened.value
+    page.get_by_role("link", name="Forgot your password, or cannot sign in?").click()
+    shows(page, "Choose a new password")
+    page.get_by_role("link", name="Back to signing in to Harbour Board").click()
+    shows(page, "Sign in")
+    page.get_by_role("link", name="Forgot your password, or cannot sign in?").click()
+    asks = page
     asks.get_by_role("button", name="Send the link").click()
     expect(asks.get_by_role("alert")).to_contain_text("Enter your user name.")
     asks.get_by_label("User name").fill(user_name)
     asks.get_by_role("button", name="Send the link").click()
     shows(asks, "Check your e-mail")
     stage.wait_for(stage.world.provider.background_tasks.settle())
+    asks = visitor.tab()
     follow(asks, newcomer.link_in(stage.postbox))
     asks.get_by_role("button", name="Continue").click()
     asks.get_by_label("Code", exact=True).fill(stage.code())
@@ -47,6 +50,7 @@ def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visito
     asks.get_by_label("New password").fill(NEW)
     asks.get_by_role("button", name="Use this password").click()
     shows(asks, "Your password has been changed")
+    page.get_by_role("link", name="Back to signing in to Harbour Board").click()
     visitor.password(page, NEW, user_name=user_name)
     visitor.code(page)
     shows(page, CONSENT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin, urlsplit
 
 import pytest
 from msgspec.structs import replace
@@ -63,7 +63,7 @@ def test_a_person_gets_a_link_opens_it_shows_the_second_factor_and_chooses_a_pas
     async def test(made: World) -> None:
         await made.person("nina", name="Nina Novak", email=MAILBOX)
         visitor = await factors.at_sign_in(made)
-        assert newcomer.shown(visitor).text.count('href="/recover"') == 1
+        assert newcomer.shown(visitor).text.count('href="/recover?sign_in=') == 1
         browser = await made.browser()
         await browser.open(f"{made.base}/recover")
         await browser.fill_and_submit(user_name=" NINA ")
@@ -296,9 +296,65 @@ async def _opens(made: World, url: str) -> bool:
 def test_without_mail_the_page_says_whom_to_ask() -> None:
     async def test(made: World) -> None:
         assert (await at_the_page(made)).page.heading == "Ask your organisation's CorpID administrator"
-        assert "/recover" not in newcomer.shown(await factors.at_sign_in(made)).text
+        browser = await factors.at_sign_in(made)
+        await follow(browser, "/recover")
+        assert browser.page.heading == "Ask your organisation's CorpID administrator"
+        await follow(browser, "/sign-in/")
+        assert browser.page.heading == "Sign in"
 
     run(test)
+
+
+async def follow(browser: Browser, start: str) -> None:
+    """Press the link whose address begins so."""
+    target = next(target for target, _ in browser.page.links if urlsplit(target).path.startswith(start))
+    await browser.open(urljoin(browser.url, target), site="same-origin")
+
+
+def test_the_way_back_leads_to_the_pending_sign_in() -> None:
+    """D44, DESIGN "Pages": in the same tab, from each page, in the language of the sign-in."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        browser = await factors.at_sign_in(made, await made.relying_party(ui_locales="ms"))
+        where = browser.url
+        await follow(browser, "/recover")
+        assert 'lang="ms"' in newcomer.shown(browser).text
+        await follow(browser, "/language/en")
+        assert ('lang="en"' in newcomer.shown(browser).text, browser.page.heading) == (True, "Choose a new password")
+        await follow(browser, "/sign-in/")
+        assert (browser.url, browser.page.heading) == (where, "Sign in")
+        await follow(browser, "/recover")
+        await browser.fill_and_submit(user_name=" ")
+        assert "Back to signing in to Relying Party 1" in browser.page.text
+        await browser.fill_and_submit(user_name="nina")
+        assert browser.page.heading == ASKED
+        await follow(browser, "/sign-in/")
+        assert (browser.url, browser.page.heading) == (where, "Sign in")
+
+    run(test, postbox=postbox)
+
+
+def test_there_is_no_way_back_to_a_sign_in_that_has_ended_or_is_another_browsers() -> None:
+    """D34: nor does the page say that there is such a sign-in."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        theirs = await factors.at_sign_in(made)
+        named = f"{made.base}/recover?sign_in={urlsplit(theirs.url).path.rpartition('/')[2]}"
+        for browser in (await made.browser(), await factors.at_sign_in(made)):
+            await browser.open(named)
+            assert ("/sign-in/" in newcomer.shown(browser).text, "Back to" in browser.page.text) == (False, False)
+            await browser.fill_and_submit(user_name="alice")
+            assert "go to the service that you want to use and sign in" in browser.page.text
+        await theirs.open(named)
+        assert "Back to signing in" in theirs.page.text
+        made.clock.pass_(601)
+        await theirs.open(named)
+        assert "Back to signing in" not in theirs.page.text
+
+    run(test, postbox=postbox)
 
 
 def test_no_name_is_asked_for_again_and_another_sites_or_browsers_form_is_refused() -> None:

@@ -20,6 +20,8 @@ Part: TypeAlias = Literal["api", "scim"]
 SIGN_IN_PATH: Final = "/sign-in/"
 """under base_url; what follows names the sign-in, then what is done there"""
 
+SIGN_IN: Final = "sign_in"
+"""the parameter that names a pending sign-in, on a page that leads back to it"""
 ARRIVE: Final = "arrive"
 """the action, and the field, of a browser that brings the sign-in that it holds"""
 

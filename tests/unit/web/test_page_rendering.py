@@ -82,12 +82,14 @@ VIEWS: dict[str, View] = {
     "sign in, passkeys": SignIn(
         frame=FRAME,
         action="/password",
+        recover="/recover",
         passkey=AskPasskey(action="/passkey", options='{"challenge": "' + HOSTILE + '"}'),
         errors=(("passkey", SAID),),
     ),
     "sign in, refused": SignIn(
         frame=FRAME,
         action="/password",
+        recover="/recover",
         user_name=HOSTILE,
         errors=(("user_name", phrase("Enter your user name.")), ("password", SAID), ("", phrase("Wait a minute."))),
     ),
@@ -498,13 +500,15 @@ def test_a_dead_end_gives_its_reference_and_leads_back() -> None:
 def test_the_time_limit_is_shown_and_can_be_extended_until_no_extension_is_left() -> None:
     """D15: the page warns and can extend, at most 10 times."""
     page = Page(VIEWS["sign in"])
-    last = Page(SignIn(frame=replace(FRAME, limit=replace(LIMIT, extend=None)), action="/password"))
+    last = Page(SignIn(frame=replace(FRAME, limit=replace(LIMIT, extend=None)), action="/password", recover="/recover"))
     assert "14:32" in page.text()
     assert "14:32" in last.text()
     assert "/extend" in [form["action"] for form, _ in page.forms]
     assert "/extend" not in [form["action"] for form, _ in last.forms]
     assert "I need more time" not in last.source
-    assert "This page closes in less than 3 minutes" in last.source
+    assert "About 3 minutes left on this page." in last.source
+    assert "Do you need more time?" in page.source
+    assert "Do you need more time?" not in last.source
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(TimeLimit.warn_seconds + 1, False), (TimeLimit.warn_seconds, True)])
@@ -512,7 +516,9 @@ def test_the_time_limit_is_shown_in_the_last_three_minutes_and_to_readers_withou
     seconds: int, *, shown: bool
 ) -> None:
     """WCAG 2.2.1: nobody is hurried before; what no script can reveal later is shown from the start."""
-    page = Page(SignIn(frame=replace(FRAME, limit=replace(LIMIT, seconds=seconds)), action="/password"))
+    page = Page(
+        SignIn(frame=replace(FRAME, limit=replace(LIMIT, seconds=seconds)), action="/password", recover="/recover")
+    )
     (limit,) = [each for each in page.all("div") if each.get("id") == "time-limit"]
     assert ("hidden" not in limit) is shown
     assert bool(page.all("noscript")) is not shown

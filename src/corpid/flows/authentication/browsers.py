@@ -86,6 +86,8 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """its first `browser_id`, before signing out gave it another"""
     user_id: str = ""
     """the person who last signed in here"""
+    used_passkey: bool = False
+    """true if any person ever signed in here with a passkey; it outlasts signing out"""
 
     @property
     def browser_key(self) -> str:
@@ -184,7 +186,9 @@ async def sign_out(context: RequestContext, unit: TransientUnit, old_cookie: str
     """
     if not await retire(context, unit, old_cookie, browser):
         raise StaleStep
-    another = Browser(browser_id=context.provider.new_id(), kept_name=browser.browser_key)
+    another = Browser(
+        browser_id=context.provider.new_id(), kept_name=browser.browser_key, used_passkey=browser.used_passkey
+    )
     cookie = context.provider.new_id()
     await _BROWSER.entry(context.provider.policy.base_url, cookie).put(unit, another)
     return cookie

@@ -47,7 +47,9 @@ async def held(context: RequestContext, browser: Browser | None, *, but_of: str 
     return found
 
 
-def kept_in(browser: Browser, user_id: str, session: Session | None, *, ended: Iterable[Session]) -> Browser:
+def kept_in(
+    browser: Browser, user_id: str, session: Session | None, *, ended: Iterable[Session], with_passkey: bool
+) -> Browser:
     """Return the browser after this person has signed in.
 
     It refers to the new session, if one begins, and to none of those that ended with the sign-in. Source: D30
@@ -58,7 +60,8 @@ def kept_in(browser: Browser, user_id: str, session: Session | None, *, ended: I
             places[_PLACES[each.purpose]] = ""
     if session is not None:
         places[_PLACES[session.purpose]] = session.session_id
-    return msgspec.structs.replace(browser, user_id=user_id, **places)
+    used_passkey = browser.used_passkey or with_passkey
+    return msgspec.structs.replace(browser, user_id=user_id, used_passkey=used_passkey, **places)
 
 
 async def begin(context: RequestContext, session: Session | None, account: Account, *, passkey: str) -> bool:

@@ -117,6 +117,19 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     return await with_consent(context, held, held.interaction)
 
 
+async def pending(context: RequestContext, interaction_id: str, browser: Browser | None) -> Interaction | None:
+    """Load the sign-in to which a page of this browser leads back.
+
+    The result is None for another browser's, and for one that has ended. Source: D15, D34
+    """
+    if browser is None or not interaction_id:
+        return None
+    found = await interactions.load(context, interaction_id)
+    if found is None or found.browser_id != browser.browser_id:
+        return None
+    return found if machine.closed(found, None, now=context.now) is None else None
+
+
 async def with_consent(context: RequestContext, visit: Visit, interaction: Interaction) -> Visit:
     """Return the visit with remembered consent looked up.
 

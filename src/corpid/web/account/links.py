@@ -8,13 +8,15 @@ Source: D34, D35, D46, D47
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
 from corpid.flows.account import enrolments, recovery
 from corpid.flows.account.enrolments import Expired, NotHere, NotOpened, OpenElsewhere, Stopped
 from corpid.flows.account.links import PATH
-from corpid.flows.authentication import account_client, browsers, interactions
+from corpid.flows.authentication import account_client, browsers, interactions, visits
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
@@ -25,6 +27,7 @@ from corpid.texts import phrase
 from corpid.web.account import enrolment_pages, invitations
 from corpid.web.account.enrolment_endpoints import ended, to_enrolment
 from corpid.web.account.invitations import OPENED_PATH
+from corpid.web.context import SIGN_IN, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import Frame, Link
 from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie, throttled
@@ -183,54 +186,94 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
     context = await page_request(request, provider)
     await provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
     await provider.registry_cache.refuse_maintenance(context.now)
-    if not provider.mail.works:
-        return page_response(request, web.renderer, _without_mail(web))
     known = await browsers.recognise(context, cookie(request, provider))
+    pending = await _pending(request, web, context, known)
+    if not provider.mail.works:
+        return page_response(request, web.renderer, _without_mail(web, pending))
     if request.method != "POST":
-        return await _asks(request, web, context, known)
+        return await _asks(request, web, context, known, pending)
     browser_id = known.browser_id if known else ""
     form = parameters.parse(await form_bytes(request), {"user_name", "form_token", "step"})
     require_own_form(context, form, browser_id, _FORGOTTEN_FORM)
     user_name = form.get("user_name", "").strip()[:_NAME_CHARACTERS]
     if not user_name:
-        view = _forgotten_question(web, context, browser_id, ("user_name", phrase("Enter your user name.")))
+        view = _forgotten_question(web, context, browser_id, pending, ("user_name", phrase("Enter your user name.")))
         return page_response(request, web.renderer, view, status=422)
     try:
         await recovery.ask(context)
     except Throttled as slowed:
-        view = _forgotten_question(web, context, browser_id, ("user_name", slowed.sentence))
+        view = _forgotten_question(web, context, browser_id, pending, ("user_name", slowed.sentence))
         return throttled(page_response(request, web.renderer, view), slowed)
     email = partial(recovery.answer, context, user_name, browser_key=known.browser_key if known else "")
     provider.background_tasks.later(email, place=neighbourhood(context.address))
-    return page_response(request, web.renderer, _asked(web))
+    return page_response(request, web.renderer, _asked(web, pending))
 
 
-async def _asks(request: Request, web: WebContext, context: RequestContext, known: Browser | None) -> Response:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pending:
+    """The sign-in to which the page leads back."""
+
+    back: Link
+    here: str
+    ui_locales: tuple[str, ...]
+
+    @property
+    def frame(self) -> Frame:
+        """The frame of a page, with the languages of the sign-in."""
+        return Frame(here=self.here, ui_locales=self.ui_locales)
+
+
+async def _pending(
+    request: Request, web: WebContext, context: RequestContext, known: Browser | None
+) -> _Pending | None:
+    """The pending sign-in that the query names, of this browser.
+
+    None if there is none, or no longer. Source: D15, D34
+    """
+    named = parameters.lone(request.scope["query_string"], SIGN_IN, longest=_NAME_CHARACTERS) or ""
+    found = await visits.pending(context, named, known)
+    client = await account_client.requesting_client(context, found.request.client_id) if found else None
+    if found is None or client is None:
+        return None
+    return _Pending(
+        back=Link(
+            url=interaction_path(web, found.interaction_id),
+            text=phrase("Back to signing in to {name}", name=client.name),
+        ),
+        here=f"{web.base_path}{account_client.RECOVERY_PATH}?{urlencode({SIGN_IN: found.interaction_id})}",
+        ui_locales=found.request.ui_locales,
+    )
+
+
+async def _asks(
+    request: Request, web: WebContext, context: RequestContext, known: Browser | None, pending: _Pending | None
+) -> Response:
     """The form that asks for the user name.
 
     A new browser gets a cookie, which its form is bound to (D34, D35).
     """
     provider = web.provider
     browser, value = (known, None) if known else await browsers.issue_cookie(context)
-    answer = page_response(request, web.renderer, _forgotten_question(web, context, browser.browser_id))
+    answer = page_response(request, web.renderer, _forgotten_question(web, context, browser.browser_id, pending))
     if value is not None:
         set_cookie(answer, provider, value)
     return answer
 
 
 def _forgotten_question(
-    web: WebContext, context: RequestContext, browser_id: str, *wrong: FieldError
+    web: WebContext, context: RequestContext, browser_id: str, pending: _Pending | None, *wrong: FieldError
 ) -> enrolment_pages.ForgottenPassword:
+    token = interactions.form_token(context, browser_id, _FORGOTTEN_FORM)
     return enrolment_pages.ForgottenPassword(
-        frame=Frame(form_token=interactions.form_token(context, browser_id, _FORGOTTEN_FORM)),
-        action=web.base_path + account_client.RECOVERY_PATH,
+        frame=replace(pending.frame if pending else Frame(), form_token=token, up=pending.back if pending else None),
+        action=pending.here if pending else web.base_path + account_client.RECOVERY_PATH,
         errors=wrong,
     )
 
 
-def _asked(web: WebContext) -> Problem:
+def _asked(web: WebContext, pending: _Pending | None) -> Problem:
     return Problem(
-        frame=Frame(),
+        frame=pending.frame if pending else Frame(),
         heading=phrase("Check your e-mail"),
         paragraphs=(
             phrase(
@@ -238,18 +281,22 @@ def _asked(web: WebContext) -> Problem:
                 "to do next. Its link works for {minutes} minutes, on any device.",
                 minutes=PASSWORD_LINK_SECONDS // 60,
             ),
-            phrase("If you were signing in, leave that page open and return to it with your new password."),
+            phrase("Leave this page open. When you have your new password, use the button to continue signing in.")
+            if pending
+            else phrase("When you have your new password, go to the service that you want to use and sign in."),
             phrase(
                 "If nothing arrives, check your spam folder, then ask your organisation's {name} administrator.",
                 name=web.provider.policy.name,
             ),
         ),
+        back=pending.back if pending else None,
     )
 
 
-def _without_mail(web: WebContext) -> Problem:
+def _without_mail(web: WebContext, pending: _Pending | None) -> Problem:
     return Problem(
-        frame=Frame(),
+        frame=pending.frame if pending else Frame(),
         heading=phrase("Ask your organisation's {name} administrator", name=web.provider.policy.name),
-        paragraphs=(phrase("They can send you a link to choose a new password."),),
+        paragraphs=(phrase("They can unlock your account or send you a link to choose a new password."),),
+        back=pending.back if pending else None,
     )

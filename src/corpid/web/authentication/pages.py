@@ -22,7 +22,7 @@ from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import phrase
-from corpid.web.context import interaction_path
+from corpid.web.context import SIGN_IN, interaction_path
 from corpid.web.pages import views
 from corpid.web.pages.layout import Form, Frame, Link, client_site, time_limit
 from corpid.web.pages.views import AskPasskey, asked
@@ -189,7 +189,6 @@ async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: 
 
 
 def _password(look: _Look, page: sign_in.AskPassword) -> View:
-    provider = look.web.provider
     options = passkeys.options(look.context, look.visit)
     lacks_second_factor = (("password", sign_in.no_second_factor(look.context)),) if page.lacks_second_factor else ()
     # Only the person may learn whether there is a choice, and a passkey counts as two factors at once.
@@ -199,9 +198,23 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
         action=look.at("password"),
         user_name=look.again.typed,
         passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
-        recover=look.web.account_base + RECOVERY_PATH if provider.mail.works else "",
+        passkey_first=look.visit.browser.used_passkey,
+        recover=_recover(look),
         errors=look.again.errors or lacks_second_factor,
     )
+
+
+def _recover(look: _Look) -> str:
+    """Return the address of the page for a forgotten password.
+
+    It leads back to this sign-in. A further issuer's sign-in is unknown at the first one, where the page is. Source:
+    D44, D62
+    """
+    web = look.web
+    page = web.account_base + RECOVERY_PATH
+    if web.account_base != web.base_path:
+        return page
+    return f"{page}?{urlencode({SIGN_IN: look.visit.interaction.interaction_id})}"
 
 
 def _second_factor(look: _Look, page: AskSecondFactor) -> View:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
-from corpid.texts import phrase
+from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -31,6 +31,16 @@ class Link:
     text: Phrase
 
 
+_WARN_SECONDS: Final = 180
+
+
+def _left(minutes: int) -> Phrase:
+    """Say that fewer than so many minutes are left."""
+    if minutes == 1:
+        return phrase("Less than a minute left on this page.")
+    return counted(minutes, "About {count} minute left on this page.", "About {count} minutes left on this page.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
     """The time limit of a page, and its extension (D15, WCAG 2.2.1)."""
@@ -45,8 +55,10 @@ class TimeLimit:
     """the note if there is no more time after that"""
     of_session: bool = False
     """whether it is when the person is signed out, of a page on which nothing has to be finished"""
-    warn_seconds: ClassVar[int] = 180
+    warn_seconds: ClassVar[int] = _WARN_SECONDS
     """how long before its end a page says that it closes; its script reads the same from the page"""
+    left: ClassVar[tuple[Phrase, ...]] = tuple(_left(minutes) for minutes in range(1, _WARN_SECONDS // 60 + 1))
+    """the time that is left, in the last minute, the one before, and so on"""
 
     @property
     def near(self) -> bool:

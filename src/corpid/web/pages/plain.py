@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
 
 _PATH_CHARACTERS: Final = 2000
-_OWN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-]+)+(?:\?query=[A-Za-z0-9_.~+%*-]*)?")
+_OWN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-]+)+(?:\?(?:query|sign_in)=[A-Za-z0-9_.~+%*-]*)?")
 _A_YEAR: Final = 365 * 86400
 """seconds"""
 _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -50,7 +50,7 @@ async def language(request: Request, web: WebContext) -> Response:
         return await not_found(request, web)
     page = _named(request, web) or _came_from(request, web)
     answer = see_other(urlunsplit(page))
-    remember_language(answer, web, Pick(tag=wanted.tag, where=where_of(page.path)))
+    remember_language(answer, web, Pick(tag=wanted.tag, where=where_of(urlunsplit(page))))
     return answer
 
 

@@ -17,7 +17,7 @@ from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.context import ARRIVE, SIGN_IN_PATH, interaction_path
+from corpid.web.context import ARRIVE, SIGN_IN, SIGN_IN_PATH, interaction_path
 from corpid.web.http.middleware import FORM_POST_POLICY
 from corpid.web.http.requests import arrival_cookie_name, cookie_name, cookies, headers
 from corpid.web.pages.layout import BARE, Frame
@@ -41,26 +41,31 @@ if TYPE_CHECKING:
 
 LANGUAGE_COOKIES: Final = ("__Host-corpid_language", "corpid_language")
 """on https; and on plain http, since browsers refuse that prefix there"""
-_WHERE: Final = re.compile(r"[A-Za-z0-9_-]{0,8}")
+_WHERE: Final = re.compile(rf"(?:{SIGN_IN_PATH}|\?{SIGN_IN}=)([A-Za-z0-9_-]{{1,8}})")
 """it is in a cookie, and its path may be any caller's text (RFC 6265 §4.1.1)"""
 
 
-def where_of(path: str) -> str:
-    """The start of the interaction identifier in a path; else empty."""
-    found = _WHERE.match(path.partition(SIGN_IN_PATH)[2])
-    return found[0] if found else ""
+def where_of(page: str) -> str:
+    """The start of the interaction identifier in a page's address.
+
+    Empty if the page belongs to no sign-in.
+    """
+    found = _WHERE.search(page)
+    return found[1] if found else ""
 
 
-def reader_language(request: Request, renderer: Renderer, *, ui_locales: tuple[str, ...] = ()) -> Language:
+def reader_language(
+    request: Request, renderer: Renderer, *, ui_locales: tuple[str, ...] = (), here: str = ""
+) -> Language:
     """The language in which a page answers this request.
 
-    Source: RFC 9110 §12.5.4, OpenID Connect Core §3.1.2.1
+    `here` is its address, if another than the request's. Source: RFC 9110 §12.5.4, OpenID Connect Core §3.1.2.1
     """
     picked = [value for name in LANGUAGE_COOKIES for value in cookies(request, name)]
     return choose(
         renderer.languages,
         pick=Pick.read(picked[0] if picked else ""),
-        where=where_of(request.scope["path"]),
+        where=where_of(here or request.scope["path"]),
         ui_locales=ui_locales,
         accept_language=b",".join(headers(request, b"accept-language")).decode("latin-1"),
     )
@@ -78,7 +83,7 @@ def page_response(
 
     Source: RFC 9110 §8.5, §12.5.5
     """
-    language = reader_language(request, renderer, ui_locales=view.frame.ui_locales)
+    language = reader_language(request, renderer, ui_locales=view.frame.ui_locales, here=view.frame.here)
     own = {
         "Cache-Control": "no-store",
         "Content-Language": language.tag,

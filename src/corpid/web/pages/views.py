@@ -71,8 +71,10 @@ class SignIn(FormView):
     user_name: str = ""
     """what was typed, kept after an error"""
     passkey: AskPasskey | None = None
-    recover: str = ""
-    """the address for a forgotten password; empty: only an administrator can help"""
+    passkey_first: bool = False
+    """whether the passkey's button leads, since this browser has used one"""
+    recover: str
+    """the address for a forgotten password"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

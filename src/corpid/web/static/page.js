@@ -45,10 +45,19 @@ const start = () => {
   silent = false;
   region.replaceChildren();
 };
-const show = (id) => {
-  if (region.dataset.shows === id && region.hasChildNodes()) return;
+// Screen readers read what changes in the region, which is one sentence a minute.
+const tell = (within, left) => {
+  const place = within.querySelector("[data-left]");
+  const texts = warning().content.querySelector("[data-left]").children; // less than a minute, about two, about three
+  const text = texts[Math.min(texts.length, Math.max(1, Math.ceil(left / 60))) - 1].textContent;
+  if (place && place.textContent !== text) place.textContent = text;
+};
+const show = (id, left) => {
+  if (region.dataset.shows === id && region.hasChildNodes()) return tell(region, left);
   region.dataset.shows = id;
-  region.replaceChildren(document.getElementById(id).content.cloneNode(true));
+  const made = document.getElementById(id).content.cloneNode(true);
+  tell(made, left);
+  region.replaceChildren(made);
   localTimes(region);
   region.querySelector("[data-dismiss]")?.addEventListener("click", () => {
     silent = true;
@@ -60,8 +69,8 @@ const look = () => {
   const left = (deadline - Date.now()) / 1000;
   const near = left <= Number(limit().dataset.warnSeconds);
   if (near) limit().hidden = false;
-  if (left <= 0) show("time-over-text");
-  else if (near && !silent) show("time-warning-text");
+  if (left <= 0) show("time-over-text", left);
+  else if (near && !silent) show("time-warning-text", left);
 };
 const extend = async (event) => {
   if (event.target.id !== "extend" || event.defaultPrevented) return;
@@ -89,6 +98,10 @@ if (region && limit()?.dataset.seconds) {
   document.addEventListener("submit", extend);
   setInterval(look, 1000);
 }
+
+// Buttons beside a list are whole at once, however much stands above it: the page rises as far as they are cut.
+const cut = (document.querySelector(".kept")?.getBoundingClientRect().bottom ?? 0) - innerHeight;
+if (cut > 0 && scrollY === 0 && matchMedia("(min-height: 30rem)").matches) scrollBy(0, cut);
 
 // A password can be looked at while it is typed; it is sent hidden, so that browsers know it for one.
 for (const button of document.querySelectorAll("button.reveal")) {

@@ -28,10 +28,21 @@
       }
       shown = query;
       status.textContent = results.querySelector("[data-found]")?.textContent.trim() ?? "";
+      rise();
     } catch {
       // the button is still there
     }
   };
+
+  // What is found stands right below the field: where the screen is low, as above a phone's keyboard, they go to the top.
+  const LOW = 480; // CSS pixels; below it the buttons do not stick to the edge either
+  const seen = window.visualViewport ?? window;
+  const rise = () => {
+    if (document.activeElement !== field || (seen.height ?? innerHeight) >= LOW) return;
+    form.scrollIntoView({ block: "start" });
+  };
+  field.addEventListener("focus", rise);
+  seen.addEventListener("resize", rise);
 
   field.addEventListener("input", () => {
     clearTimeout(timer);

@@ -1,0 +1,143 @@
+"""A browser that has used a passkey is offered it first, and says nothing else about its past (D28, D34, D46)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.flows.authentication.browsers import Browser
+from corpid.web.pages.rendering import Renderer
+from tests.browser.states import STATES
+from tests.sign_in.factors import CODES, at_sign_in, choose, passkey, recovery, type_code, use
+from tests.sign_in.world import cookies_of, run, walk_to, wear
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser as Client
+    from tests.authenticator import Authenticator
+    from tests.sign_in.world import World
+
+CHOICE = "Choose who you act for"
+
+
+async def again(made: World, browser: Client) -> Client:
+    """The same browser, at the page of another sign-in."""
+    made.clock.pass_(60)
+    await walk_to(made, browser, await made.relying_party())
+    assert browser.page.heading == "Sign in"
+    return browser
+
+
+def first(browser: Client) -> bool:
+    """Whether the passkey's form stands above that of the password."""
+    assert browser.response is not None
+    page = browser.response.text
+    return page.index('name="passkey"') < page.index('name="password"')
+
+
+async def has_used(made: World, key: Authenticator) -> Client:
+    browser = await at_sign_in(made)
+    assert not first(browser)
+    assert await use(made, browser, key) == CHOICE
+    return browser
+
+
+def test_a_browser_that_has_used_a_passkey_is_offered_it_first() -> None:
+    """D46: at its next sign-ins, and after signing out; another browser is not."""
+
+    async def story(made: World) -> None:
+        key = await passkey(made, count=None)
+        browser = await has_used(made, key)
+        assert first(await again(made, browser))
+        await browser.open(f"{made.base}/sign-out")
+        await browser.submit(browser.page.forms[0])
+        assert first(await again(made, browser))
+        assert await use(made, browser, key) == CHOICE
+        assert not first(await at_sign_in(made))
+
+    run(story)
+
+
+def test_the_password_below_works_and_does_not_move_the_passkey() -> None:
+    async def story(made: World) -> None:
+        browser = await again(made, await has_used(made, await passkey(made)))
+        await made.password(browser, made.people["alice"])
+        await made.code(browser, made.people["alice"])
+        assert browser.page.heading == CHOICE
+        assert first(await again(made, browser))
+
+    run(story)
+
+
+def test_a_passkey_beside_a_password_counts_and_a_code_does_not() -> None:
+    async def story(made: World) -> None:
+        key = await passkey(made, count=None)
+        await recovery(made)
+        alice = made.people["alice"]
+        browser = await at_sign_in(made)
+        await made.password(browser, alice)
+        await choose(browser, "recovery")
+        await type_code(browser, CODES[0])
+        assert not first(await again(made, browser))
+        await made.password(browser, alice)
+        await choose(browser, "passkey")
+        assert await use(made, browser, key) == CHOICE
+        assert first(await again(made, browser))
+
+    run(story)
+
+
+def test_a_cleared_browser_is_like_any_other() -> None:
+    """D28, D34: nothing but the cookie says it, and an old value says nothing."""
+
+    async def story(made: World) -> None:
+        key = await passkey(made, count=None)
+        browser = await at_sign_in(made)
+        before = cookies_of(browser)
+        assert await use(made, browser, key) == CHOICE
+        cleared = await made.browser()
+        assert not first(await again(made, cleared))
+        thief = await made.browser()
+        wear(thief, before)
+        assert not first(await again(made, thief))
+        assert first(await again(made, browser))
+
+    run(story)
+
+
+def test_a_passkey_that_was_refused_changes_nothing() -> None:
+    async def story(made: World) -> None:
+        key, browser = await passkey(made), await at_sign_in(made)
+        assert await use(made, browser, key, origin="http://localhost:8081") == "Sign in"
+        assert not first(await again(made, browser))
+
+    run(story)
+
+
+def test_another_person_at_this_browser_learns_only_what_the_browser_did() -> None:
+    """D28: no name stands on the page, and nobody's passkeys are named to the script."""
+
+    async def story(made: World) -> None:
+        browser = await again(made, await has_used(made, await passkey(made)))
+        assert browser.response is not None
+        assert "alice" not in browser.response.text
+        assert "allowCredentials&#34;: []" in browser.response.text
+
+    run(story)
+
+
+def test_where_passkeys_do_not_work_only_the_password_is_asked_for() -> None:
+    """D46, D62: also in a browser that has used one, before the operator gave the site another name."""
+    view = replace(STATES["sign-in-passkey-first"], passkey=None)  # type: ignore[type-var]
+    page = Renderer().render(view).decode()
+    assert ('name="password"' in page, 'name="passkey"' in page) == (True, False)
+
+
+def test_a_browser_that_the_version_before_stored_is_read_and_the_other_way_round() -> None:
+    """Decision 0009: both versions run beside each other for a while."""
+    new = Browser(browser_id="b", user_id="u", used_passkey=True)
+    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(new))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(stored[:-1]), type=Browser) == Browser(
+        browser_id="b", user_id="u"
+    )
