@@ -1,6 +1,6 @@
-"""The example theme in Chromium, under the policy that every page has (D36, docs/theming.md).
+"""The example themes in Chromium, under the policy that every page has (D36, docs/theming.md).
 
-With SCREENSHOTS=docs/images the picture of the document is written there.
+With SCREENSHOTS=docs/images the pictures of the document are written there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.theme import read
 from tests.browser.gallery import Appearance, Beholder, served
-from tests.browser.test_access import complaints
+from tests.browser.test_access import OUTSIDE, complaints
 from tests.house.source import ROOT, listed
 
 if TYPE_CHECKING:
@@ -24,35 +24,79 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.full
 
+EXAMPLES = ROOT / "examples" / "themes"
+PROVIDERS = {"agency": "Business Register", "bank": "Alder & Vale", "harbour": "Harbour sign-in"}
+LOADED = """() => [...document.querySelectorAll(".masthead img, .illustration img")].map(
+    each => each.naturalWidth > 0 && each.checkVisibility() ? each.currentSrc.match(/theme-[a-z_]+/)[0] : null)"""
+DECODED = "() => Promise.all([...document.images].map(each => each.decode()))"
 ACCENT = "() => getComputedStyle(document.querySelector('.button:not(.button-quiet)')).backgroundColor"
-LOADED = "() => { const logo = document.querySelector('.logo'); return [logo.naturalWidth > 0, logo.currentSrc]; }"
-LARGEST_PICTURE = 200_000
+PICTURES = {
+    "agency": ["logo", "illustration"],
+    "bank": ["logo", "wordmark", "illustration"],
+    "harbour": ["logo", "illustration"],
+}
+ACCENTS = {
+    ("agency", "light"): "rgb(10, 47, 107)",
+    ("agency", "dark"): "rgb(169, 201, 255)",
+    ("bank", "light"): "rgb(90, 20, 48)",
+    ("bank", "dark"): "rgb(240, 195, 207)",
+    ("harbour", "light"): "rgb(11, 81, 87)",
+    ("harbour", "dark"): "rgb(143, 220, 214)",
+}
+LARGEST_PICTURE = 300_000
+
+
+@pytest.fixture(scope="module", params=sorted(PROVIDERS))
+def example(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def beholder(chromium: Browser) -> Iterator[Beholder]:
-    renderer = Renderer(name="Harbour sign-in", theme=read(ROOT / "examples" / "theme"))
+def beholder(chromium: Browser, example: str) -> Iterator[Beholder]:
+    renderer = Renderer(name=PROVIDERS[example], theme=read(EXAMPLES / example))
     with served(renderer) as address:
         yield Beholder(browser=chromium, address=address)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "accent", "logo"),
-    [("light", "rgb(15, 92, 77)", "theme-logo."), ("dark", "rgb(143, 224, 200)", "theme-logo_dark.")],
-)
-def test_colours_and_logo_are_those_of_the_theme(beholder: Beholder, scheme: str, accent: str, logo: str) -> None:
+def test_every_example_is_looked_at() -> None:
+    assert {each.name for each in EXAMPLES.iterdir()} == set(PROVIDERS)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_and_pictures_are_those_of_the_theme(beholder: Beholder, example: str, scheme: str) -> None:
     page = beholder.look("sign-in", Appearance(scheme=scheme))
-    assert page.evaluate(ACCENT) == accent
-    loaded, source = page.evaluate(LOADED)
-    assert loaded
-    assert logo in source
-    assert page.get_by_role("link", name="Help and telephone numbers").is_visible()
+    page.evaluate(DECODED)
+    dark = "_dark" if scheme == "dark" else ""
+    assert page.evaluate(LOADED) == [f"theme-{name}{dark}" for name in PICTURES[example]]
+    assert page.evaluate(ACCENT) == ACCENTS[example, scheme]
     found = complaints(page)
     assert not found, listed(found)
 
 
-def test_the_document_has_its_picture(beholder: Beholder, tmp_path: Path) -> None:
-    path = Path(os.environ.get("SCREENSHOTS", tmp_path)) / "theme.png"
-    page = beholder.look("sign-in", Appearance(width=620, height=1250))
+@pytest.mark.parametrize("width", [320, 1100])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("state", ["code", "choose", "consent", "account"])
+def test_axe_finds_nothing_on_the_pages_of_a_theme(beholder: Beholder, state: str, scheme: str, width: int) -> None:
+    page = beholder.look(state, Appearance(scheme=scheme, width=width, height=800))
+    picture = page.locator(".illustration")
+    assert picture.count() == (state != "account")
+    found = [*complaints(page), *page.evaluate(OUTSIDE)]
+    assert not found, listed(found)
+
+
+def test_a_phone_does_not_load_the_illustration(beholder: Beholder) -> None:
+    page = beholder.look("consent", Appearance(width=375, height=667))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.reload(wait_until="networkidle")
+    assert any("theme-logo" in each for each in asked)
+    assert not any("theme-illustration" in each for each in asked)
+    assert not page.locator(".illustration").is_visible()
+
+
+def test_the_document_has_its_pictures(beholder: Beholder, example: str, tmp_path: Path) -> None:
+    path = Path(os.environ.get("SCREENSHOTS", tmp_path)) / f"theme-{example}.png"
+    page = beholder.look("sign-in", Appearance(width=1120, height=720))
+    page.evaluate(DECODED)
     page.screenshot(path=path)
     assert 10_000 < path.stat().st_size < LARGEST_PICTURE

@@ -44,6 +44,14 @@ def test_nothing_moves(name: str) -> None:
     assert not re.search(r"\b(transition|animation)\b|@keyframes", CONTENTS[name].decode())
 
 
+@pytest.mark.parametrize("name", ["style.css", "demo.css"])
+def test_text_has_one_of_four_sizes(name: str) -> None:
+    """A scale of few sizes, declared once; code is a little smaller than what surrounds it."""
+    declared = re.findall(r"font-size: ([^;]+);", CONTENTS[name].decode())
+    sized = {re.sub(r"calc\((var\(.*?\)) \* [\d.]+\)", r"\1", each) for each in declared}
+    assert sized <= {"112.5%", "var(--small)", "1rem", "inherit", "0.9em", "var(--large)", "var(--title)"}
+
+
 def colours(*, dark: bool) -> dict[str, str]:
     """The colour variables of both style sheets in one scheme."""
     own = palettes(CONTENTS["style.css"].decode())

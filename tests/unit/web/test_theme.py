@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,12 +15,15 @@ from corpid.web.pages.rendering import Renderer, packaged_static_files
 from corpid.web.pages.theme import SHAPES, ThemeError, contrast, palettes, read
 from corpid.web.pages.translations import LANGUAGES
 from corpid.web.pages.views import SignedOut
+from tests.browser.states import STATES
 from tests.house.source import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-EXAMPLE = ROOT / "examples" / "theme"
+EXAMPLES = ROOT / "examples" / "themes"
+EXAMPLE = EXAMPLES / "harbour"
+NAMES = sorted(each.name for each in EXAMPLES.iterdir())
 PIXEL = b"\x89PNG\r\n\x1a\n" + b"0" * 40
 
 
@@ -39,15 +43,61 @@ def test_the_example_changes_the_look_and_keeps_every_contrast() -> None:
     found = read(EXAMPLE)
     assert found.warnings == ()
     css = found.files["theme.css"].decode()
-    assert "--accent: #0f5c4d;" in css
-    assert "--radius: 0.25rem;" in css
-    assert set(found.files) == {"theme.css", "theme-logo.svg", "theme-logo_dark.svg", "theme-icon.svg"}
+    assert "--accent: #0b5157;" in css
+    assert "--radius: 0.375rem;" in css
+    pictures = {"logo", "logo_dark", "illustration", "illustration_dark", "icon"}
+    assert set(found.files) == {"theme.css", *(f"theme-{name}.svg" for name in pictures)}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", NAMES)
+def test_each_example_has_the_contrast_of_the_default_look(name: str, scheme: str) -> None:
+    """WCAG 2.2, 1.4.6 and 1.4.11: in colours of its own."""
+    assert read(EXAMPLES / name).warnings == ()
+    own = tomllib.loads((EXAMPLES / name / "theme.toml").read_text())[scheme]
+    default = palettes(packaged_static_files()["style.css"].decode())[scheme == "dark"]
+    palette = {**default, **own}
+    faint = [pair for pair in theme.TEXTS if contrast(palette[pair[0]], palette[pair[1]]) < 7]
+    faint += [pair for pair in theme.EDGES if contrast(palette[pair[0]], palette[pair[1]]) < 3]
+    assert faint == []
+    assert own["accent"] != default["accent"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_pictures_of_an_example_load_and_run_nothing(name: str) -> None:
+    """D36: to be copied without a second look."""
+    for file, content in read(EXAMPLES / name).files.items():
+        text = content.decode().replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"<script|<style|<foreignObject|\son\w+=|//|data:", text), file
+
+
+def test_a_theme_has_a_wordmark_instead_of_the_name(tmp_path: Path) -> None:
+    """WCAG 1.1.1: a picture of it says the provider's name; without a logo no mark of ours stands beside it."""
+    text = page(read(written(tmp_path, 'wordmark = "The <Register>"')))
+    assert "<span>The &lt;Register&gt;</span>" in text
+    assert "mark." not in text
+    place = written(tmp_path, 'wordmark = "mark.png"\nwordmark_dark = "mark.png"', mark_png=PIXEL)
+    found = read(place)
+    assert {"theme-wordmark.png", "theme-wordmark_dark.png"} < set(found.files)
+    text = page(found)
+    assert 'alt="Harbour"' in text
+    assert "<span>Harbour</span>" not in text
+
+
+def test_the_illustration_is_decoration_beside_a_sign_in(tmp_path: Path) -> None:
+    """WCAG 1.1.1: it says nothing, and stands on no other page."""
+    found = read(written(tmp_path, 'illustration = "picture.png"', picture_png=PIXEL))
+    renderer = Renderer(theme=found)
+    address = renderer.static.url("theme-illustration.png")
+    assert f'<img loading="lazy" src="{address}" alt="">' in renderer.render(STATES["sign-in"]).decode()
+    assert address not in renderer.render(STATES["account"]).decode()
 
 
 def test_a_page_links_to_files_that_carry_the_hash_of_their_content() -> None:
     """D31, D36: nothing stands in the page itself."""
     found = read(EXAMPLE)
-    source, renderer = page(found), Renderer(theme=found)
+    renderer = Renderer(theme=found)
+    source = renderer.render(STATES["sign-in"]).decode()
     for name, content in found.files.items():
         address = renderer.static.url(name)
         assert address in source
@@ -109,6 +159,12 @@ def test_a_colour_of_the_light_scheme_stays_out_of_the_dark_one(tmp_path: Path) 
         ('logo = "logo.gif"', "ends in .svg or .png"),
         ("logo = 7", "ends in .svg or .png"),
         ('logo_has_name = "yes"', "write true or false"),
+        ("wordmark = 7", "or write a name of at most 60 characters"),
+        (f'wordmark = "{"x" * 61}"', "or write a name of at most 60 characters"),
+        ('wordmark = "missing.png"', "cannot be read"),
+        ('wordmark = "Harbour"\nlogo_has_name = true', "the name would stand there twice"),
+        ('illustration = "harbour"', "ends in .svg or .png"),
+        ('wordmark = "Harbour"\nwordmark_dark = "logo.png"', "cannot be read"),
         ("logo_has_name = 1", "write true or false"),
         ('logo = "missing.svg"', "cannot be read"),
         ('[texts.xx]\nhelp = "x"', "there is no texts.xx"),
@@ -135,6 +191,11 @@ def test_what_cannot_be_used_is_refused_and_says_what_to_write(tmp_path: Path, t
 def test_a_picture_is_what_its_name_says_and_small(tmp_path: Path, content: bytes, says: str) -> None:
     with pytest.raises(ThemeError, match=says):
         read(written(tmp_path, 'logo = "logo.png"', logo_png=content))
+
+
+def test_a_dark_picture_needs_a_light_one(tmp_path: Path) -> None:
+    with pytest.raises(ThemeError, match="illustration_dark cannot be used alone"):
+        read(written(tmp_path, 'illustration_dark = "logo.png"', logo_png=PIXEL))
 
 
 def test_the_footer_names_the_operator_and_links_to_its_pages(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 STATIC_PATH: Final = "/static/"
 LANGUAGE_PATH: Final = "/language/"
-_PIECES: Final = ("head", "masthead", "foot")
+_PIECES: Final = ("head", "masthead", "foot", "illustration")
 MEDIA_TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",

@@ -91,9 +91,12 @@ _FONTS: Final = (
     re.compile(r"""(?=.{1,300}$)([A-Za-z0-9 ,-]|"[A-Za-z0-9 -]+"|'[A-Za-z0-9 -]+')+"""),
     "a list of fonts such as Inter, Arial, sans-serif",
 )
-SHAPES: Final = {"radius": _LENGTH, "radius-large": _LENGTH, "sans": _FONTS}
+SHAPES: Final = {"radius": _LENGTH, "radius-large": _LENGTH, "sans": _FONTS, "headings": _FONTS}
 _PICTURES: Final = {"png": re.compile(rb"\x89PNG\r\n\x1a\n"), "svg": re.compile(rb".*<svg[\s>]", re.DOTALL)}
 """suffix → how such a file begins"""
+PICTURES: Final = ("logo", "logo_dark", "wordmark", "wordmark_dark", "illustration", "illustration_dark", "icon")
+"""members that name a picture; a wordmark may be a text as well"""
+_LONGEST_WORDMARK: Final = 60
 _LINK: Final = re.compile(r"(https://|mailto:|tel:)[!-~]+")
 FOOTER_LINKS: Final[Mapping[str, Phrase]] = {
     "privacy": phrase("Privacy"),
@@ -142,6 +145,14 @@ class Theme:
     logo_dark: str = ""
     logo_has_name: bool = False
     """whether the logo contains the provider's name"""
+    wordmark: str = ""
+    """written name of the provider, beside the logo"""
+    wordmark_dark: str = ""
+    wordmark_text: str = ""
+    """the same as a text"""
+    illustration: str = ""
+    """decoration beside a sign-in on wide screens"""
+    illustration_dark: str = ""
     icon: str = ""
     light: Mapping[str, str] = field(default_factory=dict)
     """the operator's own colours, for e-mails; pages have them in the style sheet"""
@@ -188,19 +199,28 @@ def read(directory: Path) -> Theme:
     except ValueError as error:
         raise ThemeError(f"{directory / FILE} is not valid TOML: {error}") from error
     light, dark = palettes(files("corpid").joinpath("web", "static", "style.css").read_text(encoding="utf-8"))
-    _known(written, {"logo", "logo_dark", "logo_has_name", "icon", "light", "dark", "shape", "texts"}, "")
+    _known(written, {*PICTURES, "logo_has_name", "light", "dark", "shape", "texts"}, "")
     own_light = _values(written, "light", dict.fromkeys(light, _COLOUR))
     own_dark = _values(written, "dark", dict.fromkeys(dark, _COLOUR))
     shape = _values(written, "shape", SHAPES)
     own = {STYLE: _css(shape, own_light, own_dark).encode()}
-    pictures = {name: _picture(directory, name, written, own) for name in ("logo", "logo_dark", "icon")}
+    wordmark = _wordmark(written)
+    named = {name: "" if wordmark and name == "wordmark" else written.get(name, "") for name in PICTURES}
+    pictures = {name: _picture(directory, name, path, own) for name, path in named.items()}
+    for name in ("logo", "wordmark", "illustration"):
+        if pictures[f"{name}_dark"] and not pictures[name]:
+            raise ThemeError(f"{FILE}: {name}_dark cannot be used alone: name a picture in {name}, too")
+    has_name = _switch(written, "logo_has_name")
+    if has_name and (wordmark or pictures["wordmark"]):
+        raise ThemeError(f"{FILE}: the name would stand there twice: write logo_has_name = false, or no wordmark")
     return Theme(
         files=own,
         **pictures,
-        logo_has_name=_switch(written, "logo_has_name"),
         light=own_light,
         dark=own_dark,
         sans=shape.get("sans", ""),
+        logo_has_name=has_name,
+        wordmark_text=wordmark,
         texts=_texts(written),
         warnings=tuple(
             f"{FILE}, {scheme}: {sentence}"
@@ -255,9 +275,19 @@ def _css(shape: Mapping[str, str], light: Mapping[str, str], dark: Mapping[str, 
     )
 
 
-def _picture(directory: Path, name: str, written: Mapping[str, Any], own: dict[str, bytes]) -> str:
+def _wordmark(written: Mapping[str, Any]) -> str:
+    """The wordmark if it is a text, not a file."""
+    value = written.get("wordmark", "")
+    if not isinstance(value, str) or len(value) > _LONGEST_WORDMARK:
+        raise ThemeError(
+            f"{FILE}: wordmark = {value!r} cannot be used: name a file that ends in .svg or .png, or write a name of at most "
+            f"{_LONGEST_WORDMARK} characters"
+        )
+    return "" if value.rpartition(".")[2].lower() in _PICTURES else value.strip()
+
+
+def _picture(directory: Path, name: str, path: object, own: dict[str, bytes]) -> str:
     """Add a picture to the files, and return its name there."""
-    path = written.get(name, "")
     if path == "":
         return ""
     suffix = str(path).rpartition(".")[2].lower()
