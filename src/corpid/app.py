@@ -160,6 +160,7 @@ def _provider(
         usage=DeprecatedUsage(),
         rate_limits=_rates(settings, stores.transient),
         background_tasks=BackgroundTasks(_warn),
+        erase_details=stores.erase,
         clock=clock,
         new_id=new_id,
     )

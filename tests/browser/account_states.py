@@ -67,6 +67,9 @@ SHARING: Final = views.Sharing(
     earlier="/account/sharing/2",
     saved=phrase("You no longer share your data with that service."),
 )
+DELETE: Final = views.DeleteAccount(
+    frame=FRAME, action="/account/delete", requested=None, heading=phrase("Delete your account?"), back="/account"
+)
 LANGUAGE: Final = views.ChooseLanguage(frame=SIGNED_IN, action="/account/language", chosen="en")
 
 STATES: Final[Mapping[str, View]] = {
@@ -105,6 +108,8 @@ STATES: Final[Mapping[str, View]] = {
         line=SHARED,
         keep="/account/sharing",
     ),
+    "account-delete": DELETE,
+    "account-delete-requested": replace(DELETE, requested=NOW, heading=phrase("You have asked to delete your account")),
     "account-passkeys": views.Passkeys(
         frame=SIGNED_IN,
         passkeys=(LAPTOP, PHONE),

@@ -92,6 +92,17 @@ def second_factor_changed(done: Phrase) -> Notice:
     )
 
 
+DELETION_REQUESTED: Final = Notice(
+    subject=phrase("You asked for your account to be deleted"),
+    text=phrase(
+        "Your request to delete your account was received. Until an administrator deletes it, your account works as "
+        "before, and you can withdraw the request in your account."
+    ),
+)
+DELETION_WITHDRAWN: Final = Notice(
+    subject=phrase("Your account will not be deleted"),
+    text=phrase("Your request to delete your account was withdrawn. Your account stays as it is."),
+)
 WRONG_CODES: Final = Notice(
     subject=phrase("Wrong codes were entered after your password"),
     text=phrase(
@@ -253,6 +264,23 @@ def no_link(context: RequestContext, user: User) -> None:
         provider=context.provider.policy.name,
     )
     _post(context.provider.mail, user, phrase("Request for a new password"), text)
+
+
+def erased(mail: Mail, user: User, *, provider_name: str) -> None:
+    """Send the last letter to a person, who was erased.
+
+    Source: D57
+    """
+    text = phrase(
+        "Hello {name},\n\nYour account {user_name} at {provider} has been deleted, with your name, your e-mail "
+        "address and the ways in which you signed in. You can no longer sign in. Services that you used keep what "
+        "they have already received; ask them about it.\n\nIf you did not ask for this, tell your organisation's "
+        "{provider} administrator.",
+        name=user.name,
+        user_name=user.user_name,
+        provider=provider_name,
+    )
+    _post(mail, user, phrase("Your account has been deleted"), text)
 
 
 def _post(mail: Mail, user: User, subject: Phrase, text: Phrase) -> None:

@@ -90,7 +90,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("command line",), _ALL, ("key", "API client", "provisioning token")),
     Rule(("command line",), ("read", "delete"), ("session",)),
     Rule(("command line",), _WRITE, ("link", "password link", "deployment", "approval", "invitation")),
-    Rule(("command line",), _READ, ("audit", "identity number", "deployment", "approval", "lock")),
+    Rule(("command line",), _READ, ("audit", "identity number", "deployment", "approval", "lock", "deletion request")),
     Rule(("command line",), ("delete",), ("lock",)),
     # Operators in the browser (D53, D54)
     Rule(("operator",), _READ, OBJECT_KINDS),
@@ -163,15 +163,15 @@ _TABLE: Final[tuple[Rule, ...]] = (
         (OWN_ENTITY, LISTED_SERVICE, RECENT, SOMEBODY_ELSE, WITHIN_REACH, BELONGS),
     ),
     # People, for themselves
-    Rule(("person",), _READ, ("user", *_AT_ENTITY, "session", "consent"), (OWN,)),
-    Rule(("person",), _CHANGE, ("session", "consent"), (OWN,)),
+    Rule(("person",), _READ, ("user", *_AT_ENTITY, "session", "consent", "deletion request"), (OWN,)),
+    Rule(("person",), _CHANGE, ("session", "consent", "deletion request"), (OWN,)),
     Rule(("person",), _WRITE, ("credentials",), (OWN,)),
     Rule(("person",), _WRITE, ("user",), (OWN, OWN_CHOICE)),
     Rule(("person",), _CHANGE, ("membership",), (OWN, ANSWERS)),
     Rule(("anonymous",), _WRITE, ("password link",)),
     # Clients of the admin API (D59)
     Rule(("API client",), _READ, ("service", "entity", "user", *_AT_ENTITY, "grant"), (DIRECTORY_READ,)),
-    Rule(("API client",), _READ, ("identity number",), (DIRECTORY_READ,)),
+    Rule(("API client",), _READ, ("identity number", "deletion request"), (DIRECTORY_READ,)),
     Rule(("API client",), _CHANGE, ("service",), (DIRECTORY_WRITE, STAYS_STRICT)),
     Rule(("API client",), _CHANGE, ("entity", "grant"), (DIRECTORY_WRITE,)),
     Rule(("API client",), _CHANGE, ("assignment", "third-party row"), (DIRECTORY_WRITE,)),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from corpid.flows.account import account_sessions, activity, own_consents, own_factors
+from corpid.flows.account import account_sessions, activity, deletion, own_consents, own_factors
 from corpid.flows.account.account_sessions import TooOld
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.account_client import AGAIN
@@ -137,6 +137,12 @@ async def _choose_language(account: AccountContext) -> str:
     return "language"
 
 
+async def _delete_account(account: AccountContext) -> str:
+    decide = deletion.withdraw if account.form.get("decision") == "withdraw" else deletion.request
+    await decide(account.context, account.visit)
+    return "deletion-withdrawn" if decide is deletion.withdraw else "deletion"
+
+
 _ONE_PASSKEY: Final = Page(view=pages.passkey, submit=_change_passkey, leads_to="passkeys", field="name", fresh=True)
 _PAGES: Final[Mapping[str, Page]] = {
     "": Page(view=pages.overview),
@@ -151,6 +157,7 @@ _PAGES: Final[Mapping[str, Page]] = {
     "browsers": Page(view=pages.browsers, submit=_end, leads_to="browsers"),
     "sign-ins": Page(view=pages.sign_ins),
     pages.SHARING: Page(view=pages.sharing, leads_to=pages.SHARING),
+    pages.DELETE: Page(view=pages.delete, submit=_delete_account, fresh=True),
     "language": Page(view=pages.language, submit=_choose_language, field="language"),
 }
 """by the path after `/account/`"""
@@ -185,6 +192,8 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
     "browser": phrase("You have been signed out there."),
     "browsers": phrase("You have been signed out everywhere else."),
     "language": phrase("Your language has been changed."),
+    "deletion": phrase("Your request to delete your account has been received."),
+    "deletion-withdrawn": phrase("You have withdrawn your request. Your account stays as it is."),
 }
 """by what a page's `submit` returns"""
 

@@ -214,6 +214,22 @@ class ChooseLanguage(FormView):
     chosen: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAccount(FormView):
+    """A request to be deleted.
+
+    The buttons send decision=request, and decision=withdraw after it.
+    """
+
+    template: ClassVar[str] = "account/delete.html"
+
+    heading: Phrase
+    requested: datetime | None
+    """when it was made; None: it can be made"""
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
 RULES: Final = phrase(
     "At least {shortest} characters. Several words make a good one; you do not need special characters.",
     shortest=SHORTEST,
