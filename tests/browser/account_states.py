@@ -93,6 +93,16 @@ STATES: Final[Mapping[str, View]] = {
                 state=counted(3, "{count} browser", "{count} browsers"),
             ),
             views.Section(
+                url="/account/data",
+                name=views.DownloadData.heading,
+                state=phrase("Everything we keep about you, in one file"),
+            ),
+            views.Section(
+                url="/account/delete",
+                name=phrase("Delete your account"),
+                state=phrase("What happens, and how to ask for it"),
+            ),
+            views.Section(
                 url="/account/language", name=phrase("Language"), state=phrase("{language}", language="English")
             ),
         ),
@@ -108,6 +118,7 @@ STATES: Final[Mapping[str, View]] = {
         line=SHARED,
         keep="/account/sharing",
     ),
+    "account-data": views.DownloadData(frame=FRAME, action="/account/data", most=5, back="/account"),
     "account-delete": DELETE,
     "account-delete-requested": replace(DELETE, requested=NOW, heading=phrase("You have asked to delete your account")),
     "account-passkeys": views.Passkeys(

@@ -138,6 +138,7 @@ class AuditAction(StrEnum):
     USER_RESET_PASSWORD = "user.reset_password", "An operator gave a new password; the person's sessions ended"
     USER_RESET_FACTORS = "user.reset_factors", "An operator replaced the second factor; the person's sessions ended"
     USER_REMOVE_FACTORS = "user.remove_factors", "An operator removed every factor, to invite the person again"
+    USER_DOWNLOAD = "user.download", "A person downloaded everything that is kept about them"
     USER_REQUEST_DELETION = "user.request_deletion", "A person asked to be deleted"
     USER_WITHDRAW_DELETION = "user.withdraw_deletion", "A person withdrew their request to be deleted"
     USER_UNLOCK = "user.unlock", "An operator ended pauses, and delays: those after wrong passwords and codes"

@@ -163,7 +163,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
         (OWN_ENTITY, LISTED_SERVICE, RECENT, SOMEBODY_ELSE, WITHIN_REACH, BELONGS),
     ),
     # People, for themselves
-    Rule(("person",), _READ, ("user", *_AT_ENTITY, "session", "consent", "deletion request"), (OWN,)),
+    Rule(("person",), _READ, ("user", *_AT_ENTITY, "session", "consent", "deletion request", "audit"), (OWN,)),
     Rule(("person",), _CHANGE, ("session", "consent", "deletion request"), (OWN,)),
     Rule(("person",), _WRITE, ("credentials",), (OWN,)),
     Rule(("person",), _WRITE, ("user",), (OWN, OWN_CHOICE)),

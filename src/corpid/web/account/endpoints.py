@@ -24,7 +24,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.account import app_key, pages
+from corpid.web.account import app_key, own_data, pages
 from corpid.web.account.page_context import EXTEND, AccountContext, Gone, account_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.plain import not_found, remember_language
@@ -58,8 +58,8 @@ class Page:
     """A page: its view, its form's submission, and the next page."""
 
     view: Callable[[AccountContext], Awaitable[View | Response]]
-    submit: Callable[[AccountContext], Awaitable[str]] | None = None
-    """saves the form, and returns what was changed (`_CHANGES`)"""
+    submit: Callable[[AccountContext], Awaitable[str | Response]] | None = None
+    """saves the form, and returns what was changed (`_CHANGES`), or the response if nothing was"""
     leads_to: str = ""
     field: str = ""
     """the field of its errors; empty: the page as a whole"""
@@ -157,7 +157,8 @@ _PAGES: Final[Mapping[str, Page]] = {
     "browsers": Page(view=pages.browsers, submit=_end, leads_to="browsers"),
     "sign-ins": Page(view=pages.sign_ins),
     pages.SHARING: Page(view=pages.sharing, leads_to=pages.SHARING),
-    pages.DELETE: Page(view=pages.delete, submit=_delete_account, fresh=True),
+    own_data.DATA: Page(view=own_data.data, submit=own_data.download, fresh=True),
+    own_data.DELETE: Page(view=own_data.delete, submit=_delete_account, fresh=True),
     "language": Page(view=pages.language, submit=_choose_language, field="language"),
 }
 """by the path after `/account/`"""
@@ -312,6 +313,8 @@ async def _post(request: Request, account: AccountContext, page: Page) -> Respon
     except Rejected as rejected:
         failed = replace(sent, errors=((page.field, rejected.sentence),))
         return await _shown(request, failed, page, status=422)
+    if isinstance(changed, Response):
+        return changed
     answer = _to(web, page.leads_to, f"?{_SAVED}={changed}")
     language = lookup((sent.form.get("language", ""),), LANGUAGES)
     if language is not None:

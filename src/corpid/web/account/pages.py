@@ -5,14 +5,14 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import activity, deletion, own_consents, own_factors
+from corpid.flows.account import activity, own_consents, own_factors
 from corpid.flows.authentication import completion
 from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
-from corpid.web.account import app_key, views
+from corpid.web.account import app_key, own_data, views
 from corpid.web.account.page_context import Gone, account_path, frame, moment
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 SHARING: Final = "sharing"
 STOP_SHARING: Final = "stop-sharing"
-DELETE: Final = "delete"
 _NONE: Final = phrase("None")
 _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
@@ -54,7 +53,6 @@ async def overview(account: AccountContext) -> View:
     factors = await own_factors.of(account.context, visit)
     browsers = await activity.signed_in(account.context, visit)
     clients = await own_consents.count(account.context, visit)
-    leaves = await deletion.requested(account.context, visit) is not None
     return views.Overview(
         frame=frame(account),
         name=visit.user.name,
@@ -62,7 +60,7 @@ async def overview(account: AccountContext) -> View:
         sections=(
             *_factor_sections(account, factors),
             *_other_sections(account, len(browsers), clients),
-            _deletion_section(account, leaves=leaves),
+            *await own_data.sections(account),
         ),
         sign_out=account.web.base_path + SIGN_OUT_PATH,
         saved=account.saved,
@@ -134,28 +132,6 @@ def _other_sections(account: AccountContext, browsers: int, clients: int) -> tup
             name=phrase("Language"),
             state=phrase("{language}", language=language.name if language else tag),
         ),
-    )
-
-
-def _deletion_section(account: AccountContext, *, leaves: bool) -> views.Section:
-    return views.Section(
-        url=account_path(account.web, DELETE),
-        name=phrase("Delete your account"),
-        state=phrase("You have asked for it") if leaves else phrase("What happens, and how to ask for it"),
-    )
-
-
-async def delete(account: AccountContext) -> View:
-    """A request to be deleted: made, or withdrawn (D61)."""
-    found = await deletion.requested(account.context, account.visit)
-    return views.DeleteAccount(
-        frame=frame(account),
-        action=account_path(account.web, DELETE),
-        requested=moment(account.web, found.requested_at) if found is not None else None,
-        heading=phrase("You have asked to delete your account") if found else phrase("Delete your account?"),
-        back=account_path(account.web),
-        notes=account.notes,
-        errors=account.errors,
     )
 
 

@@ -215,6 +215,19 @@ class ChooseLanguage(FormView):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DownloadData(FormView):
+    """A copy of the person's data. No fields of its own."""
+
+    template: ClassVar[str] = "account/data.html"
+    heading: ClassVar[Phrase] = phrase("Download your data")
+
+    most: int
+    """copies a day"""
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteAccount(FormView):
     """A request to be deleted.
 

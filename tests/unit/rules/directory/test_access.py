@@ -118,7 +118,7 @@ ALLOWED: dict[Role, dict[Action, str]] = {
         "delete": "assignment",
     },
     "person": {
-        "read": "user membership administrator assignment third-party_row session consent deletion_request",
+        "read": "user membership administrator assignment third-party_row session consent deletion_request audit",
         "write": "user membership credentials session consent deletion_request",
         "delete": "membership session consent deletion_request",
     },
