@@ -46,7 +46,12 @@ LONG: Final = "Ein Telefon mit einem unnötig langen, aber erlaubten und viellei
 LAPTOP: Final = views.PasskeyLine(url="/account/passkeys/1", name="Laptop", made=THEN, used=NOW, synced=True)
 PHONE: Final = views.PasskeyLine(url="/account/passkeys/2", name=LONG, made=THEN, used=None, synced=False)
 PASSKEY: Final = views.Passkey(
-    frame=FRAME, action="/account/passkeys/1", passkey=LAPTOP, heading=phrase("{name}", name="Laptop"), typed="Laptop"
+    frame=FRAME,
+    action="/account/passkeys/1",
+    passkey=LAPTOP,
+    heading=phrase("{name}", name="Laptop"),
+    back="/account/passkeys",
+    typed="Laptop",
 )
 ADD: Final = views.AddPasskey(frame=FRAME, passkey=AskPasskey(action="/account/add", options='{"challenge": "AAAA"}'))
 REMOVE: Final = views.Remove(
@@ -56,6 +61,7 @@ REMOVE: Final = views.Remove(
     consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
     used=NOW,
     button=phrase("Remove the app"),
+    back="/account",
 )
 SHARED: Final = views.SharedLine(
     url="/account/stop-sharing/1", client="Harbour Permits", entity="Harbour Trading Pte. Ltd.", since=THEN, until=NOW,
@@ -163,6 +169,7 @@ STATES: Final[Mapping[str, View]] = {
         action="/account/codes",
         codes=("kyh7-n2ft-qwe3-x4sd",) * 10,
         replaces=True,
+        back="/account",
         notes=(AGAIN,),
         remove=Link(url="/account/remove-codes", text=phrase("Remove your current codes")),
     ),
@@ -183,6 +190,7 @@ STATES: Final[Mapping[str, View]] = {
     "account-browsers": views.Browsers(
         frame=SIGNED_IN,
         action="/account/browsers",
+        back="/account",
         browsers=(
             views.BrowserLine(name="b1", device="Firefox on Linux", since=THEN, seen=NOW, this=True),
             views.BrowserLine(name="b2", device="", since=THEN, seen=THEN, this=False),

@@ -151,6 +151,7 @@ async def browsers(account: AccountContext) -> View:
             )
             for each in await activity.signed_in(account.context, account.visit)
         ),
+        back=account_path(web),
         saved=account.saved,
     )
 
@@ -343,6 +344,7 @@ async def passkey(account: AccountContext) -> View:
         action=account_path(web, account.page),
         passkey=_passkey_line(web, shown),
         heading=phrase("{name}", name=shown.name),
+        back=account_path(web, "passkeys"),
         typed=account.form.get("name", shown.name),
         notes=account.notes,
         errors=account.errors,
@@ -414,6 +416,7 @@ async def remove_app(account: AccountContext) -> View:
         consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
         used=moment(account.web, used_at) if used_at else None,
         button=phrase("Remove the app"),
+        back=account_path(account.web),
         notes=account.notes,
         errors=account.errors,
     )
@@ -428,6 +431,7 @@ async def codes(account: AccountContext) -> View:
         action=account_path(web, "codes"),
         codes=own_factors.codes(account.context, shown),
         replaces=factors.codes > 0,
+        back=account_path(web),
         notes=_notes(account, factors, _CODES_ALONE),
         remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove your current codes"))
         if factors.codes
@@ -454,6 +458,7 @@ async def remove_codes(account: AccountContext) -> View:
             "The {count} codes that are left will no longer work, and you will be signed out everywhere else.",
         ),
         button=phrase("Remove the codes"),
+        back=account_path(account.web),
         notes=account.notes,
         errors=account.errors,
     )

@@ -90,6 +90,8 @@ class Passkey(FormView):
 
     passkey: PasskeyLine
     heading: Phrase
+    back: str
+    """the way back"""
     typed: str = ""
     notes: tuple[Phrase, ...] = ()
 
@@ -106,6 +108,8 @@ class Remove(FormView):
     heading: Phrase
     consequence: Phrase
     button: Phrase
+    back: str
+    """the way back"""
     used: datetime | None = None
     """when last, if known"""
     notes: tuple[Phrase, ...] = ()
@@ -130,6 +134,8 @@ class Browsers(FormView):
     heading: ClassVar[Phrase] = phrase("Where you are signed in")
 
     browsers: tuple[BrowserLine, ...]
+    back: str
+    """the way back"""
     saved: Phrase | None = None
 
 
@@ -301,6 +307,8 @@ class KeepCodes(FormView):
     codes: tuple[str, ...]
     replaces: bool = False
     """whether the person has others, which end"""
+    back: str = ""
+    """the way back to the account; empty if there is none"""
     notes: tuple[Phrase, ...] = ()
     """what the account says of it first"""
     remove: Link | None = None
