@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.person import Person
     from corpid.rules.authentication.records import HeldFactors
     from corpid.rules.directory.effect import Role
+    from corpid.rules.oauth.consent import Consent
 
 _LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
 
@@ -115,7 +116,7 @@ def show(
 
     Also who gave it.
     """
-    shown, today, invited, asked = run(_one(user_name, limit))
+    shown, today, invited, zone = run(_one(user_name, limit))
     if json:
         output.as_json(_as_data(shown, today, invited))
         return
@@ -130,11 +131,12 @@ def show(
         "Signs in with": "" if user.placeholder else _signs_in(user.user_name, shown.factors, invited),
         "Operator": shown.operator and f"{shown.operator}{_given(_by(shown, Operator, user.key))}",
         "Added by": _by(shown, User, user.key),
-        "To be deleted": asked and f"asked for it on {asked}",
+        "To be deleted": shown.deletion_requested_at
+        and f"asked for it on {_moment(shown.deletion_requested_at, zone)}",
     }
     output.members(user.user_name, {name: value for name, value in values.items() if value})
     output.say("")
-    for each in _sentences(shown, today):
+    for each in (*_sentences(shown, today), *(_shares(each, zone) for each in shown.consents)):
         output.say(each)
 
 
@@ -160,6 +162,14 @@ def _sentences(shown: Person, today: str) -> Iterator[str]:
         yield f"Has more roles for other entities: `corpid third-party list --user {name}` pages through them."
     if not shown.roles.found and not shown.third_party_roles.found:
         yield "Has no role at a service."
+
+
+def _shares(consent: Consent, zone: ZoneInfo) -> str:
+    since, until = (f"{datetime.fromtimestamp(at, zone):%Y-%m-%d}" for at in (consent.given_at, consent.expires_at))
+    what = " ".join(consent.scopes)
+    return (
+        f"Agreed that {consent.client_id} receives, for {consent.entity_id}, since {since} and until {until}: {what}."
+    )
 
 
 def _by(shown: Person, kind: type, key: tuple[str, ...]) -> str:
@@ -240,6 +250,13 @@ def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
             }
             for held in shown.memberships.found
         ],
+        "consents": [
+            {
+                "client": each.client_id, "entity": each.entity_id, "issuer": each.issuer_id, "scopes": each.scopes,
+                "since": each.given_at, "until": each.expires_at,
+            }
+            for each in shown.consents
+        ],
         "roles": [_role(shown, each, today) for each in shown.roles.found],
         "third_party_roles": [_role(shown, each, today) for each in shown.third_party_roles.found],
         "complete": not (shown.memberships.after or shown.roles.after or shown.third_party_roles.after),
@@ -288,11 +305,9 @@ async def _requests(after: str, limit: int) -> tuple[Page[deletion_requests.Requ
         ), chosen.timezone
 
 
-async def _one(user_name: str, limit: int) -> tuple[Person, str, str, str]:
+async def _one(user_name: str, limit: int) -> tuple[Person, str, str, ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         found = await person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
-        invited, asked = (
-            _moment(at, chosen.timezone) if at else "" for at in (found.invited_until, found.deletion_requested_at)
-        )
-        return found, listing.today(chosen, opened), invited, asked
+        invited = _moment(found.invited_until, chosen.timezone) if found.invited_until else ""
+        return found, listing.today(chosen, opened), invited, chosen.timezone

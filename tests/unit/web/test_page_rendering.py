@@ -256,7 +256,9 @@ VIEWS |= {
     ),
     "sharing": account_views.Sharing(frame=FRAME, lines=(SHARED,), later="/1", earlier="/3", saved=SAID),
     "sharing, nothing": account_views.Sharing(frame=FRAME, lines=()),
-    "stop sharing": account_views.StopSharing(frame=FRAME, action="/stop", heading=SAID, line=SHARED, keep="/sharing"),
+    "stop sharing": account_views.StopSharing(
+        frame=FRAME, action="/stop", heading=SAID, line=SHARED, keep="/sharing", minutes=10
+    ),
     "delete account": account_views.DeleteAccount(
         frame=FRAME, action="/delete", heading=SAID, requested=AT, back="/account", notes=(SAID,)
     ),

@@ -89,6 +89,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("command line", "file"), _ALL, KINDS),
     Rule(("command line",), _ALL, ("key", "API client", "provisioning token")),
     Rule(("command line",), ("read", "delete"), ("session",)),
+    Rule(("command line",), _READ, ("consent",)),
     Rule(("command line",), _WRITE, ("link", "password link", "deployment", "approval", "invitation")),
     Rule(("command line",), _READ, ("audit", "identity number", "deployment", "approval", "lock", "deletion request")),
     Rule(("command line",), ("delete",), ("lock",)),
@@ -171,7 +172,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("anonymous",), _WRITE, ("password link",)),
     # Clients of the admin API (D59)
     Rule(("API client",), _READ, ("service", "entity", "user", *_AT_ENTITY, "grant"), (DIRECTORY_READ,)),
-    Rule(("API client",), _READ, ("identity number", "deletion request"), (DIRECTORY_READ,)),
+    Rule(("API client",), _READ, ("identity number", "deletion request", "consent"), (DIRECTORY_READ,)),
     Rule(("API client",), _CHANGE, ("service",), (DIRECTORY_WRITE, STAYS_STRICT)),
     Rule(("API client",), _CHANGE, ("entity", "grant"), (DIRECTORY_WRITE,)),
     Rule(("API client",), _CHANGE, ("assignment", "third-party row"), (DIRECTORY_WRITE,)),

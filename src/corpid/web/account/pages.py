@@ -9,7 +9,7 @@ from corpid.flows.account import activity, own_consents, own_factors
 from corpid.flows.authentication import completion
 from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.directory.parties import consent_items, consent_summary
-from corpid.rules.limits import PASSKEYS_PER_PERSON
+from corpid.rules.limits import ACCESS_TOKEN_SECONDS, PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web.account import app_key, own_data, views
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SHARING: Final = "sharing"
 STOP_SHARING: Final = "stop-sharing"
+_MINUTE: Final = 60
 _NONE: Final = phrase("None")
 _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
@@ -169,10 +170,16 @@ async def sharing(account: AccountContext) -> View:
     return views.Sharing(
         frame=frame(account, up=_up_to_sharing(web) if number > 1 else None),
         lines=tuple(_shared_line(web, each) for each in found),
+        asked_again=_asks_again(web),
         later=_page_of_sharing(web, number - 1) if number > 1 else "",
         earlier=_page_of_sharing(web, number + 1) if number * own_consents.SHOWN < total else "",
         saved=account.saved,
     )
+
+
+def _asks_again(web: WebContext) -> bool:
+    """Return whether no consent is remembered now; earlier ones keep their end (D29)."""
+    return not web.provider.policy.consent_days
 
 
 def _page_of_sharing(web: WebContext, number: int) -> str:
@@ -219,6 +226,8 @@ async def stop_sharing(account: AccountContext) -> View:
         heading=phrase("Stop sharing with {name}?", name=shown.client_name),
         line=_shared_line(web, shown),
         keep=account_path(web, SHARING),
+        minutes=ACCESS_TOKEN_SECONDS // _MINUTE,
+        asked_again=_asks_again(web),
         errors=account.errors,
     )
 

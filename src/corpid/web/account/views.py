@@ -164,6 +164,8 @@ class Sharing(PageView):
     heading: ClassVar[Phrase] = phrase("Services you share data with")
 
     lines: tuple[SharedLine, ...]
+    asked_again: bool = False
+    """whether each sign-in asks for consent, also where it was given before"""
     later: str = ""
     """the page of later consents; empty if this is the first"""
     earlier: str = ""
@@ -181,6 +183,10 @@ class StopSharing(FormView):
     line: SharedLine
     keep: str
     """the way back"""
+    minutes: int
+    """how long the last access token works, at most"""
+    asked_again: bool = False
+    """as of `Sharing`"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.records import RequestState
-from corpid.web.api import approvals, audit, endpoints, erasure, invitations, sessions
+from corpid.web.api import approvals, audit, consents, endpoints, erasure, invitations, sessions
 from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 
 if TYPE_CHECKING:
@@ -386,6 +386,7 @@ _OTHERS: Final = (
         errors=(404,),
         bound=False,
     ),
+    *consents.OPERATIONS,
     *erasure.OPERATIONS,
     Operation(
         name="list_audit",

@@ -83,7 +83,7 @@ ACTORS: dict[Role, Actor] = {
 ALLOWED: dict[Role, dict[Action, str]] = {
     "command line": {
         "read": f"{RECORDS} session lock identity_number audit approval API_client provisioning_token key deployment "
-        "deletion_request",
+        "deletion_request consent",
         "write": f"{RECORDS} link password_link approval API_client provisioning_token key deployment invitation",
         "delete": f"{RECORDS} session lock API_client provisioning_token key",
     },
@@ -124,7 +124,7 @@ ALLOWED: dict[Role, dict[Action, str]] = {
     },
     "API client": {
         "read": "service entity user membership administrator assignment grant third-party_row client session lock "
-        "identity_number audit approval key deployment deletion_request",
+        "identity_number audit approval key deployment deletion_request consent",
         "write": "service entity user membership administrator assignment grant third-party_row client key deployment "
         "withdrawal invitation",
         "delete": "service entity user membership administrator assignment grant third-party_row client session lock",
