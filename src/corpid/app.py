@@ -161,6 +161,7 @@ def _provider(
         refusals=RecentRefusals(),
         rate_limits=_rates(settings, stores.transient),
         background_tasks=BackgroundTasks(_warn),
+        erase_details=stores.erase,
         clock=clock,
         new_id=new_id,
     )

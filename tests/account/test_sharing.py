@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from corpid.flows.account import own_consents
 from corpid.rules.directory.records import Membership
+from corpid.rules.limits import ACCESS_TOKEN_SECONDS
 from corpid.rules.oauth.consent import Consent
 from tests.account.scene import at_account, go, hidden, send
 from tests.sign_in.factors import ALICE
@@ -131,7 +132,7 @@ def test_tokens_that_were_issued_end_by_themselves() -> None:
         await rp.redeem(browser.left or "")
         at = await at_account(made, "sharing")
         await go(made, at, page_of(links(at, "/account/stop-sharing/")[0]))
-        assert "for about 10 minutes" in at.page.text
+        assert f"for about {ACCESS_TOKEN_SECONDS // 60} minutes" in at.page.text
         await at.submit(next(form for form in at.page.forms if "stop-sharing" in form.action))
         assert await stored(made) == []
         assert await rp.userinfo()
@@ -256,3 +257,18 @@ def test_a_link_from_elsewhere_cannot_say_that_something_was_changed(site: str, 
         assert ("Your password has been changed." in browser.page.text) == told
 
     run(story)
+
+
+@pytest.mark.parametrize(("days", "again"), [(0, True), (365, False)])
+def test_the_list_says_whether_a_service_asks_again(days: int, again: bool) -> None:
+    """D29: without a memory an earlier consent still has its end, and spares no question."""
+
+    async def story(made: World) -> None:
+        await give(made)
+        browser = await at_account(made, "sharing")
+        assert ("You are now asked again each time you sign in there." in browser.page.text) is again
+        assert ("without asking you again" in browser.page.text) is not again
+        await go(made, browser, page_of(links(browser, "/account/stop-sharing/")[0]))
+        assert ("If you stop, you will be asked again" in browser.page.text) is not again
+
+    run(story, consent_days=days)

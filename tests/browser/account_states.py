@@ -46,7 +46,12 @@ LONG: Final = "Ein Telefon mit einem unnötig langen, aber erlaubten und viellei
 LAPTOP: Final = views.PasskeyLine(url="/account/passkeys/1", name="Laptop", made=THEN, used=NOW, synced=True)
 PHONE: Final = views.PasskeyLine(url="/account/passkeys/2", name=LONG, made=THEN, used=None, synced=False)
 PASSKEY: Final = views.Passkey(
-    frame=FRAME, action="/account/passkeys/1", passkey=LAPTOP, heading=phrase("{name}", name="Laptop"), typed="Laptop"
+    frame=FRAME,
+    action="/account/passkeys/1",
+    passkey=LAPTOP,
+    heading=phrase("{name}", name="Laptop"),
+    back="/account/passkeys",
+    typed="Laptop",
 )
 ADD: Final = views.AddPasskey(frame=FRAME, passkey=AskPasskey(action="/account/add", options='{"challenge": "AAAA"}'))
 REMOVE: Final = views.Remove(
@@ -56,6 +61,7 @@ REMOVE: Final = views.Remove(
     consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
     used=NOW,
     button=phrase("Remove the app"),
+    back="/account",
 )
 SHARED: Final = views.SharedLine(
     url="/account/stop-sharing/1", client="Harbour Permits", entity="Harbour Trading Pte. Ltd.", since=THEN, until=NOW,
@@ -66,6 +72,9 @@ SHARING: Final = views.Sharing(
     lines=(SHARED, replace(SHARED, client=LONG, entity=LONG)),
     earlier="/account/sharing/2",
     saved=phrase("You no longer share your data with that service."),
+)
+DELETE: Final = views.DeleteAccount(
+    frame=FRAME, action="/account/delete", requested=None, heading=phrase("Delete your account?"), back="/account"
 )
 LANGUAGE: Final = views.ChooseLanguage(frame=SIGNED_IN, action="/account/language", chosen="en")
 
@@ -90,6 +99,16 @@ STATES: Final[Mapping[str, View]] = {
                 state=counted(3, "{count} browser", "{count} browsers"),
             ),
             views.Section(
+                url="/account/data",
+                name=views.DownloadData.heading,
+                state=phrase("Everything we keep about you, in one file"),
+            ),
+            views.Section(
+                url="/account/delete",
+                name=phrase("Delete your account"),
+                state=phrase("What happens, and how to ask for it"),
+            ),
+            views.Section(
                 url="/account/language", name=phrase("Language"), state=phrase("{language}", language="English")
             ),
         ),
@@ -98,13 +117,18 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "account-sharing": SHARING,
     "account-sharing-nothing": replace(SHARING, lines=(), earlier="", saved=None),
+    "account-sharing-asked-again": replace(SHARING, asked_again=True, saved=None),
     "account-stop-sharing": views.StopSharing(
         frame=SIGNED_IN,
         action="/account/stop-sharing/1",
         heading=phrase("Stop sharing with {name}?", name=SHARED.client),
         line=SHARED,
         keep="/account/sharing",
+        minutes=10,
     ),
+    "account-data": views.DownloadData(frame=FRAME, action="/account/data", most=5, back="/account"),
+    "account-delete": DELETE,
+    "account-delete-requested": replace(DELETE, requested=NOW, heading=phrase("You have asked to delete your account")),
     "account-passkeys": views.Passkeys(
         frame=SIGNED_IN,
         passkeys=(LAPTOP, PHONE),
@@ -147,6 +171,7 @@ STATES: Final[Mapping[str, View]] = {
         action="/account/codes",
         codes=("kyh7-n2ft-qwe3-x4sd",) * 10,
         replaces=True,
+        back="/account",
         notes=(AGAIN,),
         remove=Link(url="/account/remove-codes", text=phrase("Remove your current codes")),
     ),
@@ -167,6 +192,7 @@ STATES: Final[Mapping[str, View]] = {
     "account-browsers": views.Browsers(
         frame=SIGNED_IN,
         action="/account/browsers",
+        back="/account",
         browsers=(
             views.BrowserLine(name="b1", device="Firefox on Linux", since=THEN, seen=NOW, this=True),
             views.BrowserLine(name="b2", device="", since=THEN, seen=THEN, this=False),

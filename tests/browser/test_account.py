@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,24 @@ def test_a_page_of_the_account_is_given_more_time_without_losing_what_is_on_it(v
     expect(page.get_by_label("I have saved these codes.")).to_be_checked()
     page.get_by_role("button", name="Finish").click()
     expect(page.get_by_text("10 codes left")).to_be_visible()
+
+
+def test_ones_data_are_downloaded_as_a_file_and_deletion_is_asked_for(visitor: Visitor, stage: Stage) -> None:
+    """D61: over a real connection, without a script; the page stays."""
+    page = visitor.tab()
+    page.goto(f"{stage.world.base}/account/data")
+    visitor.password(page)
+    visitor.code(page)
+    page.wait_for_url("**/account/data")
+    with page.expect_download() as downloading:
+        page.get_by_role("button", name="Download my data").click()
+    file = downloading.value
+    assert file.suggested_filename.startswith("my-data-")
+    assert json.loads(file.path().read_bytes())["complete"] is True
+    page.get_by_role("link", name="Go back").click()
+    page.get_by_role("link", name="Delete your account").click()
+    page.get_by_role("button", name="Ask to delete my account").click()
+    expect(page.get_by_text("Your request to delete your account has been received.")).to_be_visible()
 
 
 @pytest.mark.full

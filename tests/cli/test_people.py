@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.directory.person import person
+from corpid.ports import AuditEvent, Upsert
+from corpid.rules.oauth.consent import Consent
+from corpid.rules.oauth.records import Client
 from tests.cli.directories import fill
 
 if TYPE_CHECKING:
@@ -97,6 +100,31 @@ def test_a_person_is_shown_as_json(terminal: Terminal) -> None:
     assert [each["not_effective"] for each in shown["roles"][:2]] == [[], []]
     assert shown["third_party_roles"][0]["client_entity"] == "C3"
     assert (shown["factors"]["password"], shown["complete"]) == (False, True)
+
+
+def test_what_a_person_agreed_to_share_is_shown(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D29: with whom, for whom, what, since when and until when."""
+    fill(terminal)
+    monkeypatch.setenv("CORPID_TIMEZONE", "UTC")
+
+    async def agree(stores: Stores) -> None:
+        user = await stores.registry.directory.user_by_name("rina")
+        client = Client(client_id="rp1", name="RP", redirect_uris=("https://rp.example/",), sector="private", scopes=())
+        assert user is not None
+        await stores.registry.directory.write([Upsert(client)])
+        given = Consent(
+            user_id=user.user_id, entity_id="209900042K", client_id="rp1", issuer_id="first",
+            scopes=("openid", "user.name"), given_at=1_795_000_000, expires_at=4_000_000_000,
+        )  # fmt: skip
+        assert await stores.registry.consents.give(given, AuditEvent(actor="system", action="consent.give"))
+
+    terminal.look(agree)
+    assert (
+        "Agreed that rp1 receives, for 209900042K, since 2026-11-18 and until 2096-10-02: openid user.name."
+        in sentences(terminal, "rina")
+    )
+    [shown] = json.loads(terminal.done("user", "show", "rina", "--json"))["consents"]
+    assert (shown["client"], shown["scopes"], shown["until"]) == ("rp1", ["openid", "user.name"], 4_000_000_000)
 
 
 def test_a_person_with_much_is_shown_in_part_and_says_so(terminal: Terminal) -> None:

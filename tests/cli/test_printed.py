@@ -123,6 +123,7 @@ KNOWN: Final = {
     ("user", "disable"): ("rina",),
     ("user", "enable"): ("rina",),
     ("user", "unlock"): ("rina",),
+    ("user", "erase"): (hostile("user"),),
     ("client", "add"): ("rp", "--name", "RP", "--redirect-uri", "https://rp.example/", "--jwks", "keys.json"),
     ("client", "update"): (CLIENT.client_id, "--name", hostile("name")),
     ("user", "add"): ("ravi", "--name", hostile("name")),

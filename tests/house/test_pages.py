@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from dataclasses import is_dataclass
 
 from corpid import web
@@ -35,3 +36,13 @@ def test_every_template_has_a_state_in_which_it_is_looked_at() -> None:
     }
     missing = there - SHARED - {state.template for state in STATES.values()}
     assert not missing, listed(sorted(missing))
+
+
+def test_what_cannot_be_undone_always_stands_beside_a_way_back() -> None:
+    """DESIGN, "Pages": Cancel is visible and plainly different."""
+    actions = re.compile(r'<div class="actions">(.*?)</div>', re.DOTALL)
+    found = [block for path in TEMPLATES.rglob("*.html") for block in actions.findall(path.read_text())]
+    destroying = [block for block in found if "button-danger" in block]
+    assert len(destroying) >= 5
+    without = [block for block in destroying if not re.search(r'<a class="button button-quiet" href=', block)]
+    assert not without, listed(without)

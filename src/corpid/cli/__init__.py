@@ -50,7 +50,8 @@ COMMANDS: Final = {
     "user": Listed(
         "user",
         "app",
-        "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock.",
+        "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock, "
+        "erase.",
     ),
     "entity": Listed("entity", "app", "Entities: list, show, add, update, disable, enable."),
     "membership": Listed(

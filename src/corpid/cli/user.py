@@ -19,6 +19,7 @@ from corpid.engines import new_id, new_user_id, open_mail, open_registry
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.directory import people
 from corpid.flows.directory.people import Office
+from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.directory.apply import Applied
     from corpid.flows.directory.people import Given
+    from corpid.flows.operations.erasure import Erased
     from corpid.ports import LinkPurpose
     from corpid.rules.authentication.records import HeldFactors
     from corpid.rules.directory.records import User
@@ -288,6 +290,25 @@ def unlock(user_name: UserName) -> None:
     output.say(f"The user {user.user_name} can try again at once.")
 
 
+@app.command()
+def erase(
+    user: Annotated[str, typer.Argument(help="The person: user name or identifier.")],
+    *,
+    unrequested: Annotated[
+        bool, typer.Option("--unrequested", help="Also if the person has not asked for it in their account.")
+    ] = False,
+) -> None:
+    """Erase a person who asked to be deleted. This cannot be undone.
+
+    Removes them with their factors, sessions, consents, memberships and roles, and their names and addresses from the
+    audit, whose entries keep their identifier. Run it again if it was interrupted.
+    """
+    erased = run(_erase(user, unrequested=unrequested))
+    for remark in erased.remarks:
+        output.warn(remark)
+    output.say(f"Erased the person {erased.user_id}, with the details of {erased.details:,} entries of the audit.")
+
+
 def _new_password() -> str:
     groups = ("".join(secrets.choice(_UNMISTAKABLE) for _ in range(_GROUP_LENGTH)) for _ in range(_GROUPS))
     return "-".join(groups)
@@ -316,6 +337,21 @@ async def _add(user_name: str, members: dict[str, object], password: str, secret
             actor=opened.actor,
         )
     return user, chosen.name
+
+
+async def _erase(user: str, *, unrequested: bool) -> Erased:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened, open_mail(chosen, clock=opened.clock) as mail:
+        return await erasure.erase(
+            opened.registry,
+            opened.erase,
+            await erasure.identifier(opened.registry, user),
+            actor=opened.actor,
+            now=opened.clock(),
+            mail=mail,
+            provider_name=chosen.name,
+            unrequested=unrequested,
+        )
 
 
 async def _reset_password(user_name: str, password: str) -> User:

@@ -13,7 +13,7 @@ from corpid.cli import listing, output
 from corpid.cli.role import as_data
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import lists
+from corpid.flows.directory import deletion_requests, lists
 from corpid.flows.directory.person import person
 from corpid.rules.directory.effect import named, sentence
 from corpid.rules.directory.records import Administrator, Membership, Operator, User
@@ -21,11 +21,13 @@ from corpid.rules.directory.sources import channel, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from zoneinfo import ZoneInfo
 
     from corpid.flows.directory.lists import Belonging, Member, Page
     from corpid.flows.directory.person import Person
     from corpid.rules.authentication.records import HeldFactors
     from corpid.rules.directory.effect import Role
+    from corpid.rules.oauth.consent import Consent
 
 _LEVELS: Final = {"owner": "owner", "administrator": "administrator", "sub_administrator": "sub-administrator"}
 
@@ -37,11 +39,19 @@ def show_all(
     name: Annotated[
         str, typer.Option(help="Only names that begin with this, sorted by name; without --entity and --search.")
     ] = "",
+    deletion_requested: Annotated[
+        bool, typer.Option("--deletion-requested", help="Only people who asked to be deleted, by identifier.")
+    ] = False,
     limit: listing.Limit = listing.DEFAULT,
     after: listing.After = "",
     json: listing.AsJson = False,
 ) -> None:
     """List people, by user name."""
+    if deletion_requested:
+        if name or entity or search:
+            output.fail("--deletion-requested cannot be combined with other filters: leave them out")
+        _show_requests(after, limit, json=json)
+        return
     if name and (entity or search):
         output.fail("--name cannot be combined with --entity or --search: leave them out")
     if entity:
@@ -70,6 +80,30 @@ def show_all(
     )
 
 
+def _show_requests(after: str, limit: int, *, json: bool) -> None:
+    found, zone = run(_requests(after, limit))
+    if json:
+        users = [
+            {**msgspec.structs.asdict(each.user), "deletion_requested_at": each.requested_at} for each in found.found
+        ]
+        output.as_json({"users": users, "after": found.after})
+        return
+    headings = ("User", "Name", "E-mail", "Asked on")
+    # The option has no value, so it goes with the command that leads on.
+    listing.show(
+        "People who asked to be deleted",
+        headings,
+        found,
+        lambda each: (each.user.user_name, each.user.name, each.user.email, _moment(each.requested_at, zone)),
+        "user list --deletion-requested",
+        limit=limit,
+    )
+
+
+def _moment(at: int, zone: ZoneInfo) -> str:
+    return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M} ({zone})"
+
+
 def show(
     user_name: Annotated[str, typer.Argument(metavar="USER", help="The person's user name.")],
     *,
@@ -82,7 +116,7 @@ def show(
 
     Also who gave it.
     """
-    shown, today, invited = run(_one(user_name, limit))
+    shown, today, invited, zone = run(_one(user_name, limit))
     if json:
         output.as_json(_as_data(shown, today, invited))
         return
@@ -97,10 +131,12 @@ def show(
         "Signs in with": "" if user.placeholder else _signs_in(user.user_name, shown.factors, invited),
         "Operator": shown.operator and f"{shown.operator}{_given(_by(shown, Operator, user.key))}",
         "Added by": _by(shown, User, user.key),
+        "To be deleted": shown.deletion_requested_at
+        and f"asked for it on {_moment(shown.deletion_requested_at, zone)}",
     }
     output.members(user.user_name, {name: value for name, value in values.items() if value})
     output.say("")
-    for each in _sentences(shown, today):
+    for each in (*_sentences(shown, today), *(_shares(each, zone) for each in shown.consents)):
         output.say(each)
 
 
@@ -126,6 +162,14 @@ def _sentences(shown: Person, today: str) -> Iterator[str]:
         yield f"Has more roles for other entities: `corpid third-party list --user {name}` pages through them."
     if not shown.roles.found and not shown.third_party_roles.found:
         yield "Has no role at a service."
+
+
+def _shares(consent: Consent, zone: ZoneInfo) -> str:
+    since, until = (f"{datetime.fromtimestamp(at, zone):%Y-%m-%d}" for at in (consent.given_at, consent.expires_at))
+    what = " ".join(consent.scopes)
+    return (
+        f"Agreed that {consent.client_id} receives, for {consent.entity_id}, since {since} and until {until}: {what}."
+    )
 
 
 def _by(shown: Person, kind: type, key: tuple[str, ...]) -> str:
@@ -193,6 +237,7 @@ def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
             "password": has.password, "app": has.app, "passkeys": len(has.passkeys), "recovery_codes": has.codes,
         },
         "invited_until": invited or None,
+        "deletion_requested_at": shown.deletion_requested_at or None,
         "operator": shown.operator or None,
         "memberships": [
             {
@@ -204,6 +249,13 @@ def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
                 "level_given_by": _source(shown, Administrator, held.membership.key),
             }
             for held in shown.memberships.found
+        ],
+        "consents": [
+            {
+                "client": each.client_id, "entity": each.entity_id, "issuer": each.issuer_id, "scopes": each.scopes,
+                "since": each.given_at, "until": each.expires_at,
+            }
+            for each in shown.consents
         ],
         "roles": [_role(shown, each, today) for each in shown.roles.found],
         "third_party_roles": [_role(shown, each, today) for each in shown.third_party_roles.found],
@@ -245,10 +297,17 @@ async def _members(entity: str, search: str, after: str, limit: int) -> Page[Mem
         return await lists.members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
 
 
-async def _one(user_name: str, limit: int) -> tuple[Person, str, str]:
+async def _requests(after: str, limit: int) -> tuple[Page[deletion_requests.Requested], ZoneInfo]:
+    chosen = settings.load()
+    async with open_registry(chosen) as opened:
+        return await deletion_requests.requests(
+            opened.registry, opened.actor, after=after, limit=limit
+        ), chosen.timezone
+
+
+async def _one(user_name: str, limit: int) -> tuple[Person, str, str, ZoneInfo]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         found = await person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
-        ends = datetime.fromtimestamp(found.invited_until, chosen.timezone)
-        invited = f"{ends:%Y-%m-%d %H:%M} ({chosen.timezone})" if found.invited_until else ""
-        return found, listing.today(chosen, opened), invited
+        invited = _moment(found.invited_until, chosen.timezone) if found.invited_until else ""
+        return found, listing.today(chosen, opened), invited, chosen.timezone

@@ -245,6 +245,8 @@ CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SES
 """outlives the session that such a page is open for, and so every time that it is given"""
 ACCOUNT_OFFER: Final = Namespace("account_offer", DAY, str)
 """what is offered in the account, an app's key or recovery codes, stays the same for as long"""
+DATA_COPIES: Final = Namespace("data_copies", DAY, int)
+"""of one person's data, for that person"""
 UNDER_WAY: Final = Namespace("under_way", limits.ENROLMENT_SECONDS, str)
 """the enrolment that a person has begun last, for each purpose"""
 

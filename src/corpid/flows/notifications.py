@@ -105,6 +105,17 @@ def second_factor_changed(done: Phrase) -> Notice:
     )
 
 
+DELETION_REQUESTED: Final = Notice(
+    subject=phrase("You asked for your account to be deleted"),
+    text=phrase(
+        "Your request to delete your account was received. Until an administrator deletes it, your account works as "
+        "before, and you can withdraw the request in your account."
+    ),
+)
+DELETION_WITHDRAWN: Final = Notice(
+    subject=phrase("Your account will not be deleted"),
+    text=phrase("Your request to delete your account was withdrawn. Your account stays as it is."),
+)
 WRONG_CODES: Final = Notice(
     subject=phrase("Wrong codes were entered after your password"),
     text=phrase(
@@ -322,6 +333,32 @@ def no_link(context: RequestContext, user: User) -> None:
         user,
         subject=phrase("Request for a new password"),
         preview=phrase("Ask your organisation's {provider} administrator for a link.", provider=provider),
+        parts=parts,
+    )
+
+
+def erased(mail: Mail, user: User, *, provider_name: str) -> None:
+    """Send the last e-mail to a person, who was erased.
+
+    Source: D57
+    """
+    parts = (
+        phrase(
+            "Your account at {provider} has been deleted, with your name, your e-mail address and the ways in which you "
+            "signed in. You can no longer sign in.",
+            provider=provider_name,
+        ),
+        Facts(((_USER_NAME, user.user_name),)),
+        phrase("Services that you used keep what they have already received. Ask them about it."),
+        phrase(
+            "If you did not ask for this, tell your organisation's {provider} administrator.", provider=provider_name
+        ),
+    )
+    _post(
+        mail,
+        user,
+        subject=phrase("Your account has been deleted"),
+        preview=phrase("You can no longer sign in."),
         parts=parts,
     )
 

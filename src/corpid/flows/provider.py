@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from corpid.rules.oauth.records import FIRST_ISSUER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from zoneinfo import ZoneInfo
 
     from corpid.flows.background_tasks import BackgroundTasks
@@ -125,6 +125,8 @@ class Provider:
     refusals: RecentRefusals
     rate_limits: RateLimits
     background_tasks: BackgroundTasks
+    erase_details: Callable[..., Awaitable[int]]
+    """erases details of audit entries (docs/decisions/0015); how many that were"""
     clock: Callable[[], float]
     new_id: Callable[[], str]
     """32 random bytes, base64url without padding"""

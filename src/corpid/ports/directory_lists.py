@@ -11,6 +11,7 @@ from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     ChangeRequest,
+    DeletionRequest,
     Entity,
     Membership,
     Service,
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 N = TypeVar("N", Entity, Service, User)
-L = TypeVar("L", Membership, Administrator, Assignment, ThirdPartyGrant, ThirdPartyAssignment, ChangeRequest)
+L = TypeVar(
+    "L",
+    Membership,
+    Administrator,
+    Assignment,
+    ThirdPartyGrant,
+    ThirdPartyAssignment,
+    ChangeRequest,
+    DeletionRequest,
+)
 
 
 class DirectoryLists(Protocol):

@@ -177,7 +177,7 @@ def test_a_browser_that_signed_in_before_is_not_slowed_by_strangers(tmp_path: Pa
             await throttle.succeeded(
                 await context(provider, now=NOW, address="192.0.2.1"), unit, "rina", "known", known=False, of_address=2
             )
-            await throttle.remember(await context(provider, now=NOW), unit, "rina", "known", None)
+            await throttle.remember(await context(provider, now=NOW), unit, "rina", "known", None, user_id="u1")
         for _ in range(7):
             await delay(provider, browser="stranger")
         assert await delay(provider, browser="stranger") > 0
@@ -194,7 +194,7 @@ def test_a_known_browser_is_slowed_by_nobody_at_its_address_and_forgives_nobody_
     async def story(provider: Provider) -> None:
         request = await context(provider, now=NOW, address="192.0.2.1")
         async with provider.transient.unit(NOW) as unit:
-            await throttle.remember(request, unit, "rina", "known", None)
+            await throttle.remember(request, unit, "rina", "known", None, user_id="u1")
         for number in range(60):
             await delay(provider, user_name=f"victim{number}", browser="stranger")
         for _ in range(7):

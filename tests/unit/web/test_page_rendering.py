@@ -227,14 +227,28 @@ VIEWS |= {
         errors=(("passkey", SAID),),
     ),
     "passkey": account_views.Passkey(
-        frame=FRAME, action="/passkey", passkey=PASSKEY, heading=SAID, typed=HOSTILE, errors=(("name", SAID),)
+        frame=FRAME,
+        action="/passkey",
+        passkey=PASSKEY,
+        heading=SAID,
+        back="/passkeys",
+        typed=HOSTILE,
+        errors=(("name", SAID),),
     ),
     "remove": account_views.Remove(
-        frame=FRAME, action="/remove-app", heading=SAID, consequence=SAID, button=SAID, used=AT, notes=(SAID,)
+        frame=FRAME,
+        action="/remove-app",
+        heading=SAID,
+        consequence=SAID,
+        button=SAID,
+        back="/account",
+        used=AT,
+        notes=(SAID,),
     ),
     "browsers": account_views.Browsers(
         frame=FRAME,
         action="/browsers",
+        back="/account",
         browsers=(BROWSER, replace(BROWSER, this=False)),
         saved=phrase("Your password has been changed."),
     ),
@@ -244,7 +258,15 @@ VIEWS |= {
     ),
     "sharing": account_views.Sharing(frame=FRAME, lines=(SHARED,), later="/1", earlier="/3", saved=SAID),
     "sharing, nothing": account_views.Sharing(frame=FRAME, lines=()),
-    "stop sharing": account_views.StopSharing(frame=FRAME, action="/stop", heading=SAID, line=SHARED, keep="/sharing"),
+    "stop sharing": account_views.StopSharing(
+        frame=FRAME, action="/stop", heading=SAID, line=SHARED, keep="/sharing", minutes=10
+    ),
+    "delete account": account_views.DeleteAccount(
+        frame=FRAME, action="/delete", heading=SAID, requested=AT, back="/account", notes=(SAID,)
+    ),
+    "download data": account_views.DownloadData(
+        frame=FRAME, action="/data", most=5, back="/account", notes=(SAID,), errors=(("", SAID),)
+    ),
     "language": account_views.ChooseLanguage(frame=FRAME, action="/language", chosen="", errors=(("language", SAID),)),
 }
 every_page = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())

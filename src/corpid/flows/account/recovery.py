@@ -84,7 +84,7 @@ async def _named(context: RequestContext, user_name: str) -> User | None:
 
 
 async def _admitted(context: RequestContext, user: User, browser_key: str) -> bool:
-    known = await throttle.is_known(context, names.user_name(user.user_name), browser_key)
+    known = await throttle.is_known(context, names.user_name(user.user_name), browser_key, user_id=user.user_id)
     emails = namespaces.RECOVERY_EMAILS.entry(
         context.provider.policy.base_url, user.user_id, browser_key if known else ""
     )

@@ -160,7 +160,8 @@ async def _mail_code(context: RequestContext, visit: EnrolmentVisit, step: Step)
         raise Rejected(
             phrase("We cannot send any more codes here. Use the latest one, or set up an authenticator app.")
         )
-    known = await throttle.is_known(context, names.user_name(user.user_name), enrolment.browser_key)
+    name = names.user_name(user.user_name)
+    known = await throttle.is_known(context, name, enrolment.browser_key, user_id=user.user_id)
     await second_factors.count(context, user, enrolment.browser_key, known=known)
     changes = {"by_email": True, "mails": enrolment.mails + 1, "mailed_at": int(context.now)}
     moved = await enrolments.claim_step(context, enrolment, step, **changes)

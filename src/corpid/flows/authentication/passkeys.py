@@ -323,7 +323,8 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
     amr = acr.PASSWORD_AND_PASSKEY if pending else acr.PASSKEY
     if pending is None and visit.knows():
         name, browser_key = names.user_name(account.user.user_name), visit.browser.browser_key
-        visit = replace(visit, last_entity=await throttle.last_entity(context, name, browser_key))
+        last = await throttle.last_entity(context, name, browser_key, user_id=account.user.user_id)
+        visit = replace(visit, last_entity=last)
     shown = session_start.Authentication(account=account, amr=amr, passkey=used.credential_id)
     return await session_start.complete(context, visit, shown)
 

@@ -114,7 +114,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
                 await completion.write_outcome(context, unit, finished)
             await interactions.save(context, unit, finished)
             last = finished.entity_id if finished.outcome is Outcome.CODE else visit.last_entity
-            await throttle.remember(context, unit, name, browser_key, last)
+            await throttle.remember(context, unit, name, browser_key, last, user_id=finished.user_id)
             cookie = await browsers.replace_by_form(context, unit, visit.cookie, visit.form, browser)
         except Exception as failure:
             with suppress(Exception):

@@ -150,7 +150,8 @@ async def _last_entity(context: RequestContext, visit: Visit) -> str:
         return session.entity_id
     if not visit.knows():
         return ""
-    return await throttle.last_entity(context, visit.interaction.user_name, visit.browser.browser_key) or ""
+    interaction, browser_key = visit.interaction, visit.browser.browser_key
+    return await throttle.last_entity(context, interaction.user_name, browser_key, user_id=interaction.user_id) or ""
 
 
 def asks_entity(visit: Visit) -> bool:
@@ -296,7 +297,8 @@ async def _onwards(context: RequestContext, visit: Visit, after: Interaction) ->
             await consents.give(context, visit.client, finished)
         await interactions.save(context, unit, finished)
         if finished.user_name and finished.outcome is Outcome.CODE:
-            await throttle.remember(context, unit, finished.user_name, visit.browser.browser_key, finished.entity_id)
+            name, browser_key = finished.user_name, visit.browser.browser_key
+            await throttle.remember(context, unit, name, browser_key, finished.entity_id, user_id=finished.user_id)
     return replace(visit, interaction=finished)
 
 

@@ -111,26 +111,35 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """true if the browser is known for the account"""
 
 
-async def last_entity(context: RequestContext, user_name: str, browser_key: str) -> str | None:
+async def last_entity(context: RequestContext, user_name: str, browser_key: str, *, user_id: str = "") -> str | None:
     """Return the entity that a person last chose in a known browser.
 
-    The result is empty if there is none yet; None if the browser is not known for the person. Source: D17, D47
+    The result is empty if there is none yet; None if the browser is not known for the person, also if it is for
+    somebody who had the user name before. Who types a password is nobody yet: `user_id` is empty. Source: D17, D47
     """
     known = namespaces.KNOWN_BROWSER.entry(context.provider.policy.deployment_url, user_name, browser_key)
-    return await known.read(context.provider.transient, now=context.now)
+    found = await known.read(context.provider.transient, now=context.now)
+    entity_id, _, owner = (found or "").partition(" ")
+    return None if found is None or (user_id and owner and owner != user_id) else entity_id
 
 
 async def remember(
-    context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str, entity_id: str | None
+    context: RequestContext,
+    unit: TransientUnit,
+    user_name: str,
+    browser_key: str,
+    entity_id: str | None,
+    *,
+    user_id: str,
 ) -> None:
     """Remember a browser as known, with the person's last entity (D17, D47)."""
     known = namespaces.KNOWN_BROWSER.entry(context.provider.policy.deployment_url, user_name, browser_key)
-    await known.put(unit, entity_id or "")
+    await known.put(unit, f"{entity_id or ''} {user_id}")
 
 
-async def is_known(context: RequestContext, user_name: str, browser_key: str) -> bool:
+async def is_known(context: RequestContext, user_name: str, browser_key: str, *, user_id: str = "") -> bool:
     """Return whether a person has fully signed in here before (D47)."""
-    return await last_entity(context, user_name, browser_key) is not None
+    return await last_entity(context, user_name, browser_key, user_id=user_id) is not None
 
 
 def _everywhere(issuer: str, user_name: str) -> Entry[int]:

@@ -198,4 +198,5 @@ async def _last_entity(context: RequestContext, visit: Visit) -> str | None:
     """
     if visit.interaction.signed_in or not visit.knows():
         return None
-    return await throttle.last_entity(context, visit.interaction.user_name, visit.browser.browser_key)
+    interaction, browser_key = visit.interaction, visit.browser.browser_key
+    return await throttle.last_entity(context, interaction.user_name, browser_key, user_id=interaction.user_id)

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows.directory import people
+from corpid.flows.directory.consents import consents_of
+from corpid.flows.directory.deletion_requests import requested_at
 from corpid.flows.directory.lists import Belonging, Page, Wanted, memberships, roles, third_party_roles
 from corpid.rules.authentication.records import HeldFactors
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.records import Administrator, Assignment, Membership, Operator, ThirdPartyAssignment, User
 from corpid.rules.directory.sources import people as people_among
+from corpid.rules.oauth.consent import Consent
 
 if TYPE_CHECKING:
     from corpid.ports import Link, Registry
@@ -27,8 +30,12 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     factors: HeldFactors
     invited_until: int
     """when the invitation ends that the person has, in epoch seconds; 0: they have none"""
+    deletion_requested_at: int
+    """when they asked to be deleted, in epoch seconds; 0: they did not"""
     operator: str
     """their level as an operator of the deployment, if any"""
+    consents: tuple[Consent, ...]
+    """that are remembered, by entity and client"""
     memberships: Page[Belonging]
     roles: Page[Role]
     third_party_roles: Page[Role]
@@ -70,7 +77,9 @@ async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int
         user=user,
         factors=held,
         invited_until=max((link.expires_at for link in links if _invites(link, now)), default=0),
+        deletion_requested_at=await requested_at(registry, actor, user.user_id),
         operator=operators[user.key].level if user.key in operators else "",
+        consents=tuple((await consents_of(registry, actor, user.user_id, now=now))[:limit]),
         memberships=belongs,
         roles=own,
         third_party_roles=for_others,

@@ -26,6 +26,8 @@ _EXAMINED: Final = 2000
 """entries that one query of a program reads, whether they match or not"""
 _NOBODY: Final = "-"
 """nobody's identifier"""
+_ACCEPTED: Final = 10_000
+"""invitations that one person has accepted, at most"""
 _REMOVED_PEOPLE: Final = 10_000
 """how far back a removed person is looked for by name"""
 
@@ -142,8 +144,27 @@ async def erase_person(
     user_id = await person(registry, named)
     if await registry.directory.user(user_id) is not None:
         raise Refused(f"{named} is in the directory: remove them first, since their changes go on being recorded")
-    event = audit_event(actor, AuditAction.AUDIT_ERASE, user_id)
-    return user_id, await erase(event, AuditQuery(user_id=user_id), now=now)
+    return user_id, await erase_details(registry, erase, user_id, actor=actor, now=now)
+
+
+async def erase_details(
+    registry: Registry, erase: Callable[..., Awaitable[int]], user_id: str, *, actor: Actor, now: float
+) -> int:
+    """Erase the details of a removed person's entries.
+
+    Also those of invitations that they accepted, which had identifiers of their own until then. The number of entries. Raises access.Forbidden,
+    StoreUnavailable. Source: D57, D60, docs/decisions/0015
+    """
+    authorise(actor, "write", Object(kind="deployment"))
+    accepted = await registry.audit.latest(
+        AuditQuery(user_id=user_id, actions=(AuditAction.MEMBERSHIP_ACCEPT,)), limit=_ACCEPTED
+    )
+    invited = {entry.detail.get("invited_as", "") for entry in accepted if entry.object.startswith(f"{user_id}/")}
+    erased = 0
+    for each in (*sorted(invited - {""}), user_id):
+        event = audit_event(actor, AuditAction.AUDIT_ERASE, each)
+        erased += await erase(event, AuditQuery(user_id=each), now=now)
+    return erased
 
 
 def _removed(entry: AuditEntry) -> dict[str, str]:

@@ -345,6 +345,20 @@ class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
         return (self.request_id,)
 
 
+class DeletionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's request to be deleted, which an operator carries out.
+
+    `requested_at` is in epoch seconds.
+    """
+
+    user_id: str
+    requested_at: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.user_id,)
+
+
 Record = (
     Entity
     | User
@@ -357,6 +371,7 @@ Record = (
     | ThirdPartyAssignment
     | Credentials
     | ChangeRequest
+    | DeletionRequest
 )
 
 

@@ -13,6 +13,7 @@ from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     ChangeRequest,
+    DeletionRequest,
     Entity,
     Membership,
     Service,
@@ -44,6 +45,7 @@ NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
     ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id"),
     ThirdPartyAssignment: ("client_entity_id", "entity_id", "service_id", "user_id"),
     ChangeRequest: ("entity_id", "state"),
+    DeletionRequest: (),
 }
 """kind → members that a page of it can be narrowed by, in the order of names"""
 

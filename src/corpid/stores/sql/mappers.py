@@ -18,6 +18,7 @@ from corpid.rules.directory.records import (
     Administrator,
     Assignment,
     ChangeRequest,
+    DeletionRequest,
     Entity,
     Membership,
     Operator,
@@ -220,8 +221,9 @@ _TABLES: Final[Mapping[type[Any], sa.Table]] = {
     RegisteredApiClient: tables.api_clients,
     ChangeRequest: tables.change_requests,
     RegisteredProvisioningToken: tables.provisioning_tokens,
+    DeletionRequest: tables.deletion_requests,
 }
-"""in the order of their references; no file writes the last three, so they keep no sources"""
+"""in the order of their references; no file writes the last four, so they keep no sources"""
 _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
     **{record: record_codec(record) for record in _TABLES},
     Client: CLIENTS, Entity: ENTITIES, User: USERS, Membership: MEMBERSHIPS, RegisteredApiClient: API_CLIENTS,

@@ -27,6 +27,7 @@ from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    DeletionRequest,
     Membership,
     Operator,
     ThirdPartyAssignment,
@@ -62,7 +63,7 @@ CHANGES_AT_ONCE: Final = 200
 _READS_AT_ONCE: Final = 200
 _SORTED_AT_ONCE: Final = 5000
 """changes that are put in order without a thread"""
-_OF_PERSON: Final = (User, Membership, Administrator, Operator, Assignment, ThirdPartyAssignment)
+_OF_PERSON: Final = (User, Membership, Administrator, Operator, Assignment, ThirdPartyAssignment, DeletionRequest)
 """kinds whose key begins with the person"""
 
 

@@ -338,6 +338,8 @@ change_requests: Final = _table(
     sa.Index(None, "state", "request_id"),
 )
 
+deletion_requests: Final = _table("deletion_requests", _key("user_id", _to("users.user_id")), _integer("requested_at"))
+
 keys: Final = _table(
     "keys",
     _key("kid"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from corpid.flows.account import account_sessions, activity, own_consents, own_factors
+from corpid.flows.account import account_sessions, activity, deletion, own_consents, own_factors
 from corpid.flows.account.account_sessions import TooOld
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.account_client import AGAIN
@@ -24,7 +24,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.account import app_key, pages
+from corpid.web.account import app_key, own_data, pages
 from corpid.web.account.page_context import EXTEND, AccountContext, Gone, account_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.plain import not_found, remember_language
@@ -58,8 +58,8 @@ class Page:
     """A page: its view, its form's submission, and the next page."""
 
     view: Callable[[AccountContext], Awaitable[View | Response]]
-    submit: Callable[[AccountContext], Awaitable[str]] | None = None
-    """saves the form, and returns what was changed (`_CHANGES`)"""
+    submit: Callable[[AccountContext], Awaitable[str | Response]] | None = None
+    """saves the form, and returns what was changed (`_CHANGES`), or the response if nothing was"""
     leads_to: str = ""
     field: str = ""
     """the field of its errors; empty: the page as a whole"""
@@ -137,6 +137,12 @@ async def _choose_language(account: AccountContext) -> str:
     return "language"
 
 
+async def _delete_account(account: AccountContext) -> str:
+    decide = deletion.withdraw if account.form.get("decision") == "withdraw" else deletion.request
+    await decide(account.context, account.visit)
+    return "deletion-withdrawn" if decide is deletion.withdraw else "deletion"
+
+
 _ONE_PASSKEY: Final = Page(view=pages.passkey, submit=_change_passkey, leads_to="passkeys", field="name", fresh=True)
 _PAGES: Final[Mapping[str, Page]] = {
     "": Page(view=pages.overview),
@@ -151,6 +157,8 @@ _PAGES: Final[Mapping[str, Page]] = {
     "browsers": Page(view=pages.browsers, submit=_end, leads_to="browsers"),
     "sign-ins": Page(view=pages.sign_ins),
     pages.SHARING: Page(view=pages.sharing, leads_to=pages.SHARING),
+    own_data.DATA: Page(view=own_data.data, submit=own_data.download, fresh=True),
+    own_data.DELETE: Page(view=own_data.delete, submit=_delete_account, fresh=True),
     "language": Page(view=pages.language, submit=_choose_language, field="language"),
 }
 """by the path after `/account/`"""
@@ -185,6 +193,8 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
     "browser": phrase("You have been signed out there."),
     "browsers": phrase("You have been signed out everywhere else."),
     "language": phrase("Your language has been changed."),
+    "deletion": phrase("Your request to delete your account has been received."),
+    "deletion-withdrawn": phrase("You have withdrawn your request. Your account stays as it is."),
 }
 """by what a page's `submit` returns"""
 
@@ -303,6 +313,8 @@ async def _post(request: Request, account: AccountContext, page: Page) -> Respon
     except Rejected as rejected:
         failed = replace(sent, errors=((page.field, rejected.sentence),))
         return await _shown(request, failed, page, status=422)
+    if isinstance(changed, Response):
+        return changed
     answer = _to(web, page.leads_to, f"?{_SAVED}={changed}")
     language = lookup((sent.form.get("language", ""),), LANGUAGES)
     if language is not None:

@@ -9,10 +9,10 @@ from corpid.flows.account import activity, own_consents, own_factors
 from corpid.flows.authentication import completion
 from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.directory.parties import consent_items, consent_summary
-from corpid.rules.limits import PASSKEYS_PER_PERSON
+from corpid.rules.limits import ACCESS_TOKEN_SECONDS, PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
-from corpid.web.account import app_key, views
+from corpid.web.account import app_key, own_data, views
 from corpid.web.account.page_context import Gone, account_path, frame, moment
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SHARING: Final = "sharing"
 STOP_SHARING: Final = "stop-sharing"
+_MINUTE: Final = 60
 _NONE: Final = phrase("None")
 _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
@@ -57,7 +58,11 @@ async def overview(account: AccountContext) -> View:
         frame=frame(account),
         name=visit.user.name,
         user_name=visit.user.user_name,
-        sections=(*_factor_sections(account, factors), *_other_sections(account, len(browsers), clients)),
+        sections=(
+            *_factor_sections(account, factors),
+            *_other_sections(account, len(browsers), clients),
+            *await own_data.sections(account),
+        ),
         sign_out=account.web.base_path + SIGN_OUT_PATH,
         saved=account.saved,
     )
@@ -147,6 +152,7 @@ async def browsers(account: AccountContext) -> View:
             )
             for each in await activity.signed_in(account.context, account.visit)
         ),
+        back=account_path(web),
         saved=account.saved,
     )
 
@@ -164,10 +170,16 @@ async def sharing(account: AccountContext) -> View:
     return views.Sharing(
         frame=frame(account, up=_up_to_sharing(web) if number > 1 else None),
         lines=tuple(_shared_line(web, each) for each in found),
+        asked_again=_asks_again(web),
         later=_page_of_sharing(web, number - 1) if number > 1 else "",
         earlier=_page_of_sharing(web, number + 1) if number * own_consents.SHOWN < total else "",
         saved=account.saved,
     )
+
+
+def _asks_again(web: WebContext) -> bool:
+    """Return whether no consent is remembered now; earlier ones keep their end (D29)."""
+    return not web.provider.policy.consent_days
 
 
 def _page_of_sharing(web: WebContext, number: int) -> str:
@@ -214,6 +226,8 @@ async def stop_sharing(account: AccountContext) -> View:
         heading=phrase("Stop sharing with {name}?", name=shown.client_name),
         line=_shared_line(web, shown),
         keep=account_path(web, SHARING),
+        minutes=ACCESS_TOKEN_SECONDS // _MINUTE,
+        asked_again=_asks_again(web),
         errors=account.errors,
     )
 
@@ -339,6 +353,7 @@ async def passkey(account: AccountContext) -> View:
         action=account_path(web, account.page),
         passkey=_passkey_line(web, shown),
         heading=phrase("{name}", name=shown.name),
+        back=account_path(web, "passkeys"),
         typed=account.form.get("name", shown.name),
         notes=account.notes,
         errors=account.errors,
@@ -410,6 +425,7 @@ async def remove_app(account: AccountContext) -> View:
         consequence=phrase("Its codes will no longer work, and you will be signed out everywhere else."),
         used=moment(account.web, used_at) if used_at else None,
         button=phrase("Remove the app"),
+        back=account_path(account.web),
         notes=account.notes,
         errors=account.errors,
     )
@@ -424,6 +440,7 @@ async def codes(account: AccountContext) -> View:
         action=account_path(web, "codes"),
         codes=own_factors.codes(account.context, shown),
         replaces=factors.codes > 0,
+        back=account_path(web),
         notes=_notes(account, factors, _CODES_ALONE),
         remove=Link(url=account_path(web, "remove-codes"), text=phrase("Remove your current codes"))
         if factors.codes
@@ -450,6 +467,7 @@ async def remove_codes(account: AccountContext) -> View:
             "The {count} codes that are left will no longer work, and you will be signed out everywhere else.",
         ),
         button=phrase("Remove the codes"),
+        back=account_path(account.web),
         notes=account.notes,
         errors=account.errors,
     )

@@ -90,6 +90,8 @@ class Passkey(FormView):
 
     passkey: PasskeyLine
     heading: Phrase
+    back: str
+    """the way back"""
     typed: str = ""
     notes: tuple[Phrase, ...] = ()
 
@@ -106,6 +108,8 @@ class Remove(FormView):
     heading: Phrase
     consequence: Phrase
     button: Phrase
+    back: str
+    """the way back"""
     used: datetime | None = None
     """when last, if known"""
     notes: tuple[Phrase, ...] = ()
@@ -130,6 +134,8 @@ class Browsers(FormView):
     heading: ClassVar[Phrase] = phrase("Where you are signed in")
 
     browsers: tuple[BrowserLine, ...]
+    back: str
+    """the way back"""
     saved: Phrase | None = None
 
 
@@ -158,6 +164,8 @@ class Sharing(PageView):
     heading: ClassVar[Phrase] = phrase("Services you share data with")
 
     lines: tuple[SharedLine, ...]
+    asked_again: bool = False
+    """whether each sign-in asks for consent, also where it was given before"""
     later: str = ""
     """the page of later consents; empty if this is the first"""
     earlier: str = ""
@@ -175,6 +183,10 @@ class StopSharing(FormView):
     line: SharedLine
     keep: str
     """the way back"""
+    minutes: int
+    """how long the last access token works, at most"""
+    asked_again: bool = False
+    """as of `Sharing`"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +224,35 @@ class ChooseLanguage(FormView):
     heading: ClassVar[Phrase] = phrase("Your language")
 
     chosen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownloadData(FormView):
+    """A copy of the person's data. No fields of its own."""
+
+    template: ClassVar[str] = "account/data.html"
+    heading: ClassVar[Phrase] = phrase("Download your data")
+
+    most: int
+    """copies a day"""
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteAccount(FormView):
+    """A request to be deleted.
+
+    The buttons send decision=request, and decision=withdraw after it.
+    """
+
+    template: ClassVar[str] = "account/delete.html"
+
+    heading: Phrase
+    requested: datetime | None
+    """when it was made; None: it can be made"""
+    back: str
+    notes: tuple[Phrase, ...] = ()
 
 
 RULES: Final = phrase(
@@ -272,6 +313,8 @@ class KeepCodes(FormView):
     codes: tuple[str, ...]
     replaces: bool = False
     """whether the person has others, which end"""
+    back: str = ""
+    """the way back to the account; empty if there is none"""
     notes: tuple[Phrase, ...] = ()
     """what the account says of it first"""
     remove: Link | None = None

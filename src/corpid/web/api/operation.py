@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,6 +27,10 @@ class Query:
     needed: bool = False
     least: int | None = None
     most: int | None = None
+
+
+CURSOR: Final = Query(name="cursor", description="The member `next` of the page before.")
+LIMIT: Final = Query(name="limit", description="Objects of a page.", kind=int, default=50, least=1, most=200)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

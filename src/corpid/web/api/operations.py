@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import CLIENT, RESOURCES
 from corpid.rules.directory.records import RequestState
-from corpid.web.api import approvals, audit, endpoints, invitations, sessions
-from corpid.web.api.operation import Operation, Query
+from corpid.web.api import approvals, audit, consents, endpoints, erasure, invitations, sessions
+from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Scope
     from corpid.rules.directory.objects import Resource
 
-_CURSOR: Final = Query(name="cursor", description="The member `next` of the page before.")
-_LIMIT: Final = Query(name="limit", description="Objects of a page.", kind=int, default=50, least=1, most=200)
 _FILTERS: Final = {
     "search": "The beginning of the identifier, of a person of the user name.",
     "name": "The beginning of a person's name, by which the list is ordered; without `search` and `entity`.",
@@ -50,7 +48,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         description=f"A page of {plural}, in the order of their keys; people by user name, those of an entity by membership.",
         scope=read,
         run=partial(endpoints.list_objects, resource=resource),
-        queries=(*(Query(name=name, description=_FILTERS[name]) for name in resource.filters), _LIMIT, _CURSOR),
+        queries=(*(Query(name=name, description=_FILTERS[name]) for name in resource.filters), LIMIT, CURSOR),
         answer=f"{title}Page",
         **common,
     )
@@ -159,7 +157,7 @@ _OTHERS: Final = (
         "entity names none.",
         scope="directory.read",
         run=invitations.list_invitations,
-        queries=(Query(name="entity", description="The entity that invites."), _LIMIT, _CURSOR),
+        queries=(Query(name="entity", description="The entity that invites."), LIMIT, CURSOR),
         answer="InvitationPage",
         errors=(422,),
     ),
@@ -235,8 +233,8 @@ _OTHERS: Final = (
         queries=(
             Query(name="entity", description="The entity whose administrators decide."),
             Query(name="state", description="The state of the requests.", kind=RequestState),
-            _LIMIT,
-            _CURSOR,
+            LIMIT,
+            CURSOR,
         ),
         answer="ApprovalPage",
     ),
@@ -329,7 +327,7 @@ _OTHERS: Final = (
         description="Where a person is signed in, the latest first. Not those of people who operate the deployment.",
         scope="operations",
         run=sessions.list_sessions,
-        queries=(_PERSON, _LIMIT, _CURSOR),
+        queries=(_PERSON, LIMIT, CURSOR),
         answer="SessionPage",
         bound=False,
     ),
@@ -400,6 +398,8 @@ _OTHERS: Final = (
         errors=(404,),
         bound=False,
     ),
+    *consents.OPERATIONS,
+    *erasure.OPERATIONS,
     Operation(
         name="list_audit",
         method="GET",
@@ -420,8 +420,8 @@ _OTHERS: Final = (
             Query(name="action", description="An action, or the start of several: `membership.`"),
             Query(name="object", description="What was done to the record with this key."),
             Query(name="since", description="Only later entries: 30m, 2h, 3d, 1w, a day, or a time."),
-            _LIMIT,
-            _CURSOR,
+            LIMIT,
+            CURSOR,
         ),
         answer="AuditPage",
     ),

@@ -121,6 +121,12 @@ _PUBLIC_KEY: Final[Schema] = {
     "kty": "EC", "crv": "P-256", "use": "sig", "kid": "Zk3_audit", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
     "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
 }  # fmt: skip
+_CONSENT: Final[Schema] = {
+    "user": "lina", "user_id": _LINA, "client": "rp1", "entity": "E1001", "issuer": "first",
+    "scopes": ["openid", "user.name"], "since": 1795000000, "until": 1826536000,
+}  # fmt: skip
+_DELETION_REQUEST: Final[Schema] = {"user": "lina", "user_id": _LINA, "requested_at": 1795000000}
+_ERASED: Final[Schema] = {"user_id": _LINA, "details": 42, "remarks": []}
 _LOCK: Final[Schema] = {
     "user": "lina", "user_id": _LINA, "browser": "new", "guesses": 20, "ends_at": 1795000900,
 }  # fmt: skip
@@ -230,6 +236,24 @@ def _others() -> dict[str, Schema]:
         "ClientRefusalPage": _page({"$ref": "#/components/schemas/ClientRefusal"}, _REFUSAL),
         "Session": _session(),
         "SessionPage": _page({"$ref": "#/components/schemas/Session"}, _SESSION),
+        "Consent": _shown(
+            _CONSENT,
+            {**dict.fromkeys(("since", "until"), _NUMBER), "scopes": {"type": "array", "items": _TEXT}},
+            "What a person agreed to share with a relying party, for an entity.",
+        ),
+        "ConsentPage": _page({"$ref": "#/components/schemas/Consent"}, _CONSENT),
+        "DeletionRequest": _shown(
+            _DELETION_REQUEST, {"requested_at": _NUMBER}, "A person who asked to be deleted, and when."
+        ),
+        "DeletionRequestPage": _page({"$ref": "#/components/schemas/DeletionRequest"}, _DELETION_REQUEST),
+        "Erased": _shown(
+            _ERASED,
+            {
+                "details": {**_NUMBER, "description": "Audit entries that lost their details."},
+                "remarks": {"type": "array", "items": _TEXT},
+            },
+            "An erased person, by what is left of them.",
+        ),
         "Lock": _lock(),
         "LockPage": _page({"$ref": "#/components/schemas/Lock"}, _LOCK),
         "Invitation": _invitation(),

@@ -48,7 +48,7 @@ SCOPES: frozenset[Scope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"
-EVERYTHING = f"{RECORDS} session consent lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation"
+EVERYTHING = f"{RECORDS} session consent lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request"
 
 
 def administering(level: AdministratorLevel, **facts: object) -> Administering:
@@ -82,7 +82,8 @@ ACTORS: dict[Role, Actor] = {
 
 ALLOWED: dict[Role, dict[Action, str]] = {
     "command line": {
-        "read": f"{RECORDS} session lock identity_number audit approval API_client provisioning_token key deployment",
+        "read": f"{RECORDS} session lock identity_number audit approval API_client provisioning_token key deployment "
+        "deletion_request consent",
         "write": f"{RECORDS} link password_link approval API_client provisioning_token key deployment invitation",
         "delete": f"{RECORDS} session lock API_client provisioning_token key",
     },
@@ -117,13 +118,13 @@ ALLOWED: dict[Role, dict[Action, str]] = {
         "delete": "assignment",
     },
     "person": {
-        "read": "user membership administrator assignment third-party_row session consent",
-        "write": "user membership credentials session consent",
-        "delete": "membership session consent",
+        "read": "user membership administrator assignment third-party_row session consent deletion_request audit",
+        "write": "user membership credentials session consent deletion_request",
+        "delete": "membership session consent deletion_request",
     },
     "API client": {
         "read": "service entity user membership administrator assignment grant third-party_row client session lock "
-        "identity_number audit approval key deployment",
+        "identity_number audit approval key deployment deletion_request consent",
         "write": "service entity user membership administrator assignment grant third-party_row client key deployment "
         "withdrawal invitation",
         "delete": "service entity user membership administrator assignment grant third-party_row client session lock",

@@ -1,0 +1,224 @@
+"""A copy of a person's data, for the person (D61).
+
+Lists are read and written a page at a time, so that a person with thousands of roles and events needs no more memory
+than another one. What others did is told without saying who they are. docs/accounts.md has the form.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from corpid.flows import namespaces
+from corpid.flows.account import account_sessions, own_factors
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.ports import AuditQuery
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication.totp import STEP_SECONDS
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Person
+from corpid.rules.directory.own_history import moment, own_event
+from corpid.rules.directory.records import (
+    Administrator,
+    Assignment,
+    DeletionRequest,
+    Entity,
+    Membership,
+    Operator,
+    ThirdPartyAssignment,
+)
+from corpid.rules.limits import DATA_COPIES_PER_DAY
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.access import ObjectKind
+
+FORMAT: Final = "corpid-personal-data-1"
+_PAGE: Final = 200
+_EXAMINED: Final = 2000
+"""entries of the audit that one query reads"""
+_READ: Final[tuple[ObjectKind, ...]] = (
+    "user", "membership", "administrator", "assignment", "third-party row", "session", "consent", "deletion request",
+    "audit",
+)  # fmt: skip
+
+
+async def copied(context: RequestContext, visit: AccountVisit) -> AsyncIterator[bytes]:
+    """Return the copy as JSON, in pieces.
+
+    It is counted and audited before the first piece is read. Raises Rejected, TooOld, StoreUnavailable; a copy that ends early lacks its last member.
+    Source: D45, D61
+    """
+    account_sessions.require(visit, now=context.now)
+    user_id = visit.user.user_id
+    for kind in _READ:
+        authorise(Person(user_id=user_id), "read", Object(kind=kind, user_id=user_id))
+    counter = namespaces.DATA_COPIES.entry(context.provider.policy.deployment_url, user_id)
+    async with context.provider.transient.unit(context.now) as unit:
+        if await counter.count(unit) > DATA_COPIES_PER_DAY:
+            raise Rejected(
+                phrase(
+                    "You have downloaded your data {copies} times today. Try again tomorrow.",
+                    copies=DATA_COPIES_PER_DAY,
+                )
+            )
+    event = account_sessions.event(context, visit, AuditAction.USER_DOWNLOAD)
+    await context.provider.registry.audit.write(event, now=context.now)
+    return _pieces(context, visit)
+
+
+async def _pieces(context: RequestContext, visit: AccountVisit) -> AsyncIterator[bytes]:
+    yield b"{" + _members(await _alone(context, visit))
+    for name, items in (
+        ("memberships", _memberships(context, visit)),
+        ("roles", _roles(context, visit)),
+        ("third_party_roles", _third_party_roles(context, visit)),
+        ("consents", _consents(context, visit)),
+        ("events", _events(context, visit)),
+    ):
+        yield b',\n"' + name.encode() + b'": ['
+        first = True
+        async for page in items:
+            text = b",\n".join(msgspec.json.encode(each) for each in page)
+            if text:
+                yield (b"\n" if first else b",\n") + text
+                first = False
+        yield b"]"
+    yield b',\n"complete": true}\n'
+
+
+def _members(found: dict[str, object]) -> bytes:
+    return b",\n".join(msgspec.json.encode(name) + b": " + msgspec.json.encode(each) for name, each in found.items())
+
+
+async def _alone(context: RequestContext, visit: AccountVisit) -> dict[str, object]:
+    """Return everything of which a person has few."""
+    registry, user = context.provider.registry, visit.user
+    held = await own_factors.of(context, visit)
+    used_at = held.credentials.totp_last_step * STEP_SECONDS
+    sessions = await registry.sessions.of(user.user_id, now=context.now)
+    links = await registry.factors.links_of(user.user_id)
+    asked = (await registry.directory.read(DeletionRequest, [user.key])).get(user.key)
+    operator = (await registry.directory.read(Operator, [user.key])).get(user.key)
+    profile = {name: value for name, value in msgspec.structs.asdict(user).items() if name != "placeholder"}
+    return {
+        "format": FORMAT,
+        "provider": context.provider.policy.deployment_url,
+        "created_at": moment(context.now),
+        "profile": profile,
+        "operator": operator.level if operator is not None else None,
+        "deletion_requested_at": _moment(asked.requested_at if asked is not None else 0),
+        "factors": {
+            "password": held.password,
+            "app": {"last_used_at": _moment(used_at)} if held.app else None,
+            "passkeys": [
+                {
+                    "name": each.name, "created_at": moment(each.created_at), "last_used_at": _moment(each.used_at),
+                    "synced": each.synced,
+                }
+                for each in held.passkeys
+            ],
+            "recovery_codes_left": held.codes,
+        },
+        "sessions": [
+            {
+                "purpose": each.purpose, "device": each.device, "entity": each.entity_id,
+                "signed_in_at": moment(each.auth_time), "last_used_at": moment(each.seen_at or each.auth_time),
+                "ends_at": moment(each.expires_at), "this_browser": each.browser_id == visit.browser.browser_id,
+            }
+            for each in sessions
+        ],
+        "links": [
+            {"purpose": each.purpose, "created_at": moment(each.created_at), "ends_at": moment(each.expires_at)}
+            for each in links
+        ],
+    }  # fmt: skip
+
+
+def _moment(at: int) -> str | None:
+    return moment(at) if at else None
+
+
+async def _memberships(context: RequestContext, visit: AccountVisit) -> AsyncIterator[Sequence[dict[str, object]]]:
+    directory, after = context.provider.registry.directory, ("", "")
+    while found := await directory.page(Membership, {"user_id": visit.user.user_id}, after=after, limit=_PAGE):
+        entities = await directory.read(Entity, [each.key[1:] for each in found])
+        levels = await directory.read(Administrator, [each.key for each in found])
+        yield [_membership(each, entities.get(each.key[1:]), levels.get(each.key)) for each in found]
+        after = found[-1].key  # type: ignore[assignment]
+
+
+def _membership(held: Membership, entity: Entity | None, level: Administrator | None) -> dict[str, object]:
+    """A membership, and what the entity wrote about the person (D61)."""
+    written = ("user_name", "external_id", "name", "given_name", "family_name", "email")
+    return {
+        "entity": held.entity_id,
+        "entity_name": entity.name if entity is not None else "",
+        "enabled": held.enabled,
+        "since": _moment(held.created_at),
+        "level": level.level if level is not None else None,
+        "services": level.services if level is not None and level.level == "sub_administrator" else None,
+        "written_by_entity": {name: getattr(held, name) for name in written if getattr(held, name)},
+    }
+
+
+async def _roles(context: RequestContext, visit: AccountVisit) -> AsyncIterator[Sequence[dict[str, object]]]:
+    directory, after = context.provider.registry.directory, ("",) * 6
+    while found := await directory.page(Assignment, {"user_id": visit.user.user_id}, after=after, limit=_PAGE):
+        yield [_row(each) for each in found]
+        after = found[-1].key  # type: ignore[assignment]
+
+
+async def _third_party_roles(
+    context: RequestContext, visit: AccountVisit
+) -> AsyncIterator[Sequence[dict[str, object]]]:
+    directory, after = context.provider.registry.directory, ("",) * 7
+    where = {"user_id": visit.user.user_id}
+    while found := await directory.page(ThirdPartyAssignment, where, after=after, limit=_PAGE):
+        entities = await directory.read(Entity, {(each.client_entity_id,) for each in found})
+        yield [
+            {
+                "client_entity": each.client_entity_id,
+                "client_entity_name": entities[(each.client_entity_id,)].name,
+                **_row(each),
+            }
+            for each in found
+            if (each.client_entity_id,) in entities
+        ]
+        after = found[-1].key  # type: ignore[assignment]
+
+
+def _row(row: Assignment | ThirdPartyAssignment) -> dict[str, object]:
+    return {
+        "entity": row.entity_id, "service": row.service_id, "role": row.role, "sub_entity": row.sub_entity,
+        "ref": row.ref, "start_date": row.start_date, "end_date": row.end_date,
+        "parameters": [{"name": each.name, "value": each.value} for each in row.parameters],
+    }  # fmt: skip
+
+
+async def _consents(context: RequestContext, visit: AccountVisit) -> AsyncIterator[Sequence[dict[str, object]]]:
+    found = await context.provider.registry.consents.of(visit.user.user_id, now=context.now)
+    yield [
+        {
+            "client": each.client_id, "entity": each.entity_id, "scopes": each.scopes,
+            "since": moment(each.given_at), "until": moment(each.expires_at),
+        }
+        for each in found
+    ]  # fmt: skip
+
+
+async def _events(context: RequestContext, visit: AccountVisit) -> AsyncIterator[Sequence[dict[str, Any]]]:
+    """Return audit entries of the person, the latest first."""
+    before = 0
+    while True:
+        query = AuditQuery(user_id=visit.user.user_id, before=before)
+        part = await context.provider.registry.audit.part(query, limit=_PAGE, examined=_EXAMINED)
+        yield [own_event(entry, visit.user.user_id) for entry in part.entries]
+        if not part.before:
+            return
+        before = part.before

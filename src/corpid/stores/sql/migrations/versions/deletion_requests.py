@@ -1,0 +1,31 @@
+"""Requests of people to be deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
+
+revision = "0029"
+phase = "expand"
+locks = "the table users against writers, for a moment"
+
+_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+
+def upgrade(op: Operations) -> None:
+    """Add a table that the previous version's servers do not use."""
+    op.create_table(
+        "deletion_requests",
+        sa.Column("user_id", _TEXT, nullable=False),
+        sa.Column("requested_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.user_id"], name="fk_deletion_requests_user_id", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("user_id", name="pk_deletion_requests"),
+        sqlite_with_rowid=False,
+    )
