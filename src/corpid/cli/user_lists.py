@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.lists import Belonging, Member, Page
     from corpid.flows.directory.person import Person
+    from corpid.ports import EmailChange
     from corpid.rules.authentication.records import HeldFactors
     from corpid.rules.directory.effect import Role
 
@@ -82,7 +83,7 @@ def show(
 
     Also who gave it.
     """
-    shown, today, invited = run(_one(user_name, limit))
+    shown, today, invited, changes = run(_one(user_name, limit))
     if json:
         output.as_json(_as_data(shown, today, invited))
         return
@@ -90,6 +91,7 @@ def show(
     values = {
         "Name": user.name,
         "E-mail": user.email,
+        "New e-mail": changes,
         "Identity": " ".join(filter(None, (user.identity_number, user.identity_country))),
         "Account": user.account_type,
         "Identifier": user.user_id,
@@ -193,6 +195,7 @@ def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
             "password": has.password, "app": has.app, "passkeys": len(has.passkeys), "recovery_codes": has.codes,
         },
         "invited_until": invited or None,
+        "email_change": _email_change(shown.email_change),
         "operator": shown.operator or None,
         "memberships": [
             {
@@ -209,6 +212,10 @@ def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
         "third_party_roles": [_role(shown, each, today) for each in shown.third_party_roles.found],
         "complete": not (shown.memberships.after or shown.roles.after or shown.third_party_roles.after),
     }  # fmt: skip
+
+
+def _email_change(waiting: EmailChange | None) -> dict[str, object] | None:
+    return {"email": waiting.new_email, "effective_at": waiting.effective_at} if waiting else None
 
 
 def _role(shown: Person, role: Role, today: str) -> dict[str, object]:
@@ -245,10 +252,14 @@ async def _members(entity: str, search: str, after: str, limit: int) -> Page[Mem
         return await lists.members(opened.registry, opened.actor, entity, search=search, after=after, limit=limit)
 
 
-async def _one(user_name: str, limit: int) -> tuple[Person, str, str]:
+async def _one(user_name: str, limit: int) -> tuple[Person, str, str, str]:
     chosen = settings.load()
     async with open_registry(chosen) as opened:
         found = await person(opened.registry, opened.actor, user_name, limit=limit, now=opened.clock())
         ends = datetime.fromtimestamp(found.invited_until, chosen.timezone)
         invited = f"{ends:%Y-%m-%d %H:%M} ({chosen.timezone})" if found.invited_until else ""
-        return found, listing.today(chosen, opened), invited
+        changes, waiting = "", found.email_change
+        if waiting:
+            at = datetime.fromtimestamp(waiting.effective_at, chosen.timezone)
+            changes = f"{waiting.new_email}, proven by the person, from {at:%Y-%m-%d %H:%M} ({chosen.timezone})"
+        return found, listing.today(chosen, opened), invited, changes

@@ -14,6 +14,7 @@ from corpid.rules.limits import MAILED_CODE_SECONDS, TOTP_MISSES
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Mail
     from corpid.rules.authentication.link_codes import NewLink
@@ -62,6 +63,10 @@ PASSKEY_REMOVED: Final = Notice(
 NEW_RECOVERY_CODES: Final = Notice(
     subject=phrase("You have new recovery codes"),
     text=phrase("New recovery codes were created for your account. The old ones no longer work."),
+)
+EMAIL_STAYS: Final = Notice(
+    subject=phrase("Your e-mail address stays the same"),
+    text=phrase("The change of your e-mail address was stopped. You may have to sign in again."),
 )
 RECOVERY_CODES_REMOVED: Final = Notice(
     subject=phrase("Your recovery codes were removed"),
@@ -163,22 +168,35 @@ def code_used(left: int) -> Notice:
     )
 
 
+def email_changed(address: str) -> Notice:
+    """A new e-mail address took effect (D61)."""
+    return Notice(
+        subject=phrase("Your e-mail address was changed"),
+        text=phrase("The e-mail address of your account is now {address}.", address=address),
+    )
+
+
 def notify(context: RequestContext, user: User, notice: Notice) -> None:
     """Send a person a notice about their account.
 
     Source: DESIGN, Security
     """
+    tell(context.provider, user, notice)
+
+
+def tell(provider: Provider, user: User, notice: Notice) -> None:
+    """Send a notice outside a request. Source: DESIGN, Security"""
     text = phrase(
         "Hello {name},\n\n{text}\n\nIf this was you, you do not need to do anything. If it was not, tell your "
         "organisation's {provider} administrator now, and check how and where you sign in:\n\n{account}\n\n"
         "Your user name is {user_name}.",
         name=user.name,
         text=notice.text,
-        account=context.provider.policy.deployment_url + ACCOUNT_PATH,
-        provider=context.provider.policy.name,
+        account=provider.policy.deployment_url + ACCOUNT_PATH,
+        provider=provider.policy.name,
         user_name=user.user_name,
     )
-    _post(context.provider.mail, user, notice.subject, text)
+    _post(provider.mail, user, notice.subject, text)
 
 
 def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
@@ -199,6 +217,27 @@ def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase
         user_name=user.user_name,
     )
     _post(mail, user, heading, text)
+
+
+def email_will_change(context: RequestContext, user: User, made: NewLink, *, address: str, lead: Phrase) -> None:
+    """Send a person the link that undoes a change of their address.
+
+    `address` is the new one, masked: the old mailbox may be somebody else's by now. Source: D61
+    """
+    text = phrase(
+        "Hello {name},\n\nThe e-mail address of your account is about to change to {address}. Until then, e-mails "
+        "still come to this address.\n\nIf this was you, you do not need to do anything. {lead}\n\n{url}\n\nIf the "
+        "page asks for a code, enter this one. On another device, open {page} and enter it there.\n\n{code}\n\n"
+        "Your user name is {user_name}.",
+        name=user.name,
+        address=address,
+        lead=lead,
+        url=made.url,
+        page=made.page,
+        code=made.code,
+        user_name=user.user_name,
+    )
+    _post(context.provider.mail, user, phrase("Your e-mail address is about to change"), text)
 
 
 def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language: str, provider_name: str) -> Letter:

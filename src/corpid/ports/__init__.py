@@ -29,6 +29,7 @@ from corpid.ports.conflicts import (
     NobodyRemains,
 )
 from corpid.ports.consents import Consents
+from corpid.ports.email_changes import EmailChange, EmailChanges, Finished
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
 from corpid.ports.invitations import Invitations, Invited
 from corpid.ports.outbound import (
@@ -121,12 +122,15 @@ __all__ = [
     "Delete",
     "Deployment",
     "Directory",
+    "EmailChange",
+    "EmailChanges",
     "EngineCondition",
     "ExternalIdTaken",
     "FactorChange",
     "Factors",
     "FetchedKeySet",
     "FetchedKeySets",
+    "Finished",
     "HasKeys",
     "HashingSource",
     "IdempotencyKeys",

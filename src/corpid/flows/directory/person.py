@@ -8,6 +8,7 @@ import msgspec
 
 from corpid.flows.directory import people
 from corpid.flows.directory.lists import Belonging, Page, Wanted, memberships, roles, third_party_roles
+from corpid.ports import EmailChange
 from corpid.rules.authentication.records import HeldFactors
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.effect import Role
@@ -32,6 +33,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     memberships: Page[Belonging]
     roles: Page[Role]
     third_party_roles: Page[Role]
+    email_change: EmailChange | None
+    """a new address that the person has proven and that is not yet in effect (D61)"""
     written_by: dict[tuple[type, tuple[str, ...]], str]
     """type and key of a record → the actor that wrote it last; empty if it is not known (D65)"""
     user_names: dict[str, str]
@@ -72,6 +75,7 @@ async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int
         invited_until=max((link.expires_at for link in links if _invites(link, now)), default=0),
         operator=operators[user.key].level if user.key in operators else "",
         memberships=belongs,
+        email_change=await registry.email_changes.of(user.user_id),
         roles=own,
         third_party_roles=for_others,
         written_by=written_by,

@@ -12,7 +12,7 @@ from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
-from corpid.web.account import app_key, views
+from corpid.web.account import app_key, email_pages, views
 from corpid.web.account.page_context import Gone, account_path, frame, moment
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH
@@ -57,7 +57,11 @@ async def overview(account: AccountContext) -> View:
         frame=frame(account),
         name=visit.user.name,
         user_name=visit.user.user_name,
-        sections=(*_factor_sections(account, factors), *_other_sections(account, len(browsers), clients)),
+        sections=(
+            *_factor_sections(account, factors),
+            await email_pages.section(account),
+            *_other_sections(account, len(browsers), clients),
+        ),
         sign_out=account.web.base_path + SIGN_OUT_PATH,
         saved=account.saved,
     )
