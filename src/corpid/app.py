@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from corpid import engines
 from corpid.engines import StartError, new_id, new_user_id
+from corpid.flows.account import own_email
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.directory.approvals import expire
 from corpid.flows.directory.invitation_emails import InvitationEmails
@@ -328,6 +329,7 @@ class _Cleanup:
             await self._tried("short-lived state", self._provider.transient.sweep(now=now))
             await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
             await self._tried("consents", self._provider.registry.consents.sweep(now=now))
+            await self._tried("e-mail addresses", own_email.finish_due(self._provider, now=now))
             if now >= self._expire_at:
                 self._expire_at = now + _EXPIRE_SECONDS
                 await self._tried("change requests", expire(self._provider.registry, now=now))

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.account.links import PURPOSES
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.texts import counted, phrase
-from corpid.web.account import views
+from corpid.web.account import email_pages, views
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.pages.layout import Form, Frame, Link, TimeLimit
 from corpid.web.pages.views import AskPasskey
@@ -76,6 +77,8 @@ SHARING: Final = views.Sharing(
 DELETE: Final = views.DeleteAccount(
     frame=FRAME, action="/account/delete", requested=None, heading=phrase("Delete your account?"), back="/account"
 )
+EMAIL: Final = views.ChangeEmail(frame=FRAME, action="/account/email", old="wei.ling@harbour.example")
+PROVE_EMAIL: Final = views.ProveEmail(frame=FRAME, action="/account/email", new="wei.ling.tan@city.example")
 LANGUAGE: Final = views.ChooseLanguage(frame=SIGNED_IN, action="/account/language", chosen="en")
 
 STATES: Final[Mapping[str, View]] = {
@@ -93,6 +96,11 @@ STATES: Final[Mapping[str, View]] = {
                 url="/account/password", name=phrase("Password"), state=phrase("Works once you have a second factor")
             ),
             views.Section(url="/account/app", name=phrase("Authenticator app"), state=phrase("In use"), used=NOW),
+            views.Section(
+                url="/account/email",
+                name=phrase("E-mail address"),
+                state=phrase("{address}", address="wei.ling@harbour.example"),
+            ),
             views.Section(
                 url="/account/browsers",
                 name=phrase("Where you are signed in"),
@@ -229,6 +237,37 @@ STATES: Final[Mapping[str, View]] = {
             ),
         ),
     ),
+    "account-email": EMAIL,
+    "account-email-refused": replace(
+        EMAIL,
+        old="",
+        typed="wei.ling",
+        errors=(("email", phrase("Enter an e-mail address such as name@example.com.")),),
+        notes=(AGAIN,),
+    ),
+    "account-prove-email": PROVE_EMAIL,
+    "account-prove-email-refused": replace(
+        PROVE_EMAIL,
+        new=f"{'a-very-long-mailbox' * 3}@department-of-fisheries.harbour.example",
+        errors=(("code", phrase("This code is not right. Enter the one from the latest e-mail, or send a new one.")),),
+    ),
+    "account-email-waiting": views.EmailWaiting(
+        frame=FRAME,
+        action="/account/email",
+        old="wei.ling@harbour.example",
+        new="wei.ling.tan@city.example",
+        at=NOW,
+    ),
+    "link-undo-email": views.UndoEmail(
+        frame=Frame(form_token="t0ken", under_way=True),
+        action="/link/1",
+        heading=PURPOSES["email"].heading,
+        introduction=PURPOSES["email"].introduction("Tan Wei Ling", "CorpID"),
+        user_name="wei.ling@harbour.example",
+        old="w•••@harbour.example",
+        new="w•••@city.example",
+    ),
+    "link-undone-email": email_pages.undone("/account/password", "CorpID"),
     "account-language": LANGUAGE,
     "account-language-refused": replace(LANGUAGE, chosen="", errors=(("language", phrase("Choose a language.")),)),
 }

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.flows.directory.person import person
-from corpid.ports import AuditEvent, Upsert
+from corpid.ports import AuditEvent, EmailChange, Session, Upsert
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.oauth.consent import Consent
 from corpid.rules.oauth.records import Client
 from tests.cli.directories import fill
@@ -84,6 +85,38 @@ def test_an_invitation_is_shown_until_it_ends(terminal: Terminal, monkeypatch: p
 
     assert terminal.look(partial(read, days=2)) // 60 * 60 == until.timestamp()
     assert terminal.look(partial(read, days=4)) == 0
+
+
+def test_a_new_address_that_waits_is_shown(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D61: with when it takes effect; the address in effect stays the old one."""
+    fill(terminal)
+    monkeypatch.setenv("CORPID_TIMEZONE", "UTC")
+
+    async def begin(stores: Stores) -> bool:
+        user = await stores.registry.directory.user_by_name("rina")
+        assert user is not None
+        session = Session(
+            session_id="s", user_id=user.user_id, browser_id="b", auth_time=1, amr=("pwd", "otp"), level=2,
+            expires_at=4_000_000_000, purpose="account",
+        )  # fmt: skip
+        await stores.registry.sessions.put(session)
+        change = EmailChange(
+            user_id=user.user_id, link_hash="h", old_email=user.email, new_email="rina@new.example",
+            proved_at=1_900_000_000, effective_at=1_900_259_200,
+        )  # fmt: skip
+        event = AuditEvent(actor=f"user:{user.user_id}", action=AuditAction.USER_PROVE_EMAIL, object=user.user_id)
+        return await stores.registry.email_changes.begin(change, event, session_id="s")
+
+    before = json.loads(terminal.done("user", "show", "rina", "--json"))
+    assert before["email_change"] is None
+    assert terminal.look(begin)
+    assert "rina@new.example, proven by the person, from 2030-03-20 17:46 (UTC)" in terminal.done(
+        "user", "show", "rina"
+    )
+    after = json.loads(terminal.done("user", "show", "rina", "--json"))
+    assert after["email_change"] == {"email": "rina@new.example", "effective_at": 1_900_259_200}
+    assert after["email"] == before["email"]
+    assert "rina@new.example" not in terminal.done("export")
 
 
 def test_a_person_is_shown_as_json(terminal: Terminal) -> None:

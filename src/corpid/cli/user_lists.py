@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.lists import Belonging, Member, Page
     from corpid.flows.directory.person import Person
+    from corpid.ports import EmailChange
     from corpid.rules.authentication.records import HeldFactors
     from corpid.rules.directory.effect import Role
     from corpid.rules.oauth.consent import Consent
@@ -124,6 +125,7 @@ def show(
     values = {
         "Name": user.name,
         "E-mail": user.email,
+        "New e-mail": _waiting(shown.email_change, zone),
         "Identity": " ".join(filter(None, (user.identity_number, user.identity_country))),
         "Account": user.account_type,
         "Identifier": user.user_id,
@@ -138,6 +140,10 @@ def show(
     output.say("")
     for each in (*_sentences(shown, today), *(_shares(each, zone) for each in shown.consents)):
         output.say(each)
+
+
+def _waiting(change: EmailChange | None, zone: ZoneInfo) -> str:
+    return f"{change.new_email}, proven by the person, from {_moment(int(change.effective_at), zone)}" if change else ""
 
 
 def _sentences(shown: Person, today: str) -> Iterator[str]:
@@ -238,6 +244,7 @@ def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
         },
         "invited_until": invited or None,
         "deletion_requested_at": shown.deletion_requested_at or None,
+        "email_change": _email_change(shown.email_change),
         "operator": shown.operator or None,
         "memberships": [
             {
@@ -261,6 +268,10 @@ def _as_data(shown: Person, today: str, invited: str) -> dict[str, object]:
         "third_party_roles": [_role(shown, each, today) for each in shown.third_party_roles.found],
         "complete": not (shown.memberships.after or shown.roles.after or shown.third_party_roles.after),
     }  # fmt: skip
+
+
+def _email_change(waiting: EmailChange | None) -> dict[str, object] | None:
+    return {"email": waiting.new_email, "effective_at": waiting.effective_at} if waiting else None
 
 
 def _role(shown: Person, role: Role, today: str) -> dict[str, object]:

@@ -243,6 +243,14 @@ LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, str)
 ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)
 CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)
 """outlives the session that such a page is open for, and so every time that it is given"""
+NEW_EMAIL: Final = Namespace("new_email", limits.MAILED_CODE_SECONDS, bytes)
+"""the address that a person wants, while the code that was sent there works"""
+NEW_EMAIL_CODES: Final = Namespace("new_email_codes", DAY, int)
+"""codes to new addresses, of one person"""
+NEW_EMAIL_CODES_TO: Final = Namespace("new_email_codes_to", DAY, int)
+"""the same, to one address"""
+UNDONE_EMAIL: Final = Namespace("undone_email", DAY, str)
+"""as long as its opened link, so that a form that is sent again leads to the same page"""
 ACCOUNT_OFFER: Final = Namespace("account_offer", DAY, str)
 """what is offered in the account, an app's key or recovery codes, stays the same for as long"""
 DATA_COPIES: Final = Namespace("data_copies", DAY, int)

@@ -15,6 +15,7 @@ from corpid.rules.limits import MAILED_CODE_SECONDS, TOTP_MISSES
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Mail
     from corpid.ports.emails import Part
@@ -75,6 +76,10 @@ PASSKEY_REMOVED: Final = Notice(
 NEW_RECOVERY_CODES: Final = Notice(
     subject=phrase("You have new recovery codes"),
     text=phrase("New recovery codes were created for your account. The old ones no longer work."),
+)
+EMAIL_STAYS: Final = Notice(
+    subject=phrase("Your e-mail address stays the same"),
+    text=phrase("The change of your e-mail address was stopped. You may have to sign in again."),
 )
 RECOVERY_CODES_REMOVED: Final = Notice(
     subject=phrase("Your recovery codes were removed"),
@@ -198,17 +203,33 @@ def code_used(left: int) -> Notice:
     )
 
 
+def email_changed(address: str) -> Notice:
+    """A new e-mail address took effect (D61)."""
+    return Notice(
+        subject=phrase("Your e-mail address was changed"),
+        text=phrase("The e-mail address of your account is now {address}.", address=address),
+    )
+
+
 def notify(context: RequestContext, user: User, notice: Notice) -> None:
     """Send a person a notice about their account.
 
     Source: DESIGN, Security
     """
-    policy = context.provider.policy
-    when, device = datetime.fromtimestamp(context.now, policy.timezone), context.device
+    tell(context.provider, user, notice, now=context.now, device=context.device)
+
+
+def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: str = "") -> None:
+    """Send a notice, also outside a request.
+
+    `now` is in epoch seconds; `device` is empty if nobody acted. Source: DESIGN, Security
+    """
+    policy = provider.policy
+    when = datetime.fromtimestamp(now, policy.timezone)
     rows: tuple[tuple[Phrase, str | datetime], ...] = ((_WHEN, when),)
     if device:
         rows = (*rows, (_DEVICE, device))
-    now = phrase(
+    otherwise = phrase(
         "If this was you, you do not need to do anything. If it was not, tell your organisation's {provider} "
         "administrator now, and check how and where you sign in.",
         provider=policy.name,
@@ -219,8 +240,8 @@ def notify(context: RequestContext, user: User, notice: Notice) -> None:
         if device
         else phrase("{time}. If this was you, you do not need to do anything.", time=when)
     )
-    parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, user.user_name))), now, check)
-    _post(context.provider.mail, user, subject=notice.subject, preview=notice.preview or place, parts=parts)
+    parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, user.user_name))), otherwise, check)
+    _post(provider.mail, user, subject=notice.subject, preview=notice.preview or place, parts=parts)
 
 
 def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
@@ -241,6 +262,40 @@ def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase
     )
     preview = phrase("The link works once, until {time}.", time=ends)
     _post(mail, user, subject=heading, preview=preview, parts=parts)
+
+
+def email_will_change(context: RequestContext, user: User, made: NewLink, *, address: str, lead: Phrase) -> None:
+    """Send a person the link that undoes a change of their address.
+
+    `address` is the new one, masked: the old mailbox may be somebody else's by now. Source: D61
+    """
+    zone = context.provider.policy.timezone
+    ends = datetime.fromtimestamp(made.expires_at, zone)
+    parts = (
+        phrase(
+            "The e-mail address of your account is about to change to {address}. Until then, e-mails still come to this "
+            "address.",
+            address=address,
+        ),
+        phrase("If this was you, you do not need to do anything."),
+        lead,
+        Action(text=phrase("Stop the change"), url=made.url),
+        _typed(made),
+        Facts(
+            (
+                (_WHEN, datetime.fromtimestamp(context.now, zone)),
+                (_WORKS_UNTIL, ends),
+                (_USER_NAME, user.user_name),
+            )
+        ),
+    )
+    _post(
+        context.provider.mail,
+        user,
+        subject=phrase("Your e-mail address is about to change"),
+        preview=phrase("If this was not you, stop it until {time}.", time=ends),
+        parts=parts,
+    )
 
 
 def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language: str, provider_name: str) -> Email:

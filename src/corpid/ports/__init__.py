@@ -29,6 +29,7 @@ from corpid.ports.conflicts import (
     NobodyRemains,
 )
 from corpid.ports.consents import Consents
+from corpid.ports.email_changes import EmailChange, EmailChanges, Finished
 from corpid.ports.emails import Action, Address, Code, Email, Facts, RenderedEmail
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
 from corpid.ports.invitations import Invitations, Invited
@@ -127,6 +128,8 @@ __all__ = [
     "Deployment",
     "Directory",
     "Email",
+    "EmailChange",
+    "EmailChanges",
     "EmailDelayed",
     "EngineCondition",
     "ExternalIdTaken",
@@ -135,6 +138,7 @@ __all__ = [
     "Facts",
     "FetchedKeySet",
     "FetchedKeySets",
+    "Finished",
     "HasKeys",
     "HashingSource",
     "IdempotencyKeys",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from corpid.ports.audit import Audit, AuditSeals
     from corpid.ports.consents import Consents
+    from corpid.ports.email_changes import EmailChanges
     from corpid.ports.idempotency import IdempotencyKeys
     from corpid.ports.invitations import Invitations
     from corpid.ports.provisioning import Provisioning
@@ -485,6 +486,8 @@ class Registry(Protocol):
     def sessions(self) -> Sessions: ...
     @property
     def consents(self) -> Consents: ...
+    @property
+    def email_changes(self) -> EmailChanges: ...
     @property
     def factors(self) -> Factors: ...
     @property

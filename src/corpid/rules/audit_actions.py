@@ -96,6 +96,13 @@ class AuditAction(StrEnum):
     FACTORS_RECOVERY_CODES = "factors.recovery_codes", "New recovery codes were made"
     FACTORS_REMOVE_RECOVERY_CODES = "factors.remove_recovery_codes", "The recovery codes were removed"
     USER_LANGUAGE = "user.language", "A person chose another language"
+    USER_MAIL_CODE = "user.mail_code", "A code was sent to an e-mail address that a person wants to use"
+    USER_PROVE_EMAIL = "user.prove_email", (
+        "A person proved a new e-mail address, which takes effect at `effective_at`; their other sessions ended")
+    USER_CHANGE_EMAIL = "user.change_email", (
+        "A proven e-mail address took effect; `refused` if the person or the address had changed meanwhile")
+    USER_UNDO_EMAIL = "user.undo_email", (
+        "A change of an e-mail address was undone, in which `way`: `link` (every session ended), `account`")
     CONSENT_GIVE = "consent.give", (
         "A person agreed to share data: `scopes` names it, `expires_at` says how long that is remembered")
     CONSENT_WITHDRAW = "consent.withdraw", "A person withdrew their consent, which was for one client and entity"

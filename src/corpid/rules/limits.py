@@ -69,6 +69,12 @@ ACCOUNT_PAGE_SECONDS: Final = 600
 """how long such a page stays open"""
 ACCOUNT_PAGE_EXTENSIONS: Final = 10
 """how often it is given as long again; never fewer than ten (WCAG 2.2.1)"""
+EMAIL_UNDO_SECONDS: Final = 72 * 3600
+"""how long a person's new e-mail address waits, and can be undone, before it takes effect"""
+EMAIL_CODES_PER_PERSON: Final = 5
+"""codes to new addresses, a day"""
+EMAIL_CODES_PER_ADDRESS: Final = 5
+"""codes of all people to one new address, a day"""
 PASSKEYS_PER_PERSON: Final = 20
 FACTOR_CHANGES: Final = 10
 """attempts of one person to change their own factors, before further ones have to wait"""

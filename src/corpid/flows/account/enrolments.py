@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Invited, Link, TransientUnit
+    from corpid.ports import EmailChange, Invited, Link, TransientUnit
     from corpid.rules.directory.records import Entity
 
 _PURPOSE: Final = "enrolment"
@@ -192,6 +192,8 @@ class OpenedLink:
     user: User
     invited: Invited | None = None
     """the invitation that it answers, if it is an entity's"""
+    email_change: EmailChange | None = None
+    """the change that it undoes, if it is of that purpose"""
 
 
 async def look(context: RequestContext, link_hash: str) -> OpenedLink:
@@ -209,7 +211,7 @@ async def look(context: RequestContext, link_hash: str) -> OpenedLink:
     user = await registry.directory.user(found.link.user_id)
     if user is None or not user.enabled:
         raise NotHere
-    return OpenedLink(link=found.link, user=user)
+    return OpenedLink(link=found.link, user=user, email_change=found.email_change)
 
 
 async def _refuse_expired(context: RequestContext, link_hash: str) -> None:

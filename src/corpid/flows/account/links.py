@@ -21,6 +21,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import (
+    EMAIL_UNDO_SECONDS,
     INVITATION_SECONDS,
     MEMBERSHIP_LINK_SECONDS,
     PASSWORD_LINK_SECONDS,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from corpid.flows.notifications import Notice
-    from corpid.ports import Invited, LinkPurpose, Registry
+    from corpid.ports import EmailChange, Invited, LinkPurpose, Registry
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import User
@@ -193,6 +194,24 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         made=AuditAction.LINK_SECOND_FACTOR,
         used=AuditAction.FACTORS_SECOND_FACTOR,
     ),
+    "email": Purpose(
+        seconds=EMAIL_UNDO_SECONDS,
+        object_kind="user",
+        steps=(),
+        asks_for="",
+        heading=phrase("Stop the change of your e-mail address?"),
+        lead=phrase(
+            "If this was not you, stop the change with this link. It works once, within {hours} hours.",
+            hours=EMAIL_UNDO_SECONDS // _HOUR,
+        ),
+        introduction=lambda user, name: phrase(
+            "{user}, the e-mail address of your {name} account is about to change.", user=user, name=name
+        ),
+        done=phrase("Your e-mail address stays the same"),
+        notice=notifications.EMAIL_STAYS,
+        made=AuditAction.USER_PROVE_EMAIL,
+        used=AuditAction.USER_UNDO_EMAIL,
+    ),
 }
 
 
@@ -260,6 +279,8 @@ class ValidLink:
     """its owner's; a placeholder has none"""
     invited: Invited | None = None
     """the invitation that it answers, if it is an entity's"""
+    email_change: EmailChange | None = None
+    """the change that it undoes, if it is of that purpose"""
 
 
 async def holding(registry: Registry, link_hash: str, *, now: float) -> ValidLink | None:
@@ -269,13 +290,28 @@ async def holding(registry: Registry, link_hash: str, *, now: float) -> ValidLin
     """
     link = await registry.factors.link(link_hash)
     if link is None:
-        return None
+        return await _undoing(registry, link_hash, now=now)
     if PURPOSES[link.purpose].joins:
         invited, nothing = await registry.invitations.of(link.user_id), Credentials(user_id=link.user_id)
         works = invited is not None and invites(link, invited, now=now)
         return ValidLink(link=link, credentials=nothing, invited=invited) if works else None
     credentials = await registry.factors.credentials(link.user_id)
     return ValidLink(link=link, credentials=credentials) if opens(link, credentials, now=now) else None
+
+
+async def _undoing(registry: Registry, link_hash: str, *, now: float) -> ValidLink | None:
+    change = await registry.email_changes.by_link(link_hash)
+    if change is None or now >= change.effective_at:
+        return None
+    link = Link(
+        link_hash=link_hash,
+        purpose="email",
+        user_id=change.user_id,
+        created_at=change.proved_at,
+        expires_at=change.effective_at,
+        factors="",
+    )
+    return ValidLink(link=link, credentials=Credentials(user_id=link.user_id), email_change=change)
 
 
 def opens(link: Link, credentials: Credentials, *, now: float) -> bool:

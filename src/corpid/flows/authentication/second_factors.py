@@ -122,7 +122,11 @@ def code_of(context: RequestContext, name: str, mailed: Mailed, user: User) -> s
 
     `name` is the unguessable id of a sign-in or an enrolment. Source: D45
     """
-    mac = context.keys.mac("email-code", name, user.user_id, user.email, str(mailed.mails))
+    return digits_of(context.keys.mac("email-code", name, user.user_id, user.email, str(mailed.mails)))
+
+
+def digits_of(mac: str) -> str:
+    """Return the six digits that a MAC of the server stands for (D45)."""
     number = int.from_bytes(sha256(mac.encode()).digest())
     return f"{number % 10**DIGITS:0{DIGITS}}"
 

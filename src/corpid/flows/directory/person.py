@@ -10,6 +10,7 @@ from corpid.flows.directory import people
 from corpid.flows.directory.consents import consents_of
 from corpid.flows.directory.deletion_requests import requested_at
 from corpid.flows.directory.lists import Belonging, Page, Wanted, memberships, roles, third_party_roles
+from corpid.ports import EmailChange
 from corpid.rules.authentication.records import HeldFactors
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.effect import Role
@@ -39,6 +40,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     memberships: Page[Belonging]
     roles: Page[Role]
     third_party_roles: Page[Role]
+    email_change: EmailChange | None
+    """a new address that the person has proven and that is not yet in effect (D61)"""
     written_by: dict[tuple[type, tuple[str, ...]], str]
     """type and key of a record → the actor that wrote it last; empty if it is not known (D65)"""
     user_names: dict[str, str]
@@ -81,6 +84,7 @@ async def person(registry: Registry, actor: Actor, user_name: str, *, limit: int
         operator=operators[user.key].level if user.key in operators else "",
         consents=tuple((await consents_of(registry, actor, user.user_id, now=now))[:limit]),
         memberships=belongs,
+        email_change=await registry.email_changes.of(user.user_id),
         roles=own,
         third_party_roles=for_others,
         written_by=written_by,

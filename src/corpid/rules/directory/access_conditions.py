@@ -116,7 +116,7 @@ def _own(actor: Actor, thing: Object) -> bool:
 
 
 def _own_choice(_actor: Actor, thing: Object) -> bool:
-    return thing.members is not None and thing.members <= {"language"}
+    return thing.members is not None and thing.members <= {"language", "email"}
 
 
 def _settings(_actor: Actor, thing: Object) -> bool:
@@ -267,7 +267,10 @@ OWN: Final = Condition(
     needs_facts=False,
 )
 OWN_CHOICE: Final = Condition(
-    holds=_own_choice, description="the language", source="D61", reason="this is changed by an operator"
+    holds=_own_choice,
+    description="the language and the e-mail address",
+    source="D61",
+    reason="this is changed by an operator",
 )
 OWN_REQUEST: Final = Condition(
     holds=_own_request,

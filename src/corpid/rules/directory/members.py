@@ -180,6 +180,15 @@ def masked(text: str) -> str:
     return "•" * (len(text) - SHOWN_CHARACTERS) + text[-SHOWN_CHARACTERS:]
 
 
+def masked_address(address: str) -> str:
+    """Return a masked e-mail address: `m•••@example.com`.
+
+    Source: DESIGN "Pages"
+    """
+    name, _, host = address.rpartition("@")
+    return f"{name[:1]}•••@{host}"
+
+
 _UNSET: Final = ("", None, ())
 
 

@@ -265,6 +265,9 @@ class SqlFactors:
         if change.end_sessions_but is not None:
             await self._sign_outs.end_sessions(user_id, but_session=change.end_sessions_but)
         await self._sign_outs.end_links(user_id)
+        if not change.session_id:
+            # By a link, or from an operator: perhaps an answer to a theft, and then the new address is the thief's.
+            await self._sign_outs.end_email_change(user_id)
         if change.add_passkey is not None:
             await self._database.run(self._add_passkey, _PASSKEYS.encode(change.add_passkey))
         if change.remove_passkey:

@@ -19,6 +19,7 @@ from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
 from corpid.stores.sql.consents import SqlConsents
 from corpid.stores.sql.deployment import SqlDeployment
 from corpid.stores.sql.directory import SqlDirectory
+from corpid.stores.sql.email_changes import SqlEmailChanges
 from corpid.stores.sql.factors import SqlCodeGuesses, SqlFactors
 from corpid.stores.sql.idempotency import SqlIdempotencyKeys
 from corpid.stores.sql.invitations import SqlInvitations
@@ -52,6 +53,7 @@ class SqlRegistry:
     keys: SqlKeys
     sessions: SqlSessions
     consents: SqlConsents
+    email_changes: SqlEmailChanges
     factors: SqlFactors
     invitations: SqlInvitations
     code_guesses: SqlCodeGuesses
@@ -74,6 +76,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         keys=SqlKeys(database, cipher, audit),
         sessions=SqlSessions(database, audit, records, sign_outs),
         consents=SqlConsents(database, audit),
+        email_changes=SqlEmailChanges(database, audit, records, sign_outs),
         factors=SqlFactors(database, audit, records, sign_outs),
         invitations=SqlInvitations(database),
         code_guesses=SqlCodeGuesses(database, audit),

@@ -354,6 +354,7 @@ class SqlRecords:
         await self._sign_outs.lock(user_id)
         await self._sign_outs.end_sessions(user_id)
         await self._sign_outs.end_links(user_id)
+        await self._sign_outs.end_email_change(user_id)
 
     async def _apply(self, change: Upsert | Delete, absent: set[tuple[type, tuple[str, ...]]]) -> None:
         kind = self._kinds[type(change.record)]

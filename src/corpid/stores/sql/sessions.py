@@ -17,7 +17,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.stores import milliseconds
 from corpid.stores.sql.mappers import columns, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import credentials, links, passkeys, sessions, users
+from corpid.stores.sql.tables import credentials, email_changes, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent
@@ -51,6 +51,9 @@ class SignOuts:
             )
         )
         self._end_links: Final = database.prepare(lambda: sa.delete(links).where(_of_person(links)))
+        self._end_email_change: Final = database.prepare(
+            lambda: sa.delete(email_changes).where(_of_person(email_changes))
+        )
 
     async def lock(self, user_id: str) -> LockedRows:
         """Lock a person's sessions and links; credentials, if touched, are locked first."""
@@ -70,6 +73,10 @@ class SignOuts:
     async def end_links(self, user_id: str) -> None:
         """End a person's locked links."""
         await self._database.run(self._end_links, {"user_id": user_id})
+
+    async def end_email_change(self, user_id: str) -> None:
+        """End a person's waiting change of address, locked with the person."""
+        await self._database.run(self._end_email_change, {"user_id": user_id})
 
     async def _keys(self, locked: Prepared, user_id: str) -> frozenset[str]:
         return frozenset(key for (key,) in await self._database.rows(locked, {"user_id": user_id}))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from corpid.flows.account import account_sessions, activity, deletion, own_consents, own_factors
+from corpid.flows.account import account_sessions, activity, deletion, own_consents, own_email, own_factors
 from corpid.flows.account.account_sessions import TooOld
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.account_client import AGAIN
@@ -20,11 +20,12 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.limits import EMAIL_UNDO_SECONDS
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.account import app_key, own_data, pages
+from corpid.web.account import app_key, email_pages, own_data, pages
 from corpid.web.account.page_context import EXTEND, AccountContext, Gone, account_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.plain import not_found, remember_language
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 FIELDS: Final = frozenset(
     {
         "form_token", "step", "user_name", "name", "password", "code", "passkey", "kept", "browser", "language",
-        "decision",
+        "decision", "email",
     }
 )  # fmt: skip
 _PASSKEY: Final = re.compile(r"passkey/[0-9a-f]{16}")
@@ -59,7 +60,8 @@ class Page:
 
     view: Callable[[AccountContext], Awaitable[View | Response]]
     submit: Callable[[AccountContext], Awaitable[str | Response]] | None = None
-    """saves the form, and returns what was changed (`_CHANGES`), or the response if nothing was"""
+    """saves the form, and returns what was changed (`_CHANGES`), or the response if nothing was; empty: nothing yet, and the
+    page shows what is next"""
     leads_to: str = ""
     field: str = ""
     """the field of its errors; empty: the page as a whole"""
@@ -129,6 +131,25 @@ async def _stop_sharing(account: AccountContext) -> str:
     return "sharing"
 
 
+async def _change_email(account: AccountContext) -> str:
+    """The forms of the e-mail address (D61)."""
+    context, visit, form = account.context, account.visit, account.form
+    match form.get("decision", ""):
+        case "code":
+            await own_email.prove(context, visit, code=form.get("code", ""))
+            return "email"
+        case "keep":
+            await own_email.keep(context, visit)
+            return "email-kept"
+        case "again":
+            await own_email.send_again(context, visit)
+        case "other":
+            await own_email.forget(context, visit)
+        case _:
+            await own_email.ask(context, visit, email=form.get("email", ""))
+    return ""
+
+
 async def _choose_language(account: AccountContext) -> str:
     wanted = account.form.get("language", "")
     if wanted not in {each.tag for each in LANGUAGES}:
@@ -153,6 +174,7 @@ _PAGES: Final[Mapping[str, Page]] = {
     "remove-app": Page(view=pages.remove_app, submit=_remove_app, fresh=True),
     "password": Page(view=pages.password, submit=_change_password, field="password", fresh=True),
     "codes": Page(view=pages.codes, submit=_replace_codes, field="kept", fresh=True),
+    "email": Page(view=email_pages.email, submit=_change_email, fresh=True),
     "remove-codes": Page(view=pages.remove_codes, submit=_remove_codes, fresh=True),
     "browsers": Page(view=pages.browsers, submit=_end, leads_to="browsers"),
     "sign-ins": Page(view=pages.sign_ins),
@@ -189,6 +211,10 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
     "password": phrase("Your password has been changed."),
     "codes": phrase("Your new recovery codes now work."),
     "codes-removed": phrase("Your recovery codes have been removed."),
+    "email": phrase(
+        "Your new e-mail address is confirmed. It takes effect in {hours} hours.", hours=EMAIL_UNDO_SECONDS // 3600
+    ),
+    "email-kept": phrase("Your e-mail address stays the same. If the change was not yours, choose a new password now."),
     "sharing": phrase("You no longer share your data with that service."),
     "browser": phrase("You have been signed out there."),
     "browsers": phrase("You have been signed out everywhere else."),
@@ -311,11 +337,11 @@ async def _post(request: Request, account: AccountContext, page: Page) -> Respon
         failed = replace(sent, errors=((page.field, slowed.sentence),))
         return throttled(await _shown(request, failed, page), slowed)
     except Rejected as rejected:
-        failed = replace(sent, errors=((page.field, rejected.sentence),))
+        failed = replace(sent, errors=((rejected.field or page.field, rejected.sentence),))
         return await _shown(request, failed, page, status=422)
     if isinstance(changed, Response):
         return changed
-    answer = _to(web, page.leads_to, f"?{_SAVED}={changed}")
+    answer = _to(web, page.leads_to, f"?{_SAVED}={changed}") if changed else _to(web, sent.page)
     language = lookup((sent.form.get("language", ""),), LANGUAGES)
     if language is not None:
         remember_language(answer, web, Pick(tag=language.tag))

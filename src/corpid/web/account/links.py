@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from corpid.flows.account import enrolments, recovery
+from corpid.flows.account import enrolments, own_email, recovery
 from corpid.flows.account.enrolments import Expired, NotHere, NotOpened, OpenElsewhere, Stopped
 from corpid.flows.account.links import PATH
 from corpid.flows.authentication import account_client, browsers, interactions, visits
@@ -24,9 +24,10 @@ from corpid.rules.limits import PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
-from corpid.web.account import enrolment_pages, invitations
+from corpid.web.account import email_pages, enrolment_pages, invitations
 from corpid.web.account.enrolment_endpoints import ended, to_enrolment
 from corpid.web.account.invitations import OPENED_PATH
+from corpid.web.account.page_context import account_path
 from corpid.web.context import SIGN_IN, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import Frame, Link
@@ -126,6 +127,8 @@ async def opened(request: Request, web: WebContext) -> Response:
         found = await enrolments.opened_link(context, browser, opened_id)
         if found.invited is not None:
             return await invitations.opened(request, web, context, browser, opened_id, found)
+        if found.email_change is not None:
+            return await email_pages.opened(request, web, context, browser, opened_id, found)
         if request.method == "POST":
             form = parameters.parse(await form_bytes(request), _FIELDS)
             require_own_form(context, form, browser.browser_id, opened_id)
@@ -134,6 +137,10 @@ async def opened(request: Request, web: WebContext) -> Response:
     except NotOpened:
         return see_other(web.base_path + PATH)
     except (NotHere, OpenElsewhere, Stopped) as ending:
+        if isinstance(ending, NotHere) and await own_email.is_undone(context, browser, opened_id):
+            return page_response(
+                request, web.renderer, email_pages.undone(account_path(web, "password"), provider.policy.name)
+            )
         return await invitations.ended_here(request, web, context, browser, opened_id, ending)
     except StaleStep:
         return see_other(f"{web.base_path}{OPENED_PATH}{opened_id}")

@@ -12,7 +12,7 @@ from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
-from corpid.web.account import app_key, own_data, views
+from corpid.web.account import app_key, email_pages, own_data, views
 from corpid.web.account.page_context import Gone, account_path, frame, moment
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.authentication.sign_out import SIGN_OUT_PATH
@@ -60,6 +60,7 @@ async def overview(account: AccountContext) -> View:
         user_name=visit.user.user_name,
         sections=(
             *_factor_sections(account, factors),
+            await email_pages.section(account),
             *_other_sections(account, len(browsers), clients),
             *await own_data.sections(account),
         ),

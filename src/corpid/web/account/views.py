@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.authentication.password_rules import SHORTEST
+from corpid.rules.limits import EMAIL_UNDO_SECONDS, MAILED_CODE_SECONDS
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import FormView, PageView
 
@@ -211,6 +212,68 @@ class SignIns(PageView):
     heading: ClassVar[Phrase] = phrase("Your last sign-ins")
 
     sign_ins: tuple[SignInLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeEmail(FormView):
+    """A new e-mail address, which a code is sent to. Field: email."""
+
+    template: ClassVar[str] = "account/email.html"
+    heading: ClassVar[Phrase] = phrase("Your e-mail address")
+
+    old: str
+    """empty if there is none"""
+    typed: str = ""
+    hours: int = EMAIL_UNDO_SECONDS // 3600
+    notes: tuple[Phrase, ...] = ()
+
+
+CODE_HINT: Final = phrase("It works for {minutes} minutes, on this page only.", minutes=MAILED_CODE_SECONDS // 60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProveEmail(FormView):
+    """The code that was sent to a new e-mail address.
+
+    Field: code. The buttons send decision=code, decision=again and decision=other.
+    """
+
+    template: ClassVar[str] = "account/prove_email.html"
+    heading: ClassVar[Phrase] = phrase("Confirm your new e-mail address")
+
+    new: str
+    hint: Phrase = CODE_HINT
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailWaiting(FormView):
+    """A new e-mail address that takes effect later. The button sends decision=keep."""
+
+    template: ClassVar[str] = "account/email_waiting.html"
+    heading: ClassVar[Phrase] = phrase("Your e-mail address is about to change")
+
+    old: str
+    new: str
+    at: datetime
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoEmail(FormView):
+    """The page of a link that undoes a change of address.
+
+    No fields of its own.
+    """
+
+    template: ClassVar[str] = "enrolment/undo_email.html"
+
+    heading: Phrase
+    introduction: Phrase
+    user_name: str
+    old: str
+    new: str
+    """both masked: the mailbox may be somebody else's by now"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

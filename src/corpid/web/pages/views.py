@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.authentication.sign_in import Way
+from corpid.rules.directory.members import masked_address
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import BARE, FormView, PageView
 
@@ -132,7 +133,7 @@ def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
     if page.way is not Way.EMAIL:
         heading, wanted = _OWN_WAYS[page.way]
         return heading, replace(wanted, ways_action=ways_action, ways=ways)
-    address = masked(page.email)
+    address = masked_address(page.email)
     if page.under_way:
         hint = phrase("We sent it to {address}. It works for 10 minutes, on this page only.", address=address)
         again = (_SEND_NEW_CODE,) if page.more else ()
@@ -140,12 +141,6 @@ def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
     hint = phrase("We can send a 6-digit code to {address}.", address=address) if page.more else _NO_MORE_CODES
     not_sent = Asked(hint=hint, label=None, send=page.more, ways_action=ways_action, ways=ways)
     return phrase("Get a code by e-mail"), not_sent
-
-
-def masked(address: str) -> str:
-    """A masked e-mail address: `m•••@example.com` (DESIGN "Pages")."""
-    name, _, host = address.rpartition("@")
-    return f"{name[:1]}•••@{host}"
 
 
 CHOICES_WITHOUT_SEARCH: Final = 8

@@ -1,0 +1,329 @@
+"""A person's own e-mail address: prove a new one, wait, and undo.
+
+A code goes to the new address and is typed in the account. The proven address takes effect after 72 hours. Until then
+codes, recovery and notices go to the old one, which was sent a link that undoes the change without a sign-in.
+Source: D45, D61, docs/decisions/0020
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows import namespaces, notifications
+from corpid.flows.account import account_sessions, links, own_factors
+from corpid.flows.account.enrolments import NotHere
+from corpid.flows.authentication import second_factors
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.ports import AuditEvent, EmailChange
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication import link_codes
+from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory import values
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Person
+from corpid.rules.directory.members import masked_address
+from corpid.rules.directory.records import User
+from corpid.rules.directory.sources import channel
+from corpid.rules.limits import (
+    EMAIL_CODES_PER_ADDRESS,
+    EMAIL_CODES_PER_PERSON,
+    EMAIL_UNDO_SECONDS,
+    TOTP_MISSES,
+)
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from corpid.flows.account.account_sessions import AccountVisit
+    from corpid.flows.account.enrolments import OpenedLink
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.namespaces import Entry
+    from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
+
+_FINISHED_AT_ONCE: Final = 100
+"""changes that take effect in one round of the background task"""
+_ENDED: Final = phrase("This code no longer works. Enter your new e-mail address again.")
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """An address that a code was sent to, in one browser."""
+
+    wanted_id: str
+    """unguessable; the code is derived from it"""
+    email: str
+    sent_at: int
+
+
+_WANTED: Final = namespaces.NEW_EMAIL.holding(Wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnEmail:
+    """The state of a person's address.
+
+    At most one of the first two is there.
+    """
+
+    waiting: EmailChange | None
+    """proven, and not yet in effect"""
+    wanted: Wanted | None
+    """not yet proven"""
+    from_file: bool
+    """whether the address in effect comes from a directory file (D65)"""
+
+
+async def of(context: RequestContext, visit: AccountVisit) -> OwnEmail:
+    """Return the state of the visiting person's address.
+
+    Source: D61, D65
+    """
+    change = await waiting(context, visit)
+    wanted = None if change else await _entry(context, visit).read(context.provider.transient, now=context.now)
+    key = visit.user.key
+    found = (await context.provider.registry.directory.sourced(User, [key])).get(key)
+    return OwnEmail(
+        waiting=change,
+        wanted=wanted,
+        from_file=found is not None and channel(found.sources.of("email")) == "file",
+    )
+
+
+async def waiting(context: RequestContext, visit: AccountVisit) -> EmailChange | None:
+    """Return the proven change that is not yet in effect (D61)."""
+    authorise(Person(user_id=visit.user.user_id), "read", Object(kind="user", user_id=visit.user.user_id))
+    return await context.provider.registry.email_changes.of(visit.user.user_id)
+
+
+async def ask(context: RequestContext, visit: AccountVisit, *, email: str) -> None:
+    """Send a code to a new address.
+
+    Whether another account has the address makes no difference. Raises Rejected, StaleStep, Throttled and TooOld.
+    Source: D47, D61
+    """
+    await account_sessions.admit(context, visit)
+    if not context.provider.mail.works or await waiting(context, visit) is not None:
+        raise StaleStep
+    address = _checked(visit, email)
+    _authorise(visit)
+    issuer = context.provider.policy.deployment_url
+    of_person = namespaces.NEW_EMAIL_CODES.entry(issuer, visit.user.user_id)
+    if await _counted(context, of_person) > EMAIL_CODES_PER_PERSON:
+        raise Rejected(phrase("We have sent you too many codes. Try again tomorrow."))
+    to_address = namespaces.NEW_EMAIL_CODES_TO.entry(issuer, address.lower())
+    if await _counted(context, to_address) > EMAIL_CODES_PER_ADDRESS:
+        raise Rejected(phrase("We have sent too many codes to this address. Try again tomorrow."), field="email")
+    wanted = Wanted(wanted_id=context.provider.new_id(), email=address, sent_at=int(context.now))
+    async with context.provider.transient.unit(context.now) as unit:
+        await _entry(context, visit).put(unit, wanted)
+        event = account_sessions.event(context, visit, AuditAction.USER_MAIL_CODE)
+        await context.provider.registry.audit.write(event, now=context.now)
+    why = phrase(
+        "Somebody wants to use this e-mail address for their {name} account. If it is not you, do not share the code "
+        "and ignore this e-mail: nothing happens without the code.",
+        name=context.provider.policy.name,
+    )
+    to = msgspec.structs.replace(visit.user, email=address)
+    notifications.mailed_code(context, to, _code(context, visit, wanted), why=why)
+
+
+async def _counted(context: RequestContext, entry: Entry[int]) -> int:
+    async with context.provider.transient.unit(context.now) as unit:
+        return await entry.count(unit)
+
+
+def _checked(visit: AccountVisit, email: str) -> str:
+    typed = email.strip()
+    if not typed:
+        raise Rejected(phrase("Enter your new e-mail address."), field="email")
+    try:
+        address = values.address(typed)
+    except ValueError:
+        raise Rejected(phrase("Enter an e-mail address such as name@example.com."), field="email") from None
+    if address.lower() == visit.user.email.lower():
+        raise Rejected(phrase("This is your e-mail address already. Enter another one."), field="email")
+    return address
+
+
+async def send_again(context: RequestContext, visit: AccountVisit) -> None:
+    """Send another code, which ends the earlier one.
+
+    Raises as `ask`, and Rejected if the earlier one has ended. Source: D47, D61
+    """
+    wanted = (await of(context, visit)).wanted
+    if wanted is None:
+        raise Rejected(_ENDED)
+    try:
+        await ask(context, visit, email=wanted.email)
+    except Rejected as refused:
+        # The page has no field for the address.
+        raise Rejected(refused.sentence) from None
+
+
+async def forget(context: RequestContext, visit: AccountVisit) -> None:
+    """Give up an address that was not proven yet (D61)."""
+    async with context.provider.transient.unit(context.now) as unit:
+        await _entry(context, visit).take(unit)
+
+
+async def prove(context: RequestContext, visit: AccountVisit, *, code: str) -> None:
+    """Accept the code from the new address, which then waits.
+
+    Five wrong codes end it. Every other session of the person ends. Raises Rejected, StaleStep, Throttled and TooOld.
+    Source: D45, D47, D61
+    """
+    await account_sessions.admit(context, visit)
+    wanted = (await of(context, visit)).wanted
+    if wanted is None:
+        raise Rejected(_ENDED)
+    await _require_code(context, visit, wanted, code)
+    account_sessions.require(visit, now=context.now)
+    _authorise(visit)
+    async with context.provider.transient.unit(context.now) as unit:
+        if await _entry(context, visit).take(unit) != wanted:
+            raise StaleStep
+    link_code = link_codes.code_from(context.provider.new_id())
+    change = EmailChange(
+        user_id=visit.user.user_id,
+        link_hash=link_codes.hashed(link_code),
+        old_email=visit.user.email,
+        new_email=wanted.email,
+        proved_at=int(context.now),
+        effective_at=int(context.now) + EMAIL_UNDO_SECONDS,
+    )
+    event = context.event(
+        Person(user_id=change.user_id),
+        AuditAction.USER_PROVE_EMAIL,
+        subject=change.user_id,
+        effective_at=str(change.effective_at),
+    )
+    registry, session_id = context.provider.registry, visit.session.session_id
+    if not await registry.email_changes.begin(change, event, session_id=session_id):
+        raise Rejected(own_factors.MEANWHILE)
+    await account_sessions.close(context, visit)
+    notifications.email_will_change(
+        context,
+        visit.user,
+        NewLink(
+            page=context.provider.policy.deployment_url + links.PATH,
+            code=link_code,
+            expires_at=change.effective_at,
+        ),
+        address=masked_address(change.new_email),
+        lead=links.PURPOSES["email"].lead,
+    )
+
+
+async def _require_code(context: RequestContext, visit: AccountVisit, wanted: Wanted, code: str) -> None:
+    """Raise Rejected for a wrong code, counted before it is compared."""
+    misses = namespaces.SECOND_FACTOR_MISSES.entry(context.provider.policy.base_url, wanted.wanted_id)
+    async with context.provider.transient.unit(context.now) as unit:
+        tries = await misses.count(unit)
+    typed = "".join(code.split()).encode()
+    if tries <= TOTP_MISSES and hmac.compare_digest(typed, _code(context, visit, wanted).encode()):
+        return
+    if tries >= TOTP_MISSES:
+        await forget(context, visit)
+        raise Rejected(phrase("Too many wrong codes. Enter your new e-mail address again."))
+    raise Rejected(
+        phrase("This code is not right. Enter the one from the latest e-mail, or send a new one."), field="code"
+    )
+
+
+async def keep(context: RequestContext, visit: AccountVisit) -> None:
+    """Undo the waiting change from the account.
+
+    Every other session ends. Raises Rejected, StaleStep, Throttled and TooOld. Source: D61
+    """
+    await account_sessions.admit(context, visit)
+    change = await waiting(context, visit)
+    if change is None:
+        raise StaleStep
+    _authorise(visit)
+    event = _undoing(context, change, "account")
+    session_id = visit.session.session_id
+    if not await context.provider.registry.email_changes.undo(change, event, but_session=session_id):
+        raise Rejected(own_factors.MEANWHILE)
+    await account_sessions.close(context, visit)
+    _tell_both(context, visit.user, change)
+
+
+async def undo(context: RequestContext, browser: Browser, opened_id: str, found: OpenedLink) -> None:
+    """Undo the change with the link that the old address was sent.
+
+    Every session of the person ends, and every link. Raises NotHere. Source: D61
+    """
+    change = found.email_change
+    if change is None:
+        raise NotHere
+    authorise(Person(user_id=change.user_id), "write", _object(change.user_id))
+    event = _undoing(context, change, "link")
+    if not await context.provider.registry.email_changes.undo(change, event):
+        raise NotHere
+    async with context.provider.transient.unit(context.now) as unit:
+        await _undone_entry(context, opened_id).put(unit, browser.browser_id)
+    _tell_both(context, found.user, change)
+
+
+async def is_undone(context: RequestContext, browser: Browser | None, opened_id: str) -> bool:
+    """Return whether this browser has undone the change of a link.
+
+    A form that is sent twice leads to the same page. Source: D15
+    """
+    found = await _undone_entry(context, opened_id).read(context.provider.transient, now=context.now)
+    return found is not None and browser is not None and found == browser.browser_id
+
+
+async def finish_due(provider: Provider, *, now: float) -> None:
+    """Let changes take effect whose time has come.
+
+    Both addresses are told. A change that no longer stands is dropped. Raises StoreUnavailable. Source: D61
+    """
+    for change in await provider.registry.email_changes.due(now=now, limit=_FINISHED_AT_ONCE):
+        actor = Person(user_id=change.user_id)
+        authorise(actor, "write", _object(change.user_id))
+        event = AuditEvent(actor=actor.name, action=AuditAction.USER_CHANGE_EMAIL, object=change.user_id)
+        user = await provider.registry.directory.user(change.user_id)
+        if await provider.registry.email_changes.finish(change, event) != "changed" or user is None:
+            continue
+        for to, shown in (
+            (change.new_email, change.new_email),
+            (change.old_email, masked_address(change.new_email)),
+        ):
+            at_address = msgspec.structs.replace(user, email=to)
+            notifications.tell(provider, at_address, notifications.email_changed(shown), now=now)
+
+
+def _tell_both(context: RequestContext, user: User, change: EmailChange) -> None:
+    for to in (change.old_email, change.new_email):
+        notifications.notify(context, msgspec.structs.replace(user, email=to), notifications.EMAIL_STAYS)
+
+
+def _undoing(context: RequestContext, change: EmailChange, way: str) -> AuditEvent:
+    actor = Person(user_id=change.user_id)
+    return context.event(actor, AuditAction.USER_UNDO_EMAIL, subject=change.user_id, way=way)
+
+
+def _authorise(visit: AccountVisit) -> None:
+    authorise(Person(user_id=visit.user.user_id), "write", _object(visit.user.user_id))
+
+
+def _object(user_id: str) -> Object:
+    return Object(kind="user", user_id=user_id, members=frozenset({"email"}))
+
+
+def _code(context: RequestContext, visit: AccountVisit, wanted: Wanted) -> str:
+    return second_factors.digits_of(context.keys.mac("new-email", wanted.wanted_id, visit.user.user_id, wanted.email))
+
+
+def _entry(context: RequestContext, visit: AccountVisit) -> Entry[Wanted]:
+    """By browser, so that a sign-in in between loses nothing."""
+    return _WANTED.entry(context.provider.policy.base_url, visit.user.user_id, visit.browser.browser_id)
+
+
+def _undone_entry(context: RequestContext, opened_id: str) -> Entry[str]:
+    return namespaces.UNDONE_EMAIL.entry(context.provider.policy.base_url, opened_id)

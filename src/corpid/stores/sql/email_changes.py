@@ -1,0 +1,148 @@
+"""Changes of a person's e-mail address that wait before they take effect (D61).
+
+Each transaction locks the person first, then sessions and links, then the change (`sessions`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import sqlalchemy as sa
+
+from corpid.ports import EmailChange
+from corpid.rules.directory.records import User
+from corpid.rules.directory.sources import written
+from corpid.stores.sql.mappers import columns, record_codec
+from corpid.stores.sql.statements import insert, parameters
+from corpid.stores.sql.tables import email_changes, users
+
+if TYPE_CHECKING:
+    from corpid.ports import AuditEvent, Finished
+    from corpid.stores.sql.audit import SqlAudit
+    from corpid.stores.sql.mappers import Kinds
+    from corpid.stores.sql.sessions import SignOuts
+    from corpid.stores.sql.statements import Database, Prepared, Row
+
+_CHANGES: Final = record_codec(EmailChange)
+_STANDS: Final = sa.and_(users.c.enabled, users.c.email == email_changes.c.old_email)
+
+
+def _standing(key: sa.Column[str]) -> sa.Select[tuple[object, ...]]:
+    people = email_changes.join(users, users.c.user_id == email_changes.c.user_id)
+    found = sa.select(*columns(email_changes, _CHANGES)).select_from(people)
+    return found.where(key == sa.bindparam(key.name), _STANDS)
+
+
+class SqlEmailChanges:
+    """A ports.EmailChanges."""
+
+    def __init__(self, database: Database, audit: SqlAudit, kinds: Kinds, sign_outs: SignOuts) -> None:
+        self._database: Final = database
+        self._audit: Final = audit
+        self._users: Final = kinds[User]
+        self._sign_outs: Final = sign_outs
+        self._of: Final = database.prepare(lambda: _standing(email_changes.c.user_id))
+        self._by_link: Final = database.prepare(lambda: _standing(email_changes.c.link_hash))
+        self._add: Final = database.prepare(
+            lambda: insert(email_changes).values(parameters(_CHANGES.written)).on_conflict_do_nothing()
+        )
+        self._take: Final = database.prepare(
+            lambda: sa.delete(email_changes).where(
+                email_changes.c.user_id == sa.bindparam("user_id"),
+                email_changes.c.link_hash == sa.bindparam("link_hash"),
+            )
+        )
+        self._due: Final = database.prepare(
+            lambda: (
+                sa.select(*columns(email_changes, _CHANGES))
+                .where(email_changes.c.effective_at <= sa.bindparam("now", type_=sa.BigInteger))
+                .order_by(email_changes.c.effective_at, email_changes.c.user_id)
+                .limit(sa.bindparam("limit", type_=sa.Integer))
+            )
+        )
+        self._set_email: Final = database.prepare(
+            lambda: (
+                sa.update(users)
+                .where(users.c.user_id == sa.bindparam("user"))
+                .values(email=sa.bindparam("new"), source=sa.bindparam("by"), member_sources=sa.bindparam("since"))
+            )
+        )
+
+    async def of(self, user_id: str) -> EmailChange | None:
+        return await self._one(self._of, {"user_id": user_id})
+
+    async def by_link(self, link_hash: str) -> EmailChange | None:
+        return await self._one(self._by_link, {"link_hash": link_hash})
+
+    async def _one(self, statement: Prepared, key: dict[str, str]) -> EmailChange | None:
+        row = await self._database.row(statement, key)
+        return None if row is None else _CHANGES.decode(row)
+
+    async def begin(self, change: EmailChange, event: AuditEvent, *, session_id: str) -> bool:
+        """Of two at once, the second waits for the person's lock."""
+        async with self._database.transaction():
+            row = await self._locked(change)
+            if row is None or not self._stands(change, row):
+                return False
+            locked = await self._sign_outs.lock(change.user_id)
+            if session_id not in locked.sessions or not await self._store(change):
+                return False
+            await self._sign_outs.end_sessions(change.user_id, but_session=session_id)
+            was: User = self._users.decoded(row)
+            await self._audit.record_change(event, was, msgspec.structs.replace(was, email=change.new_email))
+        return True
+
+    async def _store(self, change: EmailChange) -> bool:
+        """Store a change, in place of one that no longer stands."""
+        if await self.of(change.user_id) is None:
+            await self._sign_outs.end_email_change(change.user_id)
+        return await self._database.run(self._add, _CHANGES.encode(change)) == 1
+
+    async def undo(self, change: EmailChange, event: AuditEvent, *, but_session: str = "") -> bool:
+        async with self._database.transaction():
+            row = await self._locked(change)
+            if row is None or not self._stands(change, row):
+                return False
+            locked = await self._sign_outs.lock(change.user_id)
+            if (but_session and but_session not in locked.sessions) or not await self._taken(change):
+                return False
+            await self._sign_outs.end_sessions(change.user_id, but_session=but_session)
+            await self._sign_outs.end_links(change.user_id)
+            was: User = self._users.decoded(row)
+            await self._audit.record_change(event, msgspec.structs.replace(was, email=change.new_email), was)
+        return True
+
+    async def due(self, *, now: float, limit: int) -> list[EmailChange]:
+        rows = await self._database.rows(self._due, {"now": int(now), "limit": limit})
+        return [_CHANGES.decode(row) for row in rows]
+
+    async def finish(self, change: EmailChange, event: AuditEvent) -> Finished:
+        async with self._database.transaction():
+            row = await self._locked(change)
+            if row is None or not await self._taken(change):
+                return "gone"
+            if not self._stands(change, row):
+                await self._audit.write(msgspec.structs.replace(event, outcome="refused"))
+                return "dropped"
+            was: User = self._users.decoded(row)
+            becomes = msgspec.structs.replace(was, email=change.new_email)
+            sources = self._users.encoded_sources(written(event.actor, was, becomes, self._users.sources_of(row)))
+            values = {
+                "user": change.user_id, "new": change.new_email,
+                "by": sources["source"], "since": sources["member_sources"],
+            }  # fmt: skip
+            await self._database.run(self._set_email, values)
+            await self._audit.record_change(event, was, becomes)
+        return "changed"
+
+    async def _locked(self, change: EmailChange) -> Row | None:
+        return await self._database.row(self._users.locked, {"user_id": change.user_id})
+
+    def _stands(self, change: EmailChange, row: Row) -> bool:
+        user: User = self._users.decoded(row)
+        return user.enabled and user.email == change.old_email
+
+    async def _taken(self, change: EmailChange) -> bool:
+        key = {"user_id": change.user_id, "link_hash": change.link_hash}
+        return await self._database.run(self._take, key) == 1
