@@ -68,14 +68,14 @@ def test_who_asks_to_be_deleted_keeps_their_account_until_then_and_can_withdraw(
         assert "Delete your account You have asked for it" in browser.page.text
         asked = await request(made)
         assert asked is not None
-        assert postbox.letters[-1].subject == "You asked for your account to be deleted"
+        assert postbox.emails[-1].subject == "You asked for your account to be deleted"
         assert [entry.object for entry in await made.audit("user.request_deletion")] == [ALICE]
         browser = await at_account(made, "delete")
         assert browser.page.heading == ASKED
         await browser.submit(next(form for form in browser.page.forms if form.action == "/account/delete"))
         assert "You have withdrawn your request." in browser.page.text
         assert await request(made) is None
-        assert postbox.letters[-1].subject == "Your account will not be deleted"
+        assert postbox.emails[-1].subject == "Your account will not be deleted"
         assert [entry.object for entry in await made.audit("user.withdraw_deletion")] == [ALICE]
 
     run(story, postbox=postbox)
@@ -174,7 +174,7 @@ def test_an_erased_person_leaves_identifiers_and_nothing_else() -> None:
         assert await go(made, browser) == "Sign in"
         refused = await rp.token(walking.left or "")
         assert refused.status_code == 400
-        assert postbox.letters[-1].subject == "Your account has been deleted"
+        assert postbox.emails[-1].subject == "Your account has been deleted"
         entries = await registry.audit.entries(limit=1000)
         assert any(entry.object == ALICE and entry.action == "user.remove" for entry in entries)
         told = str(entries)
@@ -252,8 +252,8 @@ def test_somebody_new_of_the_same_user_name_inherits_nothing() -> None:
         assert await go(made, old) == "Your account"
         for said in ("Alice Again", "Passkeys None", "1 browser", "Services you share data with None"):
             assert said in old.page.text
-        assert postbox.letters[-1].to == "again@example.com"
-        assert postbox.letters[-1].subject == "Your account was used on a new device"
+        assert postbox.emails[-1].to == "again@example.com"
+        assert postbox.emails[-1].subject == "Your account was used on a new device"
         await go(made, old, "sign-ins")
         assert old.page.text.count("Password and authenticator app") == 1
         assert await go(made, old, "delete") == "Delete your account?"

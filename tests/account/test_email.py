@@ -98,7 +98,7 @@ async def proven(made: World, postbox: Postbox, email: str = NEW) -> Browser:
 
 
 def undo_link(postbox: Postbox) -> str:
-    """The link of the letter to the old address."""
+    """The link of the e-mail to the old address."""
     return link_in(postbox)
 
 
@@ -124,17 +124,17 @@ def test_a_proven_address_takes_effect_after_72_hours_and_both_are_told() -> Non
         browser = await proven(made, postbox)
         assert f"Changes to {NEW}" in browser.page.text
         assert (await alice(made)).email == OLD
-        letter = postbox.letters[-1]
-        assert (letter.to, letter.language) == (OLD, "ms")
-        assert NEW not in letter.text
-        assert "a•••@new.example" in letter.text
+        email = postbox.emails[-1]
+        assert (email.to, email.language) == (OLD, "ms")
+        assert NEW not in email.text
+        assert "a•••@new.example" in email.text
         await later(made, EMAIL_UNDO_SECONDS - 1)
         assert (await alice(made)).email == OLD
         await later(made, 1)
         assert (await alice(made)).email == NEW
         assert await waiting(made) is None
-        assert [(each.to, each.subject) for each in postbox.letters[-2:]] == [(NEW, CHANGED), (OLD, CHANGED)]
-        assert NEW not in postbox.letters[-1].text
+        assert [(each.to, each.subject) for each in postbox.emails[-2:]] == [(NEW, CHANGED), (OLD, CHANGED)]
+        assert NEW not in postbox.emails[-1].text
         [entry] = await made.audit("user.change_email")
         assert (entry.actor, entry.object, entry.outcome) == (f"user:{ALICE}", ALICE, "ok")
         assert (entry.before["email"], entry.after["email"]) == (OLD, NEW)
@@ -151,7 +151,7 @@ def test_the_code_alone_proves_an_address() -> None:
 
     async def story(made: World, postbox: Postbox) -> None:
         browser = await asked(made)
-        assert (postbox.letters[-1].to, postbox.letters[-1].language) == (NEW, "ms")
+        assert (postbox.emails[-1].to, postbox.emails[-1].language) == (NEW, "ms")
         first = postbox.code()
         await press(browser, "other")
         await submit(browser, email="else@new.example")
@@ -202,11 +202,11 @@ def test_what_cannot_be_a_new_address_is_refused(email: str, sentence: str) -> N
 
     async def story(made: World, postbox: Postbox) -> None:
         browser = await at_account(made, "email")
-        sent = len(postbox.letters)
+        sent = len(postbox.emails)
         answer = await send(made, browser, "email", decision="send", email=email, **hidden(browser))
         assert answer.status_code == 422
         assert sentence in answer.text
-        assert len(postbox.letters) == sent
+        assert len(postbox.emails) == sent
 
     mailed(story)
 
@@ -261,7 +261,7 @@ def test_looking_at_the_link_undoes_nothing_and_its_button_does_once() -> None:
         assert await go(made, browser) == "Sign in"
         [entry] = await made.audit("user.undo_email")
         assert (entry.actor, entry.object, entry.detail["way"]) == (f"user:{ALICE}", ALICE, "link")
-        assert [(each.to, each.subject) for each in postbox.letters[-2:]] == [(OLD, STAYS), (NEW, STAYS)]
+        assert [(each.to, each.subject) for each in postbox.emails[-2:]] == [(OLD, STAYS), (NEW, STAYS)]
         for gone in (url, operators):
             visitor = await made.browser()
             await followed(visitor, gone)
@@ -315,20 +315,20 @@ def test_recovery_and_notices_go_to_the_old_address_meanwhile() -> None:
 
     async def story(made: World, postbox: Postbox) -> None:
         await proven(made, postbox)
-        postbox.letters.clear()
+        postbox.emails.clear()
         visitor = await made.browser()
         await visitor.open(f"{made.base}/recover")
         await visitor.fill_and_submit(user_name="alice")
         await made.provider.background_tasks.settle()
         await at_account(made)
-        assert {each.to for each in postbox.letters} == {OLD}
+        assert {each.to for each in postbox.emails} == {OLD}
         await later(made)
-        postbox.letters.clear()
+        postbox.emails.clear()
         made.clock.pass_(3600)
         await visitor.open(f"{made.base}/recover")
         await visitor.fill_and_submit(user_name="alice")
         await made.provider.background_tasks.settle()
-        assert {each.to for each in postbox.letters} == {NEW}
+        assert {each.to for each in postbox.emails} == {NEW}
 
     mailed(story)
 
@@ -345,7 +345,7 @@ def test_codes_by_e_mail_go_to_the_old_address_meanwhile() -> None:
         await made.password(thief, made.people["alice"])
         assert "a•••@old.example" in thief.page.text
         await press(thief, "email")
-        assert postbox.letters[-1].to == OLD
+        assert postbox.emails[-1].to == OLD
 
     mailed(story, email_codes=True)
 
@@ -382,10 +382,10 @@ def test_the_address_of_a_person_who_is_disabled_stays() -> None:
         visitor = await made.browser()
         await followed(visitor, undo_link(postbox))
         assert visitor.page.heading == GONE
-        sent = len(postbox.letters)
+        sent = len(postbox.emails)
         await later(made)
         assert (await alice(made)).email == OLD
-        assert len(postbox.letters) == sent
+        assert len(postbox.emails) == sent
         assert [entry.outcome for entry in await made.audit("user.change_email")] == ["refused"]
 
     mailed(story)
@@ -456,7 +456,7 @@ def test_another_change_needs_the_first_one_undone_and_the_old_address_is_told_o
         assert f"{STAYS}." in browser.page.text
         assert await waiting(made) is None
         await proven(made, postbox, "third@new.example")
-        assert postbox.letters[-1].to == OLD
+        assert postbox.emails[-1].to == OLD
         visitor = await made.browser()
         await followed(visitor, first)
         assert visitor.page.heading == GONE
@@ -500,17 +500,17 @@ def test_codes_are_limited_for_a_person_and_for_an_address_each_day() -> None:
         for number in range(EMAIL_CODES_PER_PERSON):
             await asked(made, f"n{number}@new.example")
         browser = await at_account(made, "email")
-        sent = len(postbox.letters)
+        sent = len(postbox.emails)
         await submit(browser, email=NEW)
         assert "We have sent you too many codes." in browser.page.text
-        assert len(postbox.letters) == sent
+        assert len(postbox.emails) == sent
         for number in range(EMAIL_CODES_PER_ADDRESS + 1):
             made.clock.pass_(600)
             await made.person(f"p{number}", entity("200000001A", "Acme Pte. Ltd."), name="Pat Ng")
             other = await at_account(made, "email", who=f"p{number}")
             await submit(other, email=NEW.upper() if number % 2 else NEW)
         assert "We have sent too many codes to this address." in other.page.text
-        assert [each.to.lower() for each in postbox.letters].count(NEW) == EMAIL_CODES_PER_ADDRESS
+        assert [each.to.lower() for each in postbox.emails].count(NEW) == EMAIL_CODES_PER_ADDRESS
 
     mailed(story)
 
@@ -535,16 +535,16 @@ def test_a_first_address_waits_as_well() -> None:
     async def story(made: World, postbox: Postbox) -> None:
         await made.write(replace(await alice(made), email=""))
         await proven(made, postbox)
-        postbox.letters.clear()
+        postbox.emails.clear()
         visitor = await made.browser()
         await visitor.open(f"{made.base}/recover")
         await visitor.fill_and_submit(user_name="alice")
         await made.provider.background_tasks.settle()
-        assert postbox.letters == []
+        assert postbox.emails == []
         browser = await at_account(made, "email")
         assert "Until then, you get no e-mails." in browser.page.text
         await later(made)
-        assert [each.to for each in postbox.letters] == [NEW]
+        assert [each.to for each in postbox.emails] == [NEW]
 
     mailed(story)
 

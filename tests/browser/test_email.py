@@ -43,7 +43,7 @@ def test_a_new_address_is_proven_and_the_old_mailbox_stops_the_change(visitor: V
     expect(page.get_by_text(f"Changes to {NEW}")).to_be_visible()
     page.get_by_role("link", name="E-mail address").click()
     shows(page, "Your e-mail address is about to change") if "/account/email" in page.url else None
-    assert stage.postbox.letters[-1].to == newcomer.MAILBOX
+    assert stage.postbox.emails[-1].to == newcomer.MAILBOX
     other = visitor.tab()
     follow(other, newcomer.link_in(stage.postbox))
     shows(other, "Stop the change of your e-mail address?")
