@@ -54,6 +54,9 @@ test-full: setup-test  ## the long tests that `make test` leaves out
 screenshots: setup-test  ## a picture of every page in every state, into build/screenshots
 	$(RUN) tests.browser.screenshots
 
+snapshots: setup-test  ## what a screen reader is given of every page, into tests/browser/snapshots
+	$(RUN) tests.browser.heard
+
 texts: setup  ## collect what people read into src/corpid/locales, for translators
 	$(RUN) scripts.texts
 
@@ -77,7 +80,7 @@ clean:  ## remove everything that make and the tools created
 
 # Only the demo promises to leave the system's packages alone.
 demo: export SYSTEM_PACKAGES := never
-check test test-full screenshots setup-test: export SYSTEM_PACKAGES := install
+check test test-full screenshots snapshots setup-test: export SYSTEM_PACKAGES := install
 
 .tools/.complete: requirements/tools.txt scripts/set-up-tools
 	@scripts/set-up-tools
@@ -89,4 +92,4 @@ check test test-full screenshots setup-test: export SYSTEM_PACKAGES := install
 	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test test test-full screenshots texts tables bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test test test-full screenshots snapshots texts tables bench bench-scale lock clean

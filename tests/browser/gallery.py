@@ -57,6 +57,7 @@ class Appearance:
             "color_scheme": self.scheme,
             "forced_colors": self.forced_colors,
             "reduced_motion": "reduce",
+            "timezone_id": "UTC",
         }
 
 

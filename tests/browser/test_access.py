@@ -8,6 +8,8 @@ axe in the whole matrix.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +42,12 @@ ZOOMED: Final = Appearance(width=320, height=256)
 WORDY: Final = Appearance(language=LANGUAGES[-1], width=320, height=640)
 """the language with the longest words on a small screen"""
 FORCED: Final = Appearance(forced_colors="active")
+LARGE: Final = (Appearance(width=1280), Appearance(width=375, height=667))
+"""the windows in which text is set to 200 %"""
+ROTATED: Final = Appearance(width=640, height=512)
+"""what is left of 1280 by 1024 pixels at 200 %"""
+TEXT_SIZE: Final = 16
+"""what browsers are set to, in CSS pixels"""
 
 OUTSIDE: Final = """() => [...document.querySelectorAll("body *")].filter(each => {
     const box = each.getBoundingClientRect();
@@ -60,8 +68,49 @@ SMALL: Final = """() => [...document.querySelectorAll("button, .button, summary,
     each => [each, (each.closest(".choice") ?? each).getBoundingClientRect()]
 ).filter(([each, box]) => each.type !== "hidden" && !each.matches(".visually-hidden") && box.width && (box.width < 43.9 || box.height < 43.9)
 ).map(([each, box]) => `${Math.round(box.width)}x${Math.round(box.height)} ${each.outerHTML.slice(0, 120)}`)"""
-MOVING: Final = """() => document.getAnimations().length + [...document.querySelectorAll("*")].filter(
-    each => getComputedStyle(each).transitionDuration !== "0s").length"""
+OVERLAPPING: Final = """() => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), lines = [];
+    while (texts.nextNode()) {
+        const each = texts.currentNode, parent = each.parentElement, range = document.createRange();
+        if (!each.data.trim() || !parent.checkVisibility() || parent.closest(".visually-hidden, template, noscript, script, style")) continue;
+        range.selectNodeContents(each);
+        for (const box of range.getClientRects()) lines.push([each.data.trim(), box]);
+    }
+    // letters reach a little beyond their line
+    const over = (one, other) => Math.min(one.right, other.right) - Math.max(one.left, other.left) > 2
+        && Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 0.4 * Math.min(one.height, other.height);
+    return lines.flatMap(([text, box], at) => lines.slice(at + 1).filter(([, other]) => over(box, other)).map(
+        ([other]) => `${text.slice(0, 60)} lies over ${other.slice(0, 60)}`));
+}"""
+CRAMPED: Final = """() => [...document.querySelectorAll("input:not([type=radio], [type=checkbox], [type=hidden]), select")].filter(
+    each => each.clientWidth && each.clientWidth < 6 * parseFloat(getComputedStyle(each).fontSize)).map(each => each.outerHTML)"""
+MOVING: Final = """() => [...document.querySelectorAll("*")].flatMap(each => ["", "::before", "::after"].map(
+    part => [each, part, getComputedStyle(each, part)])).filter(([, , style]) =>
+    style.animationName !== "none" || style.transitionDuration !== "0s" || style.scrollBehavior !== "auto"
+).map(([each, part]) => each.outerHTML.slice(0, 120) + part)"""
+LIVELY: Final = """() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(`@keyframes turning { to { rotate: 1turn; } }
+        html { scroll-behavior: smooth; }
+        .button { transition: background 1s; }
+        .brand img { animation: turning 1s infinite; }`);
+    document.adoptedStyleSheets = [sheet];
+}"""
+"""what a theme may add"""
+UNMARKED: Final = """() => {
+    const drawn = (style, side) => style[`border${side}Style`] !== "none" && parseFloat(style[`border${side}Width`]) >= 1;
+    const edged = each => ["Top", "Right", "Bottom", "Left"].every(side => drawn(getComputedStyle(each), side));
+    const boxes = ".button, .choice, .tag, .error-summary, .card, select, input:not([type=radio], [type=checkbox], [type=hidden])";
+    const ringed = each => parseFloat(getComputedStyle(each).outlineWidth) >= 2 && getComputedStyle(each).outlineStyle === "solid";
+    const plain = document.querySelector(".button-secondary"), main = document.querySelector(".button:not(.button-secondary, .button-quiet)");
+    const background = each => getComputedStyle(each).backgroundColor;
+    return [
+        ...[...document.querySelectorAll(boxes)].filter(each => each.checkVisibility() && !edged(each) && !each.closest(".card .card")),
+        ...[...document.querySelectorAll(".choice:has(:checked)")].filter(each => !ringed(each)),
+        ...(plain && main && background(plain) === background(main) ? [main] : []),
+    ].map(each => each.outerHTML.slice(0, 120));
+}"""
+"""what has no edge where a system's own colours leave no backgrounds, and what is chosen or comes first and does not show it"""
 STOPS: Final = """() => {
     const radios = new Set();
     return [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")].filter(each => {
@@ -83,6 +132,8 @@ FOCUSED: Final = """() => {
         seen: !!top && (framed.contains(top) || top.contains(each)),
     };
 }"""
+
+TO_THE_TOP: Final = "document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')"
 
 every_state = pytest.mark.parametrize("state", STATES)
 
@@ -116,7 +167,11 @@ def state(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def opened(beholder: Beholder, state: str) -> Page:
     """The page of a state, opened once for the tests that only look at it or press the tab key."""
-    return beholder.look(state, PLAIN)
+    page = beholder.look(state, PLAIN)
+    if getattr(STATES[state], "errors", ()):
+        # autofocus comes with the first picture that the browser makes of the page
+        expect(page.locator(".error-summary")).to_be_focused()
+    return page
 
 
 def shown_as(page: Page, appearance: Appearance) -> Page:
@@ -124,6 +179,17 @@ def shown_as(page: Page, appearance: Appearance) -> Page:
     page.set_viewport_size({"width": appearance.width, "height": appearance.height})
     page.emulate_media(forced_colors=appearance.forced_colors)
     return page
+
+
+@contextmanager
+def letters(page: Page, size: int) -> Iterator[None]:
+    """A browser whose reader has set this text size, in CSS pixels."""
+    session = page.context.new_cdp_session(page)
+    for each in (size, TEXT_SIZE):
+        session.send("Page.setFontSizes", {"fontSizes": {"standard": each, "fixed": each}})
+        if each == size:
+            yield
+    session.detach()
 
 
 def complaints(page: Page) -> list[Any]:
@@ -154,16 +220,66 @@ def test_nothing_hangs_out_or_is_cut_off_at_400_percent(opened: Page) -> None:
     assert not found, listed(found)
 
 
+@pytest.mark.parametrize(
+    "window", [pytest.param(LARGE[0], marks=pytest.mark.full), LARGE[1]], ids=lambda each: each.name
+)
+def test_nothing_hangs_out_is_cut_off_or_overlaps_with_text_of_200_percent(opened: Page, window: Appearance) -> None:
+    """WCAG 1.4.4: a browser that is set to letters of twice the size, on a laptop and on a phone."""
+    page = shown_as(opened, window)
+    with letters(page, 2 * TEXT_SIZE):
+        found = [*page.evaluate(OUTSIDE), *page.evaluate(CUT), *page.evaluate(OVERLAPPING), *page.evaluate(CRAMPED)]
+        scrolls = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert not found, listed(found)
+    assert not scrolls
+
+
 @pytest.mark.full
-def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(opened: Page, state: str) -> None:
-    """WCAG 2.1.1, 2.1.2, 2.4.3, 2.4.7, 2.4.11, also where a system puts its own colours; nothing moves (2.3.3)."""
+@every_state
+def test_the_longest_words_fit_a_phone_with_text_of_200_percent(beholder: Beholder, state: str) -> None:
+    """WCAG 1.4.4, 1.4.10."""
+    page = beholder.look(state, replace(WORDY, width=375, height=667))
+    with letters(page, 2 * TEXT_SIZE):
+        found = [*page.evaluate(OUTSIDE), *page.evaluate(CUT), *page.evaluate(OVERLAPPING), *page.evaluate(CRAMPED)]
+    assert not found, listed(found)
+
+
+def test_nothing_moves_where_the_system_asks_for_less_motion(opened: Page) -> None:
+    """WCAG 2.3.3, whatever a theme adds."""
+    found = opened.evaluate(MOVING)
+    opened.evaluate(LIVELY)
+    found += opened.evaluate(MOVING)
+    opened.evaluate(UNSPACED)
+    assert not found, listed(found)
+
+
+def test_edges_and_choices_are_seen_in_the_colours_of_the_system(opened: Page) -> None:
+    """WCAG 1.4.11: no background and no shadow is left there."""
     page = shown_as(opened, FORCED)
-    assert page.evaluate(MOVING) == 0
-    if getattr(STATES[state], "errors", ()):
-        # autofocus comes with the first picture that the browser makes of the page
-        expect(page.locator(".error-summary")).to_be_focused()
+    found = page.evaluate(UNMARKED)
+    shown_as(page, PLAIN)
+    assert not found, listed(found)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("window", [ZOOMED, ROTATED], ids=lambda each: each.name)
+def test_what_has_the_focus_is_in_sight_at_200_and_400_percent(opened: Page, window: Appearance) -> None:
+    """WCAG 2.4.11: forwards and backwards, beside what sticks to an edge of the window."""
+    page = shown_as(opened, window)
+    stops = page.evaluate(STOPS)
+    page.evaluate(TO_THE_TOP)
+    for key in ("Tab", "Shift+Tab"):
+        for _ in stops[key != "Tab" :]:
+            page.keyboard.press(key)
+            focused = page.evaluate(FOCUSED)
+            assert focused["seen"], f"{key}: out of sight, or covered: {focused['html']}"
+
+
+@pytest.mark.full
+def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(opened: Page) -> None:
+    """WCAG 2.1.1, 2.1.2, 2.4.3, 2.4.7, 2.4.11, also where a system puts its own colours."""
+    page = shown_as(opened, FORCED)
     # from the top of the page, also where its error summary had the focus
-    page.evaluate("document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')")
+    page.evaluate(TO_THE_TOP)
     expected, reached = page.evaluate(STOPS), []
     for _ in expected:
         page.keyboard.press("Tab")

@@ -43,7 +43,7 @@ def opens(page: Page, name: str) -> None:
 
 def saved(page: Page, change: str) -> None:
     """The account's first page names what was changed."""
-    expect(page.get_by_role("status").filter(has_text=change)).to_be_visible()
+    expect(page.locator(".saved", has_text=change)).to_be_visible()
     shows(page, "Your account")
 
 
@@ -56,7 +56,7 @@ def test_password_app_and_recovery_codes_are_changed_and_work_at_once(
     opens(page, "Password")
     page.get_by_label("New password").fill("short")
     page.get_by_role("button", name="Use this password").click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".error-summary")).to_be_visible()
     page.get_by_label("New password").fill(NEW)
     page.get_by_role("button", name="Use this password").click()
     saved(page, "Your password has been changed.")
@@ -69,7 +69,7 @@ def test_password_app_and_recovery_codes_are_changed_and_work_at_once(
     opens(page, "Recovery codes")
     code = page.locator(".codes code").first.inner_text()
     page.get_by_role("button", name="Finish").click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".error-summary")).to_be_visible()
     assert page.locator(".codes code").first.inner_text() == code
     page.get_by_text("I have saved these codes.").click()
     page.get_by_role("button", name="Finish").click()
@@ -96,7 +96,7 @@ def test_the_only_way_in_is_not_removed(visitor: Visitor, stage: Stage, person: 
     page.get_by_role("link", name="Remove your current app").click()
     shows(page, "Remove the authenticator app?")
     page.get_by_role("button", name="Remove the app").click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".error-summary")).to_be_visible()
 
 
 @with_and_without_script

@@ -155,7 +155,7 @@ def test_who_guesses_too_often_is_told_how_long_to_wait(visitor: Visitor, stage:
     user_name = stage.somebody()
     page = visitor.tab()
     page.goto(stage.begin()[0])
-    summary = page.get_by_role("alert")
+    summary = page.locator(".error-summary")
     for number in range(6):
         visitor.password(page, f"wrong horse battery {number}", user_name=user_name)
         expect(page.get_by_label("Password")).to_have_value("")

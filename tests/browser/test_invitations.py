@@ -77,7 +77,7 @@ def test_a_new_person_sets_up_their_sign_in_and_belongs_to_the_entity(
     holds(page)
     page.get_by_label("User name").fill("alice")
     page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_role("alert")).to_contain_text("This user name is taken.")
+    expect(page.locator(".error-summary")).to_contain_text("This user name is taken.")
     expect(page.get_by_label("User name")).to_have_value("alice")
     holds(page)
     page.get_by_label("User name").fill("wei.ling")

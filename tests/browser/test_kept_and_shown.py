@@ -36,7 +36,7 @@ def test_a_password_is_shown_hidden_and_sent_hidden(visitor: Visitor, stage: Sta
     field.fill("correct horse batery")
     page.get_by_role("button", name="Show password").click()
     expect(field).to_have_attribute("type", "text")
-    expect(page.get_by_role("status").filter(has_text="Your password is visible.")).to_have_count(1)
+    expect(page.locator("[aria-live=polite]", has_text="Your password is visible.")).to_have_count(1)
     page.get_by_role("button", name="Hide password").click()
     expect(field).to_have_attribute("type", "password")
     page.get_by_role("button", name="Show password").click()

@@ -67,7 +67,7 @@ def test_no_page_scrolls_sideways_in_any_language(visitor: Visitor, stage: Stage
     for field, value in (("#user_name", "alice"), ("#password", "wrong horse battery")):
         page.locator(field).fill(value)
     continued.click()
-    page.get_by_role("alert").wait_for()
+    page.locator(".error-summary").wait_for()
     assert page.evaluate(OUTSIDE) == []
     page.locator("#password").fill("correct horse battery")
     continued.click()

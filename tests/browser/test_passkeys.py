@@ -132,7 +132,7 @@ def test_who_cancels_stays_on_the_page_and_can_go_on_in_any_way(visitor: Visitor
     page.goto(url)
     page.get_by_label("User name").fill("alice")
     page.get_by_role("button", name=BUTTON).click()
-    page.locator("[role=status]", has_text="No passkey was used.").wait_for()
+    page.locator("[aria-live]", has_text="No passkey was used.").wait_for()
     assert (heading(page), page.get_by_label("User name").input_value()) == ("Sign in", "alice")
     device.is_the_owner()
     page.get_by_role("button", name=BUTTON).click()
@@ -177,7 +177,7 @@ def test_a_passkey_is_the_second_factor_beside_a_password(visitor: Visitor, stag
     expect(page.get_by_role("button", name="Use a recovery code")).to_be_visible()
     device.is_somebody_else()
     page.get_by_role("button", name="Use your passkey").click()
-    page.locator("[role=status]", has_text="No passkey was used.").wait_for()
+    page.locator("[aria-live]", has_text="No passkey was used.").wait_for()
     device.is_the_owner()
     page.get_by_role("button", name="Use your passkey").click()
     page.get_by_role("heading", level=1, name=CHOICE).wait_for()
@@ -195,7 +195,7 @@ def test_where_no_field_shows_it_the_browser_is_asked_by_the_button_alone(visito
     device.is_somebody_else()
     page.reload()
     page.get_by_role("button", name="Use your passkey").click()
-    page.locator("[role=status]", has_text="No passkey was used.").wait_for()
+    page.locator("[aria-live]", has_text="No passkey was used.").wait_for()
     assert page.evaluate("window.asked") == ["the button"]
 
 

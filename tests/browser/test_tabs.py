@@ -27,7 +27,7 @@ def test_reload_shows_the_same_page_also_after_an_error(visitor: Visitor, stage:
     page.reload()
     shows(page, "Sign in")
     visitor.password(page, "wrong horse battery")
-    page.get_by_role("alert").wait_for()
+    page.locator(".error-summary").wait_for()
     page.reload()
     shows(page, "Sign in")
     visitor.password(page)

@@ -3,11 +3,12 @@
 
 {
   const row = document.querySelector(".keep");
-  const status = row.querySelector("[role=status]");
+  const status = row.querySelector("[aria-live]");
   const codes = [...document.querySelectorAll(".codes code")].map((code) => code.textContent.trim()).join("\n");
 
   const keep = {
     copy: async ({ dataset }) => {
+      status.textContent = ""; // so that the same words are announced again
       try {
         await navigator.clipboard.writeText(codes);
         status.textContent = dataset.done;

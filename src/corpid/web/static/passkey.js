@@ -6,7 +6,7 @@
   const form = document.querySelector("form[data-passkey]");
   const button = form.querySelector("button[type=button]");
   const answer = form.querySelector("input[name=passkey]");
-  const status = form.querySelector("[role=status]");
+  const status = form.querySelector("[aria-live]");
   const SAID_OF = { NotAllowedError: "cancelled", InvalidStateError: "known" };
   const SENT = ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"];
 
