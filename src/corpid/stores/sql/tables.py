@@ -91,11 +91,6 @@ def _dated() -> tuple[SchemaItem, ...]:
     )  # fmt: skip
 
 
-def _some_rows(name: str, column: str, condition: str) -> sa.Index:
-    """An index of some rows, by a column and in order."""
-    return sa.Index(name, column, "number", postgresql_where=sa.text(condition), sqlite_where=sa.text(condition))
-
-
 def _partial(name: str, *columns: str, rows: str, unique: bool = False) -> sa.Index:
     """An index of some rows."""
     return sa.Index(name, *columns, unique=unique, postgresql_where=sa.text(rows), sqlite_where=sa.text(rows))
@@ -354,7 +349,12 @@ sessions: Final = _table(
     _later("purpose", "sign_in"),
     _later("device", ""),
     sa.Column("seen_at", sa.BigInteger, nullable=False, server_default="0"),
+    _later("browser_key", ""),
     sa.Index(None, "user_id"),
+)
+
+browser_names: Final = _table(
+    "browser_names", _key("user_id", _to("users.user_id")), _key("browser_key"), _text("name"), _integer("named_at")
 )
 
 consents: Final = _table(
@@ -424,13 +424,13 @@ audit: Final = sa.Table(
     _later("other_entity_id", ""),
     _later("members", ""),
     _later("digest", ""),
-    _some_rows("ix_audit_actor_others", "actor", NO_COMPLETED_SIGN_IN),
-    _some_rows("ix_audit_action_others", "action", NO_COMPLETED_SIGN_IN),
-    _some_rows("ix_audit_entity_id", "entity_id", "entity_id <> ''"),
-    _some_rows("ix_audit_other_entity_id", "other_entity_id", "other_entity_id <> ''"),
-    _some_rows("ix_audit_client_id", "client_id", "client_id <> ''"),
-    _some_rows("ix_audit_object", "object", OF_NO_SIGN_IN),
-    _some_rows("ix_audit_sign_ins", "actor", COMPLETED_SIGN_IN),
+    _partial("ix_audit_actor_others", "actor", "number", rows=NO_COMPLETED_SIGN_IN),
+    _partial("ix_audit_action_others", "action", "number", rows=NO_COMPLETED_SIGN_IN),
+    _partial("ix_audit_entity_id", "entity_id", "number", rows="entity_id <> ''"),
+    _partial("ix_audit_other_entity_id", "other_entity_id", "number", rows="other_entity_id <> ''"),
+    _partial("ix_audit_client_id", "client_id", "number", rows="client_id <> ''"),
+    _partial("ix_audit_object", "object", "number", rows=OF_NO_SIGN_IN),
+    _partial("ix_audit_sign_ins", "actor", "number", rows=COMPLETED_SIGN_IN),
     sqlite_autoincrement=True,
 )
 """Append-only: triggers refuse UPDATE and DELETE; a number is never used twice.
