@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
-from corpid.ports import FactorChange, Link, Session, SignOut, Upsert
+from corpid.ports import Delete, FactorChange, Link, MissingReference, Session, SignOut, Upsert
 from corpid.rules.directory.records import User
+from corpid.rules.limits import BROWSER_NAMES
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, write
 from tests.adapters.test_factors import KEY, NOBODY, add
@@ -138,5 +140,30 @@ def test_who_is_signed_out_has_neither_sessions_nor_links(place: Place) -> None:
         assert await stores.registry.sessions.get("s", now=now) is None
         assert await stores.registry.factors.link(LINK.link_hash) is None
         assert await stores.registry.directory.user(TAN.user_id) == off
+
+    place.run(scenario)
+
+
+def test_browsers_keep_the_names_given_last_and_lose_them_with_their_person(place: Place) -> None:
+    """D30: of one person so many; an empty name takes one away."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, TAN, LIM)
+        sessions = stores.registry.sessions
+        for number in range(BROWSER_NAMES + 3):
+            await sessions.name_browser(TAN.user_id, f"b{number:02}", f"Name {number}", EVENT, at=number)
+        names = await sessions.browser_names(TAN.user_id)
+        assert set(names) == {f"b{number:02}" for number in range(3, BROWSER_NAMES + 3)}
+        assert await sessions.browser_names(LIM.user_id) == {}
+        await sessions.name_browser(LIM.user_id, "b05", "Mine", EVENT, at=9)
+        await sessions.name_browser(TAN.user_id, "b05", "Another", EVENT, at=99)
+        await sessions.name_browser(TAN.user_id, "b06", "", EVENT, at=99)
+        names = await sessions.browser_names(TAN.user_id)
+        assert (names["b05"], "b06" in names, len(names)) == ("Another", False, BROWSER_NAMES - 1)
+        await stores.registry.directory.write([Delete(TAN)])
+        assert await sessions.browser_names(TAN.user_id) == {}
+        assert await sessions.browser_names(LIM.user_id) == {"b05": "Mine"}
+        with pytest.raises(MissingReference):
+            await sessions.name_browser(TAN.user_id, "b05", "Gone", EVENT, at=99)
 
     place.run(scenario)

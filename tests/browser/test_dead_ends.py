@@ -119,7 +119,7 @@ def test_three_minutes_before_the_end_the_page_says_so(visitor: Visitor, stage: 
     page.clock.fast_forward((INTERACTION_SECONDS - TimeLimit.warn_seconds + 2) * 1000)
     warning = page.locator("#time-warning")
     warning.get_by_text("About 3 minutes left on this page.").wait_for()
-    assert warning.get_attribute("role") == "status"
+    assert warning.get_attribute("aria-live") == "polite"
     expect(page.locator("#user_name")).to_be_focused()
     if dismissed:
         warning.get_by_role("button", name="Close this message").click()

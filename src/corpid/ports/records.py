@@ -76,6 +76,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     """browser and system, as their names are known, e.g. `Firefox on Windows`"""
     seen_at: int = 0
     """when it was used last, at most some minutes late"""
+    browser_key: str = ""
+    """what the browser is known by for this person, also after a sign-out; empty in a session of an earlier version"""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):

@@ -331,6 +331,15 @@ class Sessions(Protocol):
     async def end_all(self, user_id: str, event: AuditEvent, *, but_browser: str = "") -> None:
         """End every session of a person, except those of one browser."""
 
+    async def browser_names(self, user_id: str) -> dict[str, str]:
+        """The names that a person gave their browsers, by key."""
+
+    async def name_browser(self, user_id: str, browser_key: str, name: str, event: AuditEvent, *, at: int) -> None:
+        """Name a browser of a person; an empty name takes it away.
+
+        Of more than `BROWSER_NAMES` the oldest go.
+        """
+
     async def sweep(self, *, now: float) -> int:
         """Remove some expired ones.
 

@@ -70,6 +70,7 @@ class AuditAction(StrEnum):
         "A form came with an old cookie value, within a minute after the sign-in that replaced it; `object` is who signed "
         "in there. Once: perhaps a second tab; three times, and no more are looked at: somebody has that value and guesses")
     SESSION_END = "session.end", "A person signed out of one browser; without single sign-on also when a sign-in is over"
+    SESSION_NAME = "session.name", "A person gave a browser a name, or took it away"
     SESSION_END_ALL = "session.end_all", "A person signed out everywhere else"
 
     # links, and setting factors with them

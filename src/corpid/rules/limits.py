@@ -78,6 +78,8 @@ EMAIL_CODES_PER_ADDRESS: Final = 5
 PASSKEYS_PER_PERSON: Final = 20
 FACTOR_CHANGES: Final = 10
 """attempts of one person to change their own factors, before further ones have to wait"""
+BROWSER_NAMES: Final = 50
+"""names that one person gave their browsers"""
 DATA_COPIES_PER_DAY: Final = 5
 """copies of everything that is kept about a person, for that person"""
 

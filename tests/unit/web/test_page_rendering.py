@@ -204,7 +204,9 @@ PASSKEY = account_views.PasskeyLine(url="/passkey", name=HOSTILE, made=AT, used=
 SHARED = account_views.SharedLine(
     url="/stop", client=HOSTILE, entity=HOSTILE, since=AT, until=AT, summary=((SAID, SAID),), items=(SAID,)
 )
-BROWSER = account_views.BrowserLine(name="b", device=HOSTILE, since=AT, seen=AT, this=True)
+BROWSER = account_views.BrowserLine(
+    name="b", given_name=HOSTILE, rename="/browser/1", device=HOSTILE, since=AT, seen=AT, this=True
+)
 VIEWS |= {
     "account": account_views.Overview(
         frame=FRAME,
@@ -251,6 +253,15 @@ VIEWS |= {
         back="/account",
         browsers=(BROWSER, replace(BROWSER, this=False)),
         saved=phrase("Your password has been changed."),
+    ),
+    "browser": account_views.NameBrowser(
+        frame=FRAME,
+        action="/browser/1",
+        device=HOSTILE,
+        this=True,
+        typed=HOSTILE,
+        back="/browsers",
+        errors=(("name", SAID),),
     ),
     "sign-ins": account_views.SignIns(
         frame=FRAME,

@@ -7,14 +7,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account.account_sessions import event
-from corpid.flows.authentication import browsers, sessions
+from corpid.flows.authentication import browsers, passkeys, sessions
+from corpid.ports import MissingReference
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.records import Entity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from corpid.flows.account.account_sessions import AccountVisit
     from corpid.flows.request_context import RequestContext
@@ -34,11 +36,15 @@ class SignedInBrowser:
 
     name: str
     """identifies it in an address and in a form, and is useless elsewhere"""
+    given_name: str
+    """the name that the person gave it; empty if they gave none"""
     device: str
     since: int
     seen_at: int
     this: bool
     """whether the person sits at it now"""
+    browser_key: str
+    """empty for one whose name cannot be kept"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +75,18 @@ async def signed_in(context: RequestContext, visit: AccountVisit) -> list[Signed
     for session in await _sessions(context, visit):
         if context.now < browsers.ends_at(context, session):
             grouped.setdefault(session.browser_id, []).append(session)
-    found = [_browser(held, here=visit.browser.browser_id) for held in grouped.values()]
+    names = await context.provider.registry.sessions.browser_names(visit.user.user_id)
+    found = [_browser(held, names, here=visit.browser.browser_id) for held in grouped.values()]
     return sorted(found, key=lambda each: (not each.this, -each.seen_at, each.name))
 
 
-def _browser(held: Sequence[Session], *, here: str) -> SignedInBrowser:
+def _browser(held: Sequence[Session], names: Mapping[str, str], *, here: str) -> SignedInBrowser:
     browser_id = held[0].browser_id
+    browser_key = next((each.browser_key for each in held if each.browser_key), "")
     return SignedInBrowser(
         name=_name(browser_id),
+        given_name=names.get(browser_key, ""),
+        browser_key=browser_key,
         device=next((each.device for each in held if each.device), ""),
         since=min(each.auth_time for each in held),
         seen_at=max(max(each.seen_at, each.auth_time) for each in held),
@@ -103,6 +113,22 @@ async def end(context: RequestContext, visit: AccountVisit, *, name: str) -> Non
     for session in await _sessions(context, visit):
         if _name(session.browser_id) == name and session.browser_id != visit.browser.browser_id:
             await sessions.end(context, session)
+
+
+async def rename(context: RequestContext, visit: AccountVisit, browser: SignedInBrowser, *, typed: str) -> None:
+    """Name a browser of the person.
+
+    An empty text takes the name away. Raises Rejected, StaleStep. Source: D30, D51
+    """
+    user_id = visit.user.user_id
+    authorise(Person(user_id=user_id), "write", Object(kind="session", user_id=user_id))
+    name = passkeys.chosen(typed) if typed.strip() else ""
+    entry = event(context, visit, AuditAction.SESSION_NAME)
+    sessions_of_all, at = context.provider.registry.sessions, int(context.now)
+    try:
+        await sessions_of_all.name_browser(user_id, browser.browser_key, name, entry, at=at)
+    except MissingReference:  # the person was erased at this moment
+        raise StaleStep from None
 
 
 async def end_others(context: RequestContext, visit: AccountVisit) -> None:

@@ -102,6 +102,7 @@ async def _alone(context: RequestContext, visit: AccountVisit) -> dict[str, obje
     held = await own_factors.of(context, visit)
     used_at = held.credentials.totp_last_step * STEP_SECONDS
     sessions = await registry.sessions.of(user.user_id, now=context.now)
+    names = await registry.sessions.browser_names(user.user_id)
     links = await registry.factors.links_of(user.user_id)
     asked = (await registry.directory.read(DeletionRequest, [user.key])).get(user.key)
     operator = (await registry.directory.read(Operator, [user.key])).get(user.key)
@@ -127,7 +128,7 @@ async def _alone(context: RequestContext, visit: AccountVisit) -> dict[str, obje
         },
         "sessions": [
             {
-                "purpose": each.purpose, "device": each.device, "entity": each.entity_id,
+                "purpose": each.purpose, "device": each.device, "name": names.get(each.browser_key, ""), "entity": each.entity_id,
                 "signed_in_at": moment(each.auth_time), "last_used_at": moment(each.seen_at or each.auth_time),
                 "ends_at": moment(each.expires_at), "this_browser": each.browser_id == visit.browser.browser_id,
             }

@@ -202,4 +202,5 @@ def _new_session(context: RequestContext, visit: Visit, shown: Authentication, p
         purpose=purpose,
         device=context.device,
         seen_at=int(context.now),
+        browser_key=code_guesses.group(context, shown.account.user.user_id, visit.browser.browser_key, known=True),
     )

@@ -14,10 +14,11 @@ import sqlalchemy as sa
 
 from corpid.ports import Session, SessionFactors
 from corpid.rules.authentication.records import Credentials
+from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
 from corpid.stores.sql.mappers import columns, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import credentials, email_changes, links, passkeys, sessions, users
+from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent
@@ -196,6 +197,21 @@ class SqlSessions:
         self._use_for: Final = database.prepare(
             lambda: sa.update(sessions).where(this).values(seen_at=sa.bindparam("at"), entity_id=sa.bindparam("chosen"))
         )
+        owner = browser_names.c.user_id == sa.bindparam("user_id")
+        old = sa.select(browser_names.c.browser_key).where(owner).offset(BROWSER_NAMES)
+        old = old.order_by(browser_names.c.named_at.desc(), browser_names.c.browser_key)
+        self._names: Final = database.prepare(
+            lambda: sa.select(browser_names.c.browser_key, browser_names.c.name).where(owner)
+        )
+        self._put_name: Final = database.prepare(lambda: upsert(browser_names, tuple(browser_names.c.keys())))
+        self._cut_names: Final = database.prepare(
+            lambda: sa.delete(browser_names).where(owner, browser_names.c.browser_key.in_(old))
+        )
+        self._remove_name: Final = database.prepare(
+            lambda: sa.delete(browser_names).where(
+                owner, browser_names.c.browser_key == sa.bindparam("browser_key", type_=sa.Text)
+            )
+        )
         self._sweep: Final = database.prepare(lambda: sa.delete(sessions).where(database.among(sessions, expired)))
 
     async def get(self, session_id: str, *, now: float) -> Session | None:
@@ -274,6 +290,20 @@ class SqlSessions:
         async with self._database.transaction():
             await self._sign_outs.lock(user_id)
             await self._sign_outs.end_sessions(user_id, but_browser=but_browser)
+            await self._audit.write(event)
+
+    async def browser_names(self, user_id: str) -> dict[str, str]:
+        rows = await self._database.rows(self._names, {"user_id": user_id})
+        return {str(key): str(name) for key, name in rows}
+
+    async def name_browser(self, user_id: str, browser_key: str, name: str, event: AuditEvent, *, at: int) -> None:
+        values = {"user_id": user_id, "browser_key": browser_key}
+        async with self._database.transaction():
+            if name:
+                await self._database.run(self._put_name, {**values, "name": name, "named_at": at})
+                await self._database.run(self._cut_names, {"user_id": user_id})
+            else:
+                await self._database.run(self._remove_name, values)
             await self._audit.write(event)
 
     async def sweep(self, *, now: float) -> int:

@@ -360,7 +360,12 @@ sessions: Final = _table(
     _later("purpose", "sign_in"),
     _later("device", ""),
     sa.Column("seen_at", sa.BigInteger, nullable=False, server_default="0"),
+    _later("browser_key", ""),
     sa.Index(None, "user_id"),
+)
+
+browser_names: Final = _table(
+    "browser_names", _key("user_id", _to("users.user_id")), _key("browser_key"), _text("name"), _integer("named_at")
 )
 
 consents: Final = _table(

@@ -25,7 +25,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.account import app_key, email_pages, own_data, pages
+from corpid.web.account import app_key, browser_pages, email_pages, own_data, pages
 from corpid.web.account.page_context import EXTEND, AccountContext, Gone, account_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.plain import not_found, remember_language
@@ -51,6 +51,7 @@ FIELDS: Final = frozenset(
 )  # fmt: skip
 _PASSKEY: Final = re.compile(r"passkey/[0-9a-f]{16}")
 _STOP_SHARING: Final = re.compile(pages.STOP_SHARING + r"/[0-9a-f]{16}")
+_BROWSER: Final = re.compile(browser_pages.BROWSER + r"/[0-9a-f]{16}")
 _SHARING: Final = re.compile(pages.SHARING + r"/[1-9][0-9]{0,4}")
 
 
@@ -126,6 +127,12 @@ async def _end(account: AccountContext) -> str:
     return "browser"
 
 
+async def _name_browser(account: AccountContext) -> str:
+    shown = await browser_pages.this_browser(account)
+    await activity.rename(account.context, account.visit, shown, typed=account.form.get("name", ""))
+    return "browser-named"
+
+
 async def _stop_sharing(account: AccountContext) -> str:
     await own_consents.withdraw(account.context, account.visit, await pages.this_shared(account))
     return "sharing"
@@ -176,7 +183,7 @@ _PAGES: Final[Mapping[str, Page]] = {
     "codes": Page(view=pages.codes, submit=_replace_codes, field="kept", fresh=True),
     "email": Page(view=email_pages.email, submit=_change_email, fresh=True),
     "remove-codes": Page(view=pages.remove_codes, submit=_remove_codes, fresh=True),
-    "browsers": Page(view=pages.browsers, submit=_end, leads_to="browsers"),
+    "browsers": Page(view=browser_pages.browsers, submit=_end, leads_to="browsers"),
     "sign-ins": Page(view=pages.sign_ins),
     pages.SHARING: Page(view=pages.sharing, leads_to=pages.SHARING),
     own_data.DATA: Page(view=own_data.data, submit=own_data.download, fresh=True),
@@ -186,6 +193,7 @@ _PAGES: Final[Mapping[str, Page]] = {
 """by the path after `/account/`"""
 _NAMED_PAGES: Final[Mapping[re.Pattern[str], Page]] = {
     _PASSKEY: _ONE_PASSKEY,
+    _BROWSER: Page(view=browser_pages.browser, submit=_name_browser, leads_to="browsers", field="name"),
     _STOP_SHARING: Page(view=pages.stop_sharing, submit=_stop_sharing, leads_to=pages.SHARING),
     _SHARING: _PAGES[pages.SHARING],
 }
@@ -217,6 +225,7 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
     "email-kept": phrase("Your e-mail address stays the same. If the change was not yours, choose a new password now."),
     "sharing": phrase("You no longer share your data with that service."),
     "browser": phrase("You have been signed out there."),
+    "browser-named": phrase("The name has been saved."),
     "browsers": phrase("You have been signed out everywhere else."),
     "language": phrase("Your language has been changed."),
     "deletion": phrase("Your request to delete your account has been received."),

@@ -137,27 +137,6 @@ def _other_sections(account: AccountContext, browsers: int, clients: int) -> tup
     )
 
 
-async def browsers(account: AccountContext) -> View:
-    """The list of the person's signed-in browsers (D30)."""
-    web = account.web
-    return views.Browsers(
-        frame=frame(account),
-        action=account_path(web, "browsers"),
-        browsers=tuple(
-            views.BrowserLine(
-                name=each.name,
-                device=each.device,
-                since=moment(web, each.since),
-                seen=moment(web, each.seen_at),
-                this=each.this,
-            )
-            for each in await activity.signed_in(account.context, account.visit)
-        ),
-        back=account_path(web),
-        saved=account.saved,
-    )
-
-
 async def sharing(account: AccountContext) -> View:
     """One page of what the person shares (D29).
 

@@ -121,6 +121,10 @@ class BrowserLine:
     """A browser in which the person is signed in."""
 
     name: str
+    given_name: str
+    """by the person; empty if they gave none"""
+    rename: str
+    """the page that names it; empty if there is none"""
     device: str
     since: datetime
     seen: datetime
@@ -138,6 +142,19 @@ class Browsers(FormView):
     back: str
     """the way back"""
     saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameBrowser(FormView):
+    """The name of one of the person's browsers. Field: name."""
+
+    template: ClassVar[str] = "account/browser.html"
+    heading: ClassVar[Phrase] = phrase("Name this browser")
+
+    device: str
+    this: bool
+    typed: str
+    back: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
