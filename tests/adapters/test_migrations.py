@@ -14,8 +14,8 @@ from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import schema
+from corpid.stores.sql.column_types import METADATA
 from corpid.stores.sql.migration_target import DatabaseUnreachable, SchemaNewer, SchemaOlder
-from corpid.stores.sql.tables import METADATA
 from tests.adapters.opened import EVENT, race, sqlite
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from benchmarks import plans
 from corpid.ports.provisioning import SortedBy
 from corpid.rules.directory.records import Assignment, Entity, ThirdPartyAssignment, User
 from corpid.stores.sql import schema
+from corpid.stores.sql.column_types import METADATA
 from corpid.stores.sql.directory_lists import bounds_of_names
-from corpid.stores.sql.tables import METADATA
 from tests import engines
 from tests.adapters.databases import Place
 from tests.adapters.prepared_statements import FILTERS, make_the_rest, noted

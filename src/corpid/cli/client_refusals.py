@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def refusals(
     client_id: Annotated[str, typer.Argument(help="The client's identifier.")], *, json: listing.AsJson = False
 ) -> None:
-    """Show the latest refusals of a relying party, and how to mend them.
+    """Show the latest refusals of a relying party, with remedies.
 
     Requests that only claim to come from it are shown, too, marked as claimed: nobody has proven whose they are.
     """

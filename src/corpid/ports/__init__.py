@@ -18,6 +18,7 @@ from corpid.ports.audit import (
     AuditSeals,
     StoredEntry,
 )
+from corpid.ports.client_refusals import ClientRefusal, ClientRefusals
 from corpid.ports.conflicts import (
     ChangedMeanwhile,
     Conflict,
@@ -50,7 +51,6 @@ from corpid.ports.outbound import (
 from corpid.ports.provisioning import MemberQuery, Provisioning, StoredMember
 from corpid.ports.records import (
     Account,
-    ClientRefusal,
     FetchedKeySet,
     Link,
     LinkPurpose,
@@ -118,6 +118,7 @@ __all__ = [
     "ChangedMeanwhile",
     "ClientKeys",
     "ClientRefusal",
+    "ClientRefusals",
     "Clients",
     "Clock",
     "Code",

@@ -102,24 +102,6 @@ class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
     fetched_at: int
 
 
-class ClientRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A refused request of a client, or of somebody who claims to be it."""
-
-    client_id: str
-    claimed: bool
-    """whether nobody had proven that it is the client's"""
-    at: float
-    """epoch seconds"""
-    request_id: str
-    """the reference that the answer named"""
-    method: str
-    path: str
-    reason: str
-    """its code in the catalogue of refusals"""
-    detail: str
-    """what was wrong, as in the log"""
-
-
 class UseCount(msgspec.Struct, frozen=True, kw_only=True):
     """A count of a client's uses of a generation or deprecation."""
 

@@ -22,21 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
     from corpid.ports.audit import Audit, AuditSeals
+    from corpid.ports.client_refusals import ClientRefusals
     from corpid.ports.consents import Consents
     from corpid.ports.email_changes import EmailChanges
     from corpid.ports.idempotency import IdempotencyKeys
     from corpid.ports.invitations import Invitations
     from corpid.ports.provisioning import Provisioning
-    from corpid.ports.records import (
-        Account,
-        ClientRefusal,
-        FetchedKeySet,
-        Link,
-        SealedKey,
-        Session,
-        SessionFactors,
-        UseCount,
-    )
+    from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, SessionFactors, UseCount
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import (
@@ -455,19 +447,6 @@ class Usage(Protocol):
         """
 
     async def all(self) -> list[UseCount]: ...
-
-
-class ClientRefusals(Protocol):
-    """The latest refusals of each client."""
-
-    async def add(self, refusals: Sequence[ClientRefusal], *, kept: int) -> None:
-        """Add refusals of one client, all claimed or none, in one short transaction.
-
-        Only the `kept` latest of them stay. Those of a client that does not exist are dropped.
-        """
-
-    async def of(self, client_id: str) -> list[ClientRefusal]:
-        """Every refusal kept of a client, the latest first."""
 
 
 class Deployment(Protocol):

@@ -368,10 +368,11 @@ def test_hostile_names_and_messages_stay_text(view: View) -> None:
 
 @every_page
 def test_a_page_has_one_heading_of_the_first_rank_and_names_it_in_the_title(view: View) -> None:
-    """DESIGN "Pages": the heading says what is asked."""
+    """DESIGN "Pages": the heading says what is asked; before it stands what went wrong, or what was saved."""
     page = Page(view)
     heading = " ".join(view.heading.split())
-    prefix = "Error: " if view.errors else ""
+    saved = getattr(view, "saved", None)
+    prefix = "Error: " if view.errors else f"{saved} " if saved else ""
     assert len(page.all("h1")) == 1
     assert page.text("h1") == heading
     assert page.text("title") == f"{prefix}{heading} \N{EN DASH} CorpID"

@@ -53,7 +53,7 @@ class SqlClientRefusals:
 
 
 def _addition() -> sa.Executable:
-    """One row of a client that exists is inserted, unless it is there."""
+    """Insertion of a new row of a client that exists."""
     values = [sa.bindparam(name, type_=client_refusals.c[name].type) for name in _REFUSALS.written]
     known = sa.select(*values).where(clients.c.client_id == sa.bindparam("client_id"))
     return insert(client_refusals).from_select(_REFUSALS.written, known).on_conflict_do_nothing()
