@@ -87,29 +87,31 @@ def test_an_invitation_is_shown_until_it_ends(terminal: Terminal, monkeypatch: p
     assert terminal.look(partial(read, days=4)) == 0
 
 
+async def waits(stores: Stores) -> bool:
+    """Let Rina prove a new address, which takes effect in 2030."""
+    user = await stores.registry.directory.user_by_name("rina")
+    assert user is not None
+    session = Session(
+        session_id="s", user_id=user.user_id, browser_id="b", auth_time=1, amr=("pwd", "otp"), level=2,
+        expires_at=4_000_000_000, purpose="account",
+    )  # fmt: skip
+    await stores.registry.sessions.put(session)
+    change = EmailChange(
+        user_id=user.user_id, link_hash="h", old_email=user.email, new_email="rina@new.example",
+        proved_at=1_900_000_000, effective_at=1_900_259_200,
+    )  # fmt: skip
+    event = AuditEvent(actor=f"user:{user.user_id}", action=AuditAction.USER_PROVE_EMAIL, object=user.user_id)
+    return await stores.registry.email_changes.begin(change, event, session_id="s")
+
+
 def test_a_new_address_that_waits_is_shown(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """D61: with when it takes effect; the address in effect stays the old one."""
     fill(terminal)
     monkeypatch.setenv("CORPID_TIMEZONE", "UTC")
 
-    async def begin(stores: Stores) -> bool:
-        user = await stores.registry.directory.user_by_name("rina")
-        assert user is not None
-        session = Session(
-            session_id="s", user_id=user.user_id, browser_id="b", auth_time=1, amr=("pwd", "otp"), level=2,
-            expires_at=4_000_000_000, purpose="account",
-        )  # fmt: skip
-        await stores.registry.sessions.put(session)
-        change = EmailChange(
-            user_id=user.user_id, link_hash="h", old_email=user.email, new_email="rina@new.example",
-            proved_at=1_900_000_000, effective_at=1_900_259_200,
-        )  # fmt: skip
-        event = AuditEvent(actor=f"user:{user.user_id}", action=AuditAction.USER_PROVE_EMAIL, object=user.user_id)
-        return await stores.registry.email_changes.begin(change, event, session_id="s")
-
     before = json.loads(terminal.done("user", "show", "rina", "--json"))
     assert before["email_change"] is None
-    assert terminal.look(begin)
+    assert terminal.look(waits)
     assert "rina@new.example, proven by the person, from 2030-03-20 17:46 (UTC)" in terminal.done(
         "user", "show", "rina"
     )
@@ -117,6 +119,15 @@ def test_a_new_address_that_waits_is_shown(terminal: Terminal, monkeypatch: pyte
     assert after["email_change"] == {"email": "rina@new.example", "effective_at": 1_900_259_200}
     assert after["email"] == before["email"]
     assert "rina@new.example" not in terminal.done("export")
+
+
+def test_a_restored_database_has_no_address_that_waits(terminal: Terminal) -> None:
+    """docs/decisions/0008: it may have been undone since."""
+    fill(terminal)
+    assert terminal.look(waits)
+    terminal.done("backup", "copy.corpid")
+    terminal.done("restore", "copy.corpid")
+    assert json.loads(terminal.done("user", "show", "rina", "--json"))["email_change"] is None
 
 
 def test_a_person_is_shown_as_json(terminal: Terminal) -> None:

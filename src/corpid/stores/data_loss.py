@@ -47,7 +47,7 @@ from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.tables import credentials, deployment, sessions, transient
+from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,12 +67,12 @@ async def forget(database: Database, *, now: float) -> None:
     """End sessions and short-lived entries, and refuse what was issued before.
 
     Inside a transaction. `now` is the limit. An authenticator's codes of this minute may have been spent without a
-    trace, so they count as spent. docs/decisions/0008
+    trace, so they count as spent; a change of an e-mail address may have been undone. docs/decisions/0008
     """
     last = sa.bindparam("last", type_=sa.BigInteger)
     raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
     await NamedValues(database).put(FORGOTTEN_AT, repr(now))
-    for table in (transient, sessions):
+    for table in (transient, sessions, email_changes):
         await database.run(database.prepare(sa.delete(table)), {})
     await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
 

@@ -18,13 +18,20 @@ def test_every_purpose_is_described() -> None:
     assert set(links.PURPOSES) == set(PURPOSES)
 
 
-@pytest.mark.parametrize("purpose", [purpose for purpose in PURPOSES if not links.PURPOSES[purpose].begins])
+@pytest.mark.parametrize(
+    "purpose", [purpose for purpose in PURPOSES if purpose != "email" and not links.PURPOSES[purpose].begins]
+)
 def test_who_has_factors_shows_the_one_that_is_not_renewed_before_anything_else(purpose: LinkPurpose) -> None:
     """DESIGN, Security: a link alone renews nothing."""
     first, *others = links.PURPOSES[purpose].steps
     assert first in {Step.PROVE_PASSWORD, Step.PROVE_SECOND_FACTOR}
     renewed = Step.PASSWORD if first is Step.PROVE_SECOND_FACTOR else Step.SECOND_FACTOR
     assert renewed in others
+
+
+def test_a_link_that_undoes_a_change_of_address_sets_no_factor() -> None:
+    """D61: it works without a sign-in, so it may do nothing else."""
+    assert links.PURPOSES["email"].steps == ()
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)

@@ -278,6 +278,14 @@ VIEWS |= {
     "download data": account_views.DownloadData(
         frame=FRAME, action="/data", most=5, back="/account", notes=(SAID,), errors=(("", SAID),)
     ),
+    "e-mail": account_views.ChangeEmail(
+        frame=FRAME, action="/email", old=HOSTILE, typed=HOSTILE, errors=(("email", SAID),)
+    ),
+    "prove e-mail": account_views.ProveEmail(frame=FRAME, action="/email", new=HOSTILE, errors=(("code", SAID),)),
+    "e-mail waits": account_views.EmailWaiting(frame=FRAME, action="/email", old=HOSTILE, new=HOSTILE, at=AT),
+    "undo e-mail": account_views.UndoEmail(
+        frame=FRAME, action="/link/1", heading=SAID, introduction=SAID, user_name=HOSTILE, old=HOSTILE, new=HOSTILE
+    ),
     "language": account_views.ChooseLanguage(frame=FRAME, action="/language", chosen="", errors=(("language", SAID),)),
 }
 every_page = pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())

@@ -144,7 +144,7 @@ ALLOWED: dict[Role, dict[Action, str]] = {
 
 FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "OWN": lambda actor, thing: (actor, replace(thing, user_id="u9")),
-    "OWN_CHOICE": lambda actor, thing: (actor, replace(thing, members=frozenset({"language", "email"}))),
+    "OWN_CHOICE": lambda actor, thing: (actor, replace(thing, members=frozenset({"language", "email", "name"}))),
     "OWN_REQUEST": lambda actor, thing: (actor, replace(thing, requester="user:u9")),
     "ANOTHERS_REQUEST": lambda actor, thing: (actor, replace(thing, requester="user:u1")),
     "SETTINGS": lambda actor, thing: (actor, replace(thing, members=frozenset({"approvals", "name"}))),
