@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from corpid.flows.oauth.rate_limits import RateLimits
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.registry_cache import RegistryCache
-    from corpid.ports import ClientKeys, Mail, Passwords, Registry, TransientStore
+    from corpid.ports import ClientKeys, Mail, NetworkNames, Passwords, Registry, TransientStore
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
 
 
@@ -123,6 +123,8 @@ class Provider:
     usage: DeprecatedUsage
     rate_limits: RateLimits
     background_tasks: BackgroundTasks
+    networks: NetworkNames
+    """names of networks, looked up when a person reads where they signed in from"""
     erase_details: Callable[..., Awaitable[int]]
     """erases details of audit entries (docs/decisions/0015); how many that were"""
     clock: Callable[[], float]
