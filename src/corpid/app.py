@@ -31,6 +31,7 @@ from corpid.flows.registry_cache import RegistryCache
 from corpid.jose import keys
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
+from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.rp_id import works_at
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.engines import Engines
-    from corpid.ports import Mail, Passwords, Registry, TransientStore
+    from corpid.ports import Mail, NetworkNames, Passwords, Registry, TransientStore
     from corpid.settings import Settings
     from corpid.web.pages.theme import Theme
     from corpid.web.telemetry.metrics import Metrics, Watched
@@ -162,6 +163,7 @@ def _provider(
         refusals=RecentRefusals(),
         rate_limits=_rates(settings, stores.transient),
         background_tasks=BackgroundTasks(_warn),
+        networks=_networks(settings),
         erase_details=stores.erase,
         clock=clock,
         new_id=new_id,
@@ -368,6 +370,13 @@ def _bodiless(providers: Iterable[Provider]) -> frozenset[str]:
 
 def _warn(event: str, detail: str) -> None:
     access_log.log().warning(event, detail=detail)
+
+
+def _networks(settings: Settings) -> NetworkNames:
+    try:
+        return FileOfNetworks(settings.network_database) if settings.network_database is not None else NoNetworks()
+    except NetworksUnreadable as error:
+        raise StartError(str(error)) from error
 
 
 def _theme(settings: Settings) -> Theme:

@@ -250,6 +250,7 @@ STATES: Final[Mapping[str, View]] = {
                 entity="Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesellschaft mbH",
                 factors=phrase("Passkey"),
                 device="Firefox on Linux",
+                network="Harbour Fibre Pte. Ltd.",
             ),
             views.SignInLine(
                 at=THEN,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from corpid.flows.oauth.recent_refusals import RecentRefusals
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.registry_cache import RegistryCache
-    from corpid.ports import ClientKeys, Mail, Passwords, Registry, TransientStore
+    from corpid.ports import ClientKeys, Mail, NetworkNames, Passwords, Registry, TransientStore
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
 
 
@@ -125,6 +125,8 @@ class Provider:
     refusals: RecentRefusals
     rate_limits: RateLimits
     background_tasks: BackgroundTasks
+    networks: NetworkNames
+    """names of networks, looked up when a person reads where they signed in from"""
     erase_details: Callable[..., Awaitable[int]]
     """erases details of audit entries (docs/decisions/0015); how many that were"""
     clock: Callable[[], float]

@@ -94,6 +94,13 @@ class Mail(Protocol):
         """
 
 
+class NetworkNames(Protocol):
+    """Names of networks, for people who look where they signed in from."""
+
+    def name(self, address: str, /) -> str:
+        """The name of an address's network; empty if it is not known."""
+
+
 class HashingSource(msgspec.Struct, frozen=True, kw_only=True):
     """The source of a hashing request, for a fair queue (D47)."""
 

@@ -171,6 +171,11 @@ class Settings(IssuerSettings, BaseSettings):
         default=None,
         description="Directory with theme.toml, the look of the pages (docs/theming.md). Empty: CorpID's own.",
     )
+    network_database: Path | None = Field(
+        default=None,
+        description="File in MaxMind DB format with the networks of addresses (ASN), by whose names the account shows where a "
+        "person signed in from. Read at start. Empty: no names.",
+    )
     data_dir: Path = Field(
         default=Path("data"),
         validate_default=True,

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from corpid import engines
 from corpid.cli.doctor.findings import Finding, ok, plain, problem, sentence, warning
+from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.client_registration import is_registered_at, pkce_optional
@@ -128,6 +129,12 @@ def _chosen(settings: Settings) -> Iterator[Finding]:
     elif parts.scheme != "https":
         change = "Change: let the proxy speak TLS, and base_url begin with https://."
         found.append(problem("base_url's scheme", "base_url is http: codes and tokens are sent unencrypted.", change))
+    if settings.network_database is not None:
+        try:
+            FileOfNetworks(settings.network_database)
+        except NetworksUnreadable as error:
+            change = "Change: name a file in MaxMind DB format that CorpID may read, or leave network_database out."
+            found.append(problem("network_database", sentence(str(error)), change))
     if settings.trusted_proxies and not settings.drain_delay_seconds:
         change = "Change: set drain_delay_seconds to more than the proxy needs to notice what /readyz says, such as 5."
         found.append(warning("drain_delay_seconds", "It is 0: requests may fail while a node restarts.", change))

@@ -64,6 +64,8 @@ class PastSignIn:
     """of the second factor (`second_factor_methods.Way`), or `completion.OF_SESSION`; empty if that is not known, or
     there was none"""
     device: str
+    network: str
+    """by the operator's file of today; empty without one, or without an address"""
 
 
 async def signed_in(context: RequestContext, visit: AccountVisit) -> list[SignedInBrowser]:
@@ -148,10 +150,15 @@ async def past(context: RequestContext, visit: AccountVisit) -> list[PastSignIn]
     names = {each: await context.provider.registry.clients.get(each) for each in clients}
     keys = {(each.entity_id,) for each in entries if each.entity_id}
     entities = await context.provider.registry.directory.read(Entity, keys)
-    return [_past(entry, names.get(entry.client_id), entities.get((entry.entity_id,))) for entry in entries]
+    # Looked up now, not stored: nothing more is kept than the address, and that goes as the audit's details do.
+    networks = [context.provider.networks.name(entry.detail.get("address", "")) for entry in entries]
+    return [
+        _past(entry, names.get(entry.client_id), entities.get((entry.entity_id,)), network)
+        for entry, network in zip(entries, networks, strict=True)
+    ]
 
 
-def _past(entry: AuditEntry, client: Client | None, entity: Entity | None) -> PastSignIn:
+def _past(entry: AuditEntry, client: Client | None, entity: Entity | None, network: str) -> PastSignIn:
     return PastSignIn(
         at=entry.at,
         account=not entry.client_id,
@@ -160,6 +167,7 @@ def _past(entry: AuditEntry, client: Client | None, entity: Entity | None) -> Pa
         amr=tuple(entry.detail.get("amr", "").split()),
         way=entry.detail.get("way", ""),
         device=entry.detail.get("device", ""),
+        network=network,
     )
 
 

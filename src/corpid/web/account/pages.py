@@ -229,6 +229,7 @@ def _line(web: WebContext, past: PastSignIn) -> views.SignInLine:
         entity="" if past.account else entity,
         factors=known or phrase("Another way"),
         device=past.device,
+        network=past.network,
     )
 
 

@@ -219,6 +219,8 @@ class SignInLine:
     entity: str
     factors: Phrase
     device: str
+    network: str = ""
+    """empty if it is not known"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,54 @@
+"""Names of networks by address, from a file that the operator supplies (MaxMind DB format 2.0).
+
+The file is read once, at start, by the library's pure Python reader: whoever replaces it while CorpID runs disturbs
+nothing, and a damaged one is an exception, not a crash.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from corpid.rules.printable import printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MEMBERS: Final = ("autonomous_system_organization", "isp", "organization")
+"""members of an entry that name a network, the first that there is"""
+_CHARACTERS: Final = 80
+
+
+class NetworksUnreadable(Exception):
+    """The file is missing or is no database; a sentence for the operator."""
+
+
+class NoNetworks:
+    """A ports.NetworkNames of a deployment without such a file."""
+
+    def name(self, _address: str) -> str:
+        """Always empty."""
+        return ""
+
+
+class FileOfNetworks:
+    """A ports.NetworkNames."""
+
+    def __init__(self, path: Path) -> None:
+        # Most deployments have no such file, and start sooner without this.
+        import maxminddb  # noqa: PLC0415
+
+        try:
+            self._reader: Final[Any] = maxminddb.open_database(path, maxminddb.MODE_MEMORY)
+        except (OSError, ValueError, maxminddb.InvalidDatabaseError) as error:
+            reason = getattr(error, "strerror", None) or "it is no database in MaxMind's format"
+            raise NetworksUnreadable(f"network_database {path} cannot be read: {reason}") from None
+        self._damaged: Final = maxminddb.InvalidDatabaseError
+
+    def name(self, address: str) -> str:
+        """Empty for an address that is not in the file, and for none."""
+        try:
+            found = self._reader.get(address) if address else None
+        except (ValueError, self._damaged):  # another text, an IPv6 address in a file of IPv4, a damaged entry
+            return ""
+        names = (found.get(member) for member in _MEMBERS) if isinstance(found, dict) else ()
+        return next((printable(each)[:_CHARACTERS] for each in names if isinstance(each, str) and each), "")
