@@ -45,13 +45,19 @@ def notices(entity: Entity, device: str) -> dict[str, Notice]:
     }
 
 
-def samples(**names: Any) -> dict[str, Email]:
-    """The e-mails by name, of a deployment in Singapore. `names` are those of `_samples`."""
+def samples(*, issuer: str = "", **names: Any) -> dict[str, Email]:
+    """The e-mails by name, of a deployment in Singapore. `names` are those of `_samples`.
+
+    `issuer` is the URL of a further issuer, at which people do what they are written about.
+    """
 
     async def collected() -> dict[str, Email]:
         postbox = Postbox()
         async with world(base=BASE, postbox=postbox, timezone="Asia/Singapore") as made:
             asked = replace(await context(made.provider), user_agent=FIREFOX)
+            if issuer:
+                policy = replace(made.provider.policy, issuer_id="further", base_url=issuer)
+                asked = replace(asked, provider=replace(made.provider, policy=policy))
             return _samples(asked, postbox, **names)
 
     # In a thread of its own, since a browser may hold the loop of the caller's.

@@ -121,6 +121,12 @@ def bare(text: str) -> str:
     return re.sub("[:\uff1a\\s]", "", text)
 
 
+def test_what_is_done_at_a_further_issuer_leads_to_the_account_of_the_deployment() -> None:
+    """D62"""
+    for name, (_, rendered) in of(samples(issuer="https://further.example/legacy"), LANGUAGES[0]).items():
+        assert "further.example" not in rendered.html + rendered.text, name
+
+
 @every_language
 def test_text_and_html_say_the_same(language: Language) -> None:
     """RFC 2046 §5.1.4"""

@@ -34,6 +34,7 @@ class Inbox:
     renderer: EmailRenderer = field(
         default_factory=lambda: EmailRenderer(name="CorpID", timezone=ZoneInfo("Asia/Singapore"))
     )
+    emails: dict[str, Email] = field(default_factory=every_email)
     asked_for: list[str] = field(default_factory=list)
     """what an e-mail wanted to load"""
     _tabs: dict[Appearance, Page] = field(default_factory=dict)
@@ -41,7 +42,7 @@ class Inbox:
 
     def look(self, name: str, appearance: Appearance) -> Page:
         """The e-mail in the appearance's language, scheme and width."""
-        email = replace(every_email()[name], language=appearance.language.tag)
+        email = replace(self.emails[name], language=appearance.language.tag)
         self._shown = self.renderer.render(email).html
         page = self._tabs.get(appearance) or self._tab(appearance)
         page.goto(PLACE)

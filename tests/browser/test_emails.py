@@ -18,8 +18,10 @@ from corpid.web.pages.theme import read
 from corpid.web.pages.translations import LANGUAGES
 from tests.browser.gallery import Appearance
 from tests.browser.inbox import Inbox, every_email
+from tests.browser.states import LONG
 from tests.browser.test_access import AXE, OUTSIDE, RULES
 from tests.house.source import ROOT, listed
+from tests.sample_emails import samples
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -58,6 +60,15 @@ def test_no_email_has_anything_to_complain_of(inbox: Inbox, appearance: Appearan
     found = [f"{name}: {each}" for name in every_email() for each in complaints(inbox.look(name, appearance))]
     assert not found, listed(found)
     assert not inbox.asked_for
+
+
+def test_long_names_are_broken_and_not_cut_off(chromium: Browser) -> None:
+    """WCAG 2.2, 1.4.10"""
+    names = {"person": "W" * 80, "entity": LONG, "client": LONG, "user_name": f"{'a' * 60}@{'b' * 40}.example"}
+    renderer = EmailRenderer(name="W" * 60, timezone=ZoneInfo("Asia/Singapore"))
+    inbox = Inbox(browser=chromium, renderer=renderer, emails=samples(**names))
+    found = [f"{name}: {each}" for name in DIFFERENT for each in complaints(inbox.look(name, Appearance(width=320)))]
+    assert not found, listed(found)
 
 
 @pytest.mark.parametrize(("scheme", "accent"), [("light", "rgb(15, 92, 77)"), ("dark", "rgb(143, 224, 200)")])

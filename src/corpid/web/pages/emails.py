@@ -20,7 +20,7 @@ from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import never_asks, run_by
 from corpid.web.pages.rendering import StaticFiles, page_environment
 from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, contrast, palettes
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, lookup, translator
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,7 @@ class EmailRenderer:
 
     def render(self, email: Email) -> RenderedEmail:
         """The e-mail in its language, else in English (DESIGN "Pages")."""
-        voice = translator(lookup((email.language,), (*LANGUAGES, PSEUDO)) or ENGLISH)
+        voice = translator(lookup((email.language,), LANGUAGES) or ENGLISH)
 
         def say(said: Phrase) -> str:
             return voice.say(self._prepared(said))
