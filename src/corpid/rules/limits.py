@@ -70,6 +70,8 @@ ACCOUNT_PAGE_SECONDS: Final = 600
 ACCOUNT_PAGE_EXTENSIONS: Final = 10
 """how often it is given as long again; never fewer than ten (WCAG 2.2.1)"""
 PASSKEYS_PER_PERSON: Final = 20
+PASSKEY_OFFER_AGAIN_SECONDS: Final = 30 * 86400
+"""how long a person who did not want a passkey is not offered one again"""
 FACTOR_CHANGES: Final = 10
 """attempts of one person to change their own factors, before further ones have to wait"""
 

@@ -154,10 +154,10 @@ class Stopped(Exception):
     """Too many wrong codes have just ended this sign-in (D45)."""
 
 
-async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Visit:
+async def submit_code(context: RequestContext, visit: Visit, *, code: str, makes_passkeys: bool = False) -> Visit:
     """Verify the code of the chosen second factor.
 
-    Returns the updated visit, with a new cookie value. Five wrong codes, of any methods, end the interaction with
+    `makes_passkeys` says that the browser can create a passkey. Returns the updated visit, with a new cookie value. Five wrong codes, of any methods, end the interaction with
     access_denied. Raises Rejected, Stopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
     Source: D34, D45
     """
@@ -179,7 +179,9 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Vi
     except WrongCode:
         await _miss(context, visit, user, way, guesses)
         raise Rejected(_WRONG[way]) from None
-    shown = session_start.Authentication(account=account, amr=acr.PASSWORD_AND_CODE, way=way)
+    shown = session_start.Authentication(
+        account=account, amr=acr.PASSWORD_AND_CODE, way=way, makes_passkeys=makes_passkeys
+    )
     return await session_start.complete(context, visit, shown)
 
 

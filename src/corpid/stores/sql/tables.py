@@ -385,6 +385,9 @@ passkeys: Final = _table(
 
 recovery_codes: Final = _table("recovery_codes", _key("user_id", _to("users.user_id")), _key("code_hash"))
 
+passkey_offers: Final = _table("passkey_offers", _key("user_id", _to("users.user_id")), _integer("declined_at"))
+"""who did not want a passkey, and when they last said so"""
+
 code_guesses: Final = _table(
     "code_guesses",
     _key("user_id", _to("users.user_id")),

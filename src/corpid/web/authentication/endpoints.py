@@ -15,6 +15,7 @@ from corpid.flows.authentication import (
     account_client,
     browsers,
     completion,
+    passkey_offer,
     passkeys,
     second_factors,
     sign_in,
@@ -71,7 +72,7 @@ _WAIT_SECONDS: Final = 0.05
 
 
 _FIELDS: Final = frozenset(
-    {"form_token", "step", "user_name", "password", "code", "passkey", "entity", "query", "decision"}
+    {"form_token", "step", "user_name", "password", "code", "passkey", "passkeys", "entity", "query", "decision"}
 )
 
 
@@ -113,7 +114,14 @@ async def _way(context: RequestContext, visit: Visit, form: Mapping[str, str]) -
 
 
 async def _code(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
-    return await second_factors.submit_code(context, visit, code=form.get("code", ""))
+    able = form.get("passkeys") == "yes"
+    return await second_factors.submit_code(context, visit, code=form.get("code", ""), makes_passkeys=able)
+
+
+async def _offer(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "not_now":
+        return await passkey_offer.decline(context, visit)
+    return await passkey_offer.create(context, visit, answer=form.get("passkey", ""))
 
 
 async def _entity(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
@@ -157,6 +165,7 @@ STEPS: Final[Mapping[str, Step]] = {
         required=_Required(Event.CODE, (("code", phrase("Enter the code.")),)),
         proves=True,
     ),
+    "offer": Step(submit=_offer, field="passkey", other_account=True),
     "entity": Step(submit=_entity, field="entity", other_account=True),
     "consent": Step(submit=_consent, other_account=True),
     "confirm": Step(submit=_confirm, other_account=True),

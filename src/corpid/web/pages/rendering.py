@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
 from corpid.texts import Phrase, has_full_stop
+from corpid.web.pages.layout import TimeLimit
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 STATIC_PATH: Final = "/static/"
 LANGUAGE_PATH: Final = "/language/"
-_PIECES: Final = ("head", "masthead", "foot")
+_PIECES: Final = ("head", "masthead", "foot", "time_left")
 MEDIA_TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -130,6 +131,7 @@ class Renderer:
             "language_path": base_path + LANGUAGE_PATH,
             "account_path": (account_base or base_path) + ACCOUNT_PATH,
             "theme": theme,
+            "time_left": TimeLimit.left,
         }
         self._environments: dict[str, Environment] = {}
         self._templates: dict[tuple[str, str], Template] = {}

@@ -148,6 +148,20 @@ def masked(address: str) -> str:
     return f"{name[:1]}•••@{host}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferPasskey(FormView):
+    """The offer of a passkey, after a sign-in with a password (D46).
+
+    Fields: passkey, or decision=not_now. Error id: passkey.
+    """
+
+    template: ClassVar[str] = "offer_passkey.html"
+    heading: ClassVar[Phrase] = phrase("Sign in with a passkey next time?")
+
+    passkey: AskPasskey | None
+    """None if passkeys work here no longer"""
+
+
 CHOICES_WITHOUT_SEARCH: Final = 8
 """up to so many entities, no search box is shown (DESIGN "Pages")"""
 
