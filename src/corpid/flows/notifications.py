@@ -221,10 +221,10 @@ def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language
     return Letter(to=to, subject=phrase("{entity} invites you", entity=entity.name), text=text, language=language)
 
 
-def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) -> None:
+def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, language: str = "") -> None:
     """Send a person a code that they asked for.
 
-    `why` says what for, and what to do if they did not (D45).
+    `why` says what for, and what to do if they did not. `language` is another than the account's, or empty (D45).
     """
     # Not the code itself: mail servers log subjects, and locked telephones show them.
     subject = phrase("Your code for {name}", name=context.provider.policy.name)
@@ -236,7 +236,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) 
         why=why,
         name=context.provider.policy.name,
     )
-    _post(context.provider.mail, user, subject, text)
+    _post(context.provider.mail, user, subject, text, language=language)
 
 
 def no_link(context: RequestContext, user: User) -> None:
@@ -255,6 +255,6 @@ def no_link(context: RequestContext, user: User) -> None:
     _post(context.provider.mail, user, phrase("Request for a new password"), text)
 
 
-def _post(mail: Mail, user: User, subject: Phrase, text: Phrase) -> None:
+def _post(mail: Mail, user: User, subject: Phrase, text: Phrase, *, language: str = "") -> None:
     if user.email:
-        mail.post(Letter(to=user.email, subject=subject, text=text, language=user.language))
+        mail.post(Letter(to=user.email, subject=subject, text=text, language=language or user.language))

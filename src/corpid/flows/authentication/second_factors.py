@@ -84,7 +84,7 @@ async def count_miss(context: RequestContext, unit: TransientUnit, name: str) ->
 async def send(context: RequestContext, visit: Visit, user: User) -> Interaction:
     """Send a code, which invalidates the previous one.
 
-    Returns the updated interaction. Raises StaleStep, and Rejected if too many codes were sent. Source: D45
+    In a browser known for the person the e-mail is in the language that they picked, else in their account's. Returns the updated interaction. Raises StaleStep, and Rejected if too many codes were sent. Source: D45
     """
     interaction = visit.interaction
     if interaction.mails >= MAILED_CODES_PER_SIGN_IN:
@@ -105,7 +105,10 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
         client=visit.client.name,
         name=context.provider.policy.name,
     )
-    notifications.mailed_code(context, user, code_of(context, interaction.interaction_id, moved, user), why=why)
+    # Who knows only the password must not choose the language of what warns the owner.
+    language = visit.picked_language if visit.last_entity is not None else ""
+    code = code_of(context, interaction.interaction_id, moved, user)
+    notifications.mailed_code(context, user, code, why=why, language=language)
     return moved
 
 

@@ -147,6 +147,7 @@ async def _decided(
         passkey=shown.passkey,
         way=shown.way,
         offers_passkey=_offers_passkey(context, visit, shown),
+        language=user.language,
         now=context.now,
     )
     after = msgspec.structs.replace(after, entity_id=entity_id)

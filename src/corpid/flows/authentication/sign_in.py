@@ -210,7 +210,9 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
         raise Rejected(phrase("The user name or password is not right. Check both and try again."))
     await _refuse_without_second_factor(context, visit, account)
     credentials = await password_checks.strengthened(context, attempt, name, credentials=credentials, password=password)
-    moved = machine.known(visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials)
+    moved = machine.known(
+        visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
+    )
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, visit.interaction)
         if not await interactions.claim_request(context, unit, visit.interaction):

@@ -207,6 +207,8 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """code of the reason of a refusal"""
     offers_passkey: bool = False
     """true until the person has answered whether to create a passkey"""
+    language: str = ""
+    """of the person's account, once the first factor was right; empty: none is known"""
 
     @property
     def signed_in(self) -> bool:
@@ -235,6 +237,7 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
             mailed_at=0,
             made_session_id="",
             offers_passkey=False,
+            language="",
         )
 
 
@@ -337,10 +340,12 @@ def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, 
 _Shown: TypeAlias = tuple[str, ...]
 
 
-def known(interaction: Interaction, *, user_id: str, user_name: str, credentials: Credentials) -> Interaction:
+def known(
+    interaction: Interaction, *, user_id: str, user_name: str, credentials: Credentials, language: str = ""
+) -> Interaction:
     """Return the interaction after a correct password, with its user.
 
-    `user_name` is in its mapped form. Source: D15, D44
+    `user_name` is in its mapped form, `language` that of the account. Source: D15, D44
     """
     return _replace(
         interaction.anonymous,
@@ -348,6 +353,7 @@ def known(interaction: Interaction, *, user_id: str, user_name: str, credentials
         user_id=user_id,
         user_name=user_name,
         factors=fingerprint(credentials),
+        language=language,
     )
 
 
@@ -377,6 +383,7 @@ def authenticated(
     way: Way | None,
     offers_passkey: bool,
     now: float,
+    language: str = "",
 ) -> Interaction:
     """Return the interaction after the last factor.
 
@@ -394,6 +401,7 @@ def authenticated(
         auth_time=int(now),
         level=level,
         offers_passkey=offers_passkey,
+        language=language,
     )
 
 

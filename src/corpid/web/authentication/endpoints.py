@@ -46,6 +46,7 @@ from corpid.web.pages.responses import (
     add_cookie,
     leave,
     page_response,
+    picked_language,
     require_own_form,
     see_other,
     set_cookie,
@@ -96,6 +97,8 @@ class Step:
     """what the form must hold; one that lacks it is no attempt"""
     other_account: bool = False
     """true if the form has a button for another account"""
+    mails: bool = False
+    """true if it may send an e-mail, in the language of the page"""
     proves: bool = False
     """true if it may be the last factor, after which the browser has another cookie value"""
 
@@ -158,7 +161,7 @@ STEPS: Final[Mapping[str, Step]] = {
         ),
     ),
     "passkey": Step(submit=_passkey, field="passkey", proves=True),
-    "way": Step(submit=_way, other_account=True),
+    "way": Step(submit=_way, other_account=True, mails=True),
     "code": Step(
         submit=_code,
         field="code",
@@ -412,6 +415,8 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     closed = machine.closed(looked_at, None, now=context.now)
     if closed is not None or form.get("step") != pages.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
+    if step.mails:
+        visit = replace(visit, picked_language=picked_language(request))
     if not step.proves:
         return await _take(request, web, context, _Submitted(step=step, form=form, visit=visit))
     digest = sha256(body).digest()

@@ -89,6 +89,7 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
         under_way=True,
         reason=_SIGN_IN_AGAIN if account_client.is_reauthentication(interaction.request) else None,
         ui_locales=interaction.request.ui_locales,
+        account_language=interaction.language,
         here=interaction_path(web, where),
     )
 
