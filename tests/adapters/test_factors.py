@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
-from corpid.ports import Account, AuditEvent, FactorChange, Session
+from corpid.ports import Account, AuditEvent, FactorChange, MissingReference, Session
 from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 from corpid.rules.authentication.throttling import CodeGuesses
 from tests.adapters.opened import EVENT, NOW
@@ -133,6 +134,35 @@ def test_a_session_begins_only_for_a_person_who_is_as_they_were_seen(place: Plac
         await write(stores, replace(TAN, enabled=False))
         assert not await begins(WITH)
         assert await sessions.unchanged(Credentials(user_id=LIM.user_id))
+
+    place.run(scenario)
+
+
+def test_who_did_not_want_a_passkey_is_remembered_with_the_last_time(place: Place) -> None:
+    """D46: read with the person, whatever passkeys they have; gone with them."""
+
+    async def scenario(stores: SqlStores) -> None:
+        factors = stores.registry.factors
+
+        async def declined(user_id: str) -> int | None:
+            found = await factors.account(user_id)
+            return None if found is None else found.passkey_declined_at
+
+        await write(stores, TAN, LIM)
+        assert await declined(TAN.user_id) == 0
+        await asyncio.gather(*(factors.decline_passkey(TAN.user_id, at=at) for at in (5, 5)))
+        await factors.decline_passkey(TAN.user_id, at=9)
+        assert (await declined(TAN.user_id), await declined(LIM.user_id)) == (9, 0)
+        for each in (KEY, replace(KEY, credential_id="B")):
+            assert await factors.change(add(each), EVENT)
+        found = await factors.account_by_name(TAN.user_name)
+        assert found is not None
+        assert (found.passkey_declined_at, len(found.held.passkeys)) == (9, 2)
+        await remove(stores, TAN)
+        with pytest.raises(MissingReference):
+            await factors.decline_passkey(TAN.user_id, at=10)
+        await write(stores, TAN)
+        assert await declined(TAN.user_id) == 0
 
     place.run(scenario)
 

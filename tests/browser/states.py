@@ -19,7 +19,7 @@ from corpid.web.authentication.pages import Ending
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
-from corpid.web.pages.views import Asked
+from corpid.web.pages.views import Asked, AskPasskey
 from tests.browser import account_states, enrolment_states, invitation_states
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
@@ -118,6 +118,11 @@ SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.na
 SIGN_IN: Final = views.SignIn(
     frame=replace(FRAME, step=(1, None)), action="/password", passkey=PASSKEY, recover="/recover"
 )
+OFFER: Final = views.OfferPasskey(
+    frame=replace(KNOWN, step=None, cancel=None),
+    action="/offer",
+    passkey=AskPasskey(action="/offer", options='{"challenge": "AAAA", "rp": {"id": "localhost", "name": "CorpID"}}'),
+)
 CONSENT: Final = views.Consent(
     frame=replace(KNOWN, step=(4, 4), entity=CHOICES[0].name),
     action="/consent",
@@ -170,6 +175,8 @@ STATES: Final[Mapping[str, View]] = {
     "code-passkey-refused": replace(
         CODE, heading=phrase("Sign in with your passkey"), asked=BY_PASSKEY, errors=(NO_PASSKEY,)
     ),
+    "offer-passkey": OFFER,
+    "offer-passkey-refused": replace(OFFER, errors=(NO_PASSKEY,)),
     "choose": CHOOSE,
     "choose-refused": replace(
         CHOOSE,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import corpid
 from corpid.rules.directory.entity_choice import accepted
+from corpid.rules.limits import PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.stores.sql.mappers import RecordType, columns
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
@@ -27,8 +28,9 @@ from corpid.stores.sql.statements import Prepared, parameters, upsert
 from corpid.stores.valkey.link import Link
 from tests import engines
 from tests.account.scene import account, at_account
+from tests.authenticator import Authenticator
 from tests.enrolment import newcomer
-from tests.sign_in.factors import CODES, answer_of, choose, passkey, recovery
+from tests.sign_in.factors import CODES, answer_of, choose, options_of, passkey, recovery
 from tests.sign_in.world import EVERY_SCOPE, form_of, post, walk_to, world
 
 if TYPE_CHECKING:
@@ -195,6 +197,25 @@ async def choices(made: World, meter: Meter) -> None:
     meter.heading = ""
 
 
+async def offers(made: World, meter: Meter) -> None:
+    """Sign-ins in which a passkey is offered."""
+    alice = made.people["alice"]
+    meter.watch(made)
+    browser = await made.browser()
+    await _to(made, browser, "password")
+    meter.heading = "offer of a passkey"
+    await browser.fill_and_submit(code=alice.fresh_code(made.clock()), passkeys="yes")
+    await browser.fill_and_submit("decision", button="not_now")
+    meter.heading = ""
+    made.clock.pass_(PASSKEY_OFFER_AGAIN_SECONDS)
+    await _to(made, browser, "password")
+    await browser.fill_and_submit(code=alice.fresh_code(made.clock()), passkeys="yes")
+    meter.heading = "offer of a passkey, created"
+    key = Authenticator(user_handle=b"id-alice", count=None)
+    await browser.fill_and_submit(passkey=key.make(options_of(browser), made.base))
+    meter.heading = ""
+
+
 async def session(made: World, meter: Meter) -> None:
     """Single sign-on: its first sign-in, and the next."""
     alice = made.people["alice"]
@@ -242,6 +263,7 @@ async def own_pages(made: World, meter: Meter) -> None:
 STORIES: Final[dict[Callable[[World, Meter], Awaitable[None]], dict[str, Any]]] = {
     one_entity: {"entities": 1},
     choices: {"entities": 2},
+    offers: {"entities": 1},
     session: {"entities": 1, "session_seconds": 3600},
     enrolment: {"entities": 1},
     own_pages: {"entities": 1},

@@ -343,10 +343,10 @@ def setting_up(provider_name: str) -> Phrase:
     )
 
 
-def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) -> None:
+def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, language: str = "") -> None:
     """Send a person a code that they asked for.
 
-    `why` says what for, and what to do if they did not (D45).
+    `why` says what for, and what to do if they did not. `language` is another than the account's, or empty (D45).
     """
     ends = datetime.fromtimestamp(context.now + MAILED_CODE_SECONDS, context.provider.policy.timezone)
     parts = (
@@ -360,6 +360,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase) 
         subject=phrase("Your code for {name}", name=context.provider.policy.name),
         preview=phrase("It works for {minutes} minutes. Do not share it.", minutes=MAILED_CODE_SECONDS // _MINUTE),
         parts=parts,
+        language=language,
     )
 
 
@@ -432,7 +433,9 @@ def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _post(mail: Mail, user: User, *, subject: Phrase, preview: Phrase, parts: tuple[Part, ...]) -> None:
+def _post(
+    mail: Mail, user: User, *, subject: Phrase, preview: Phrase, parts: tuple[Part, ...], language: str = ""
+) -> None:
     if user.email:
         mail.post(
             Email(
@@ -441,6 +444,6 @@ def _post(mail: Mail, user: User, *, subject: Phrase, preview: Phrase, parts: tu
                 preview=preview,
                 name=user.name,
                 parts=parts,
-                language=user.language,
+                language=language or user.language,
             )
         )

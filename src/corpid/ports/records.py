@@ -48,6 +48,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """whether the audit has a completed sign-in of theirs (D47)"""
     stored_secret: str | None = None
     """the app's secret as the store holds it, encrypted: that it is the same shows without decrypting it"""
+    passkey_declined_at: int = 0
+    """when they last did not want a passkey, in epoch seconds; 0: never"""
 
 
 class SessionFactors(msgspec.Struct, frozen=True, kw_only=True):

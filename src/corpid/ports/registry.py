@@ -390,6 +390,12 @@ class Factors(Protocol):
         False if there is none (D46).
         """
 
+    async def decline_passkey(self, user_id: str, *, at: int) -> None:
+        """Write when a person last declined a passkey, in epoch seconds.
+
+        Raises MissingReference for a removed person. Source: D46
+        """
+
     async def recovery_codes_left(self, user_id: str) -> int: ...
     async def take_recovery_code(self, user_id: str, code_hash: str, event: AuditEvent) -> bool:
         """Spend a code; True for the first only (D45)."""

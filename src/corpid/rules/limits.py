@@ -76,6 +76,8 @@ EMAIL_CODES_PER_PERSON: Final = 5
 EMAIL_CODES_PER_ADDRESS: Final = 5
 """codes of all people to one new address, a day"""
 PASSKEYS_PER_PERSON: Final = 20
+PASSKEY_OFFER_AGAIN_SECONDS: Final = 30 * 86400
+"""how long a person who did not want a passkey is not offered one again"""
 FACTOR_CHANGES: Final = 10
 """attempts of one person to change their own factors, before further ones have to wait"""
 BROWSER_NAMES: Final = 50

@@ -40,6 +40,7 @@ from corpid.web.pages.views import (
     FormPost,
     Home,
     Leave,
+    OfferPasskey,
     Problem,
     SecondFactor,
     SignedOut,
@@ -97,6 +98,12 @@ VIEWS: dict[str, View] = {
     "code by e-mail": replace(CODE, asked=replace(CODE.asked, label=None, send=True)),
     "recovery code": replace(CODE, asked=replace(CODE.asked, numeric=False, ways=())),
     "code, refused": replace(CODE, errors=(("code", phrase("Enter 6 digits.")),)),
+    "offer of a passkey": OfferPasskey(
+        frame=FRAME,
+        action="/offer",
+        passkey=AskPasskey(action="/offer", options='{"challenge": "' + HOSTILE + '"}'),
+        errors=(("passkey", SAID),),
+    ),
     "entity": CHOOSE,
     "entity, searched": replace(CHOOSE, query=HOSTILE, other_account=True, errors=(("entity", phrase("Choose one.")),)),
     "entity, nothing found": replace(CHOOSE, choices=(), total=0, query=HOSTILE),
@@ -414,6 +421,7 @@ def test_every_post_form_of_ours_carries_the_form_token_and_the_step(view: View)
     for form, fields in Page(view).forms:
         hidden = {field["name"]: field["value"] for field in fields if field["type"] == "hidden"}
         hidden.pop("passkey", None)  # a script fills it
+        hidden.pop("passkeys", None)  # a script fills it
         hidden.pop("followed", None)  # a script fills it
         hidden.pop("browser", None)  # which one to sign out
         hidden.pop("query", None)  # what was searched for

@@ -25,7 +25,6 @@ from corpid.ports import FactorChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
-from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.sign_in import StaleStep, fingerprint
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Object, authorise
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.notifications import Notice
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.authentication.records import Credentials, HeldFactors
+    from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 
 MEANWHILE: Final = phrase("Your sign-in was changed on another page. Check it before you continue.")
 
@@ -139,12 +138,7 @@ async def add(context: RequestContext, visit: AccountVisit, *, answer: str) -> N
             phrase("You have {passkeys} passkeys, which is the most you can have.", passkeys=PASSKEYS_PER_PERSON)
         )
     made = await passkeys.newly_made(context, visit.session.session_id, answer=answer)
-    passkey = Passkey(
-        user_id=visit.user.user_id,
-        name=passkeys.given(context),
-        created_at=int(context.now),
-        **msgspec.structs.asdict(made),
-    )
+    passkey = passkeys.of_person(context, visit.user.user_id, made)
     before = factors.credentials
     change = FactorChange(before=before, after=before, add_passkey=passkey, passkeys_at_most=PASSKEYS_PER_PERSON)
     await write(context, visit, change, AuditAction.FACTORS_ADD_PASSKEY, notifications.PASSKEY_ADDED)

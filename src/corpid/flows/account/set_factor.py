@@ -25,7 +25,7 @@ from corpid.ports import FactorChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
-from corpid.rules.authentication.records import Credentials, Passkey
+from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.authentication.totp import WrongCode
 from corpid.rules.directory import names
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent, Invited
+    from corpid.rules.authentication.records import Passkey
 
 _MAILED_STEPS: Final = frozenset({Step.SECOND_FACTOR, Step.MAILED_CODE})
 
@@ -223,12 +224,9 @@ async def submit_passkey(context: RequestContext, visit: EnrolmentVisit, *, pass
     if step not in {Step.FIRST, Step.SECOND_FACTOR}:
         raise StaleStep
     made = await passkeys.newly_made(context, enrolment.enrolment_id, answer=passkey)
-    name = passkeys.given(context)
-    made_now = Passkey(
-        user_id=enrolment.user_id, name=name, created_at=int(context.now), **msgspec.structs.asdict(made)
-    )
+    passkey_record = passkeys.of_person(context, enrolment.user_id, made)
     first = step is Step.FIRST
-    return await enrolments.move(context, enrolment, step, passkey=made_now, passkey_first=first)
+    return await enrolments.move(context, enrolment, step, passkey=passkey_record, passkey_first=first)
 
 
 async def passkeys_from_before(context: RequestContext, visit: EnrolmentVisit) -> list[Passkey]:

@@ -17,6 +17,7 @@ from corpid.flows.authentication.sign_in import Rejected, event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import passkeys as law
 from corpid.rules.authentication.passkeys import CounterWentBack, PasskeyRefused
+from corpid.rules.authentication.records import Passkey
 from corpid.rules.authentication.rp_id import relying_party
 from corpid.rules.authentication.sign_in import Event, StaleStep, Way
 from corpid.rules.directory import names
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Account, AuditEvent, TransientUnit
     from corpid.rules.authentication.passkeys import NewPasskey
-    from corpid.rules.authentication.records import Passkey
     from corpid.rules.authentication.rp_id import RelyingParty
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import User
@@ -226,6 +226,16 @@ async def registration_options(context: RequestContext, user: User, subject: str
     if not context.provider.policy.takes_passkeys:
         return ""
     known = await context.provider.registry.factors.passkeys(user.user_id)
+    return creation_options(context, user, subject, known=known)
+
+
+def creation_options(context: RequestContext, user: User, subject: str, *, known: Iterable[Passkey]) -> str:
+    """Return the same, with the person's passkeys at hand.
+
+    Source: WebAuthn §5.4, D46
+    """
+    if not context.provider.policy.takes_passkeys:
+        return ""
     return law.registration_options(
         _party(context),
         challenge=make(context, _REGISTRATION, subject),
@@ -234,6 +244,11 @@ async def registration_options(context: RequestContext, user: User, subject: str
         display_name=user.name,
         known=[each.credential_id for each in known],
     )
+
+
+def of_person(context: RequestContext, user_id: str, made: NewPasskey) -> Passkey:
+    """Return the record of a person's new passkey (D46)."""
+    return Passkey(user_id=user_id, name=given(context), created_at=int(context.now), **msgspec.structs.asdict(made))
 
 
 async def newly_made(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:

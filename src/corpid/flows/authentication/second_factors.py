@@ -84,7 +84,7 @@ async def count_miss(context: RequestContext, unit: TransientUnit, name: str) ->
 async def send(context: RequestContext, visit: Visit, user: User) -> Interaction:
     """Send a code, which invalidates the previous one.
 
-    Returns the updated interaction. Raises StaleStep, and Rejected if too many codes were sent. Source: D45
+    In a browser known for the person the e-mail is in the language that they picked, else in their account's. Returns the updated interaction. Raises StaleStep, and Rejected if too many codes were sent. Source: D45
     """
     interaction = visit.interaction
     if interaction.mails >= MAILED_CODES_PER_SIGN_IN:
@@ -99,8 +99,11 @@ async def send(context: RequestContext, visit: Visit, user: User) -> Interaction
         await context.provider.registry.audit.write(
             event(context, visit, user, AuditAction.SIGN_IN_MAIL_CODE, "ok"), now=context.now
         )
+    # Who knows only the password must not choose the language of what warns the owner.
+    language = visit.picked_language if visit.last_entity is not None else ""
     why = notifications.signing_in(visit.client.name, context.provider.policy.name)
-    notifications.mailed_code(context, user, code_of(context, interaction.interaction_id, moved, user), why=why)
+    code = code_of(context, interaction.interaction_id, moved, user)
+    notifications.mailed_code(context, user, code, why=why, language=language)
     return moved
 
 
@@ -153,10 +156,10 @@ class Stopped(Exception):
     """Too many wrong codes have just ended this sign-in (D45)."""
 
 
-async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Visit:
+async def submit_code(context: RequestContext, visit: Visit, *, code: str, makes_passkeys: bool = False) -> Visit:
     """Verify the code of the chosen second factor.
 
-    Returns the updated visit, with a new cookie value. Five wrong codes, of any methods, end the interaction with
+    `makes_passkeys` says that the browser can create a passkey. Returns the updated visit, with a new cookie value. Five wrong codes, of any methods, end the interaction with
     access_denied. Raises Rejected, Stopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
     Source: D34, D45
     """
@@ -178,7 +181,9 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str) -> Vi
     except WrongCode:
         await _miss(context, visit, user, way, guesses)
         raise Rejected(_WRONG[way]) from None
-    shown = session_start.Authentication(account=account, amr=acr.PASSWORD_AND_CODE, way=way)
+    shown = session_start.Authentication(
+        account=account, amr=acr.PASSWORD_AND_CODE, way=way, makes_passkeys=makes_passkeys
+    )
     return await session_start.complete(context, visit, shown)
 
 

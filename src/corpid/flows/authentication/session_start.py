@@ -21,6 +21,7 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.visits import with_consent
 from corpid.ports import Session
+from corpid.rules.authentication import passkey_offer
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Outcome, StaleStep, State, Way
 from corpid.rules.directory import names
@@ -63,6 +64,8 @@ class Authentication:
     """the credential id of the passkey that was shown"""
     way: Way | None = None
     """method of the second factor, if a code was typed"""
+    makes_passkeys: bool = False
+    """true if the page said that this browser can create a passkey"""
 
 
 async def complete(context: RequestContext, visit: Visit, shown: Authentication) -> Visit:
@@ -143,6 +146,8 @@ async def _decided(
         level=acr.TWO_FACTORS,
         passkey=shown.passkey,
         way=shown.way,
+        offers_passkey=_offers_passkey(context, visit, shown),
+        language=user.language,
         now=context.now,
     )
     after = msgspec.structs.replace(after, entity_id=entity_id)
@@ -158,6 +163,24 @@ async def _decided(
     if after.outcome is Outcome.CODE:
         session = msgspec.structs.replace(session, entity_id=entity_id)
     return msgspec.structs.replace(after, made_session_id=session.session_id), session
+
+
+def _offers_passkey(context: RequestContext, visit: Visit, shown: Authentication) -> bool:
+    """Return whether to offer a passkey before the sign-in continues.
+
+    Nothing is read for it. The account has a page of its own. Source: D46
+    """
+    policy, request = context.provider.policy, visit.interaction.request
+    if not (shown.makes_passkeys and policy.takes_passkeys) or account_client.purpose(request) == "account":
+        return False
+    return passkey_offer.is_due(
+        request,
+        shown.account.held,
+        declined_at=shown.account.passkey_declined_at,
+        acr_prefix=policy.acr_prefix,
+        level=acr.TWO_FACTORS,
+        now=context.now,
+    )
 
 
 def _cost(shown: Authentication, *, known: bool) -> int:

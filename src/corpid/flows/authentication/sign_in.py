@@ -64,6 +64,13 @@ class AskPassword:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfferPasskey:
+    """The question whether to create a passkey (D46)."""
+
+    account: Account
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChooseEntity:
     """The first entities that match, and the number of matches.
 
@@ -105,7 +112,7 @@ class Confirm:
     choice: Choice
 
 
-Page = AskPassword | AskSecondFactor | ChooseEntity | NoEntity | AskConsent | Confirm
+Page = AskPassword | AskSecondFactor | OfferPasskey | ChooseEntity | NoEntity | AskConsent | Confirm
 
 
 async def current(context: RequestContext, visit: Visit, *, query: str = "") -> Page:
@@ -118,7 +125,11 @@ async def current(context: RequestContext, visit: Visit, *, query: str = "") -> 
         return second_factor_methods.asked(interaction, visit.pending, now=context.now)
     if not interaction.signed_in:
         return AskPassword(lacks_second_factor=visit.lacks_second_factor is not None)
-    acting = await _chosen(context, visit)
+    if interaction.offers_passkey:
+        account = await context.provider.registry.factors.account(interaction.user_id)
+        if account is not None:
+            return OfferPasskey(account=account)
+    acting = await chosen(context, visit)
     if acting is not None:
         state = visit.state_of(context, interaction, usable=True)
         agreeing = AskConsent if state is State.CONSENT else Confirm
@@ -132,8 +143,11 @@ async def current(context: RequestContext, visit: Visit, *, query: str = "") -> 
     return ChooseEntity(choices=offer.choices, total=offer.total, preselected=offer.preselected)
 
 
-async def _chosen(context: RequestContext, visit: Visit) -> Acting | None:
-    """Return the chosen entity, None without one that is usable."""
+async def chosen(context: RequestContext, visit: Visit) -> Acting | None:
+    """Return the chosen entity, None without one that is usable.
+
+    Source: D17
+    """
     user_id, entity_id = visit.interaction.user_id, visit.interaction.entity_id
     if not entity_id:
         return None
@@ -197,7 +211,9 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
         raise Rejected(phrase("The user name or password is not right. Check both and try again."))
     await _refuse_without_second_factor(context, visit, account)
     credentials = await password_checks.strengthened(context, attempt, name, credentials=credentials, password=password)
-    moved = machine.known(visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials)
+    moved = machine.known(
+        visit.interaction, user_id=user.user_id, user_name=name, credentials=credentials, language=user.language
+    )
     async with context.provider.transient.unit(context.now) as unit:
         await interactions.claim_step(context, unit, visit.interaction)
         if not await interactions.claim_request(context, unit, visit.interaction):
@@ -243,11 +259,11 @@ async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str
     D30
     """
     interaction = visit.interaction
-    visit.require(context, Event.ENTITY, usable=await _chosen(context, visit) is not None)
+    visit.require(context, Event.ENTITY, usable=await chosen(context, visit) is not None)
     if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
         raise Rejected(phrase("Choose the organisation you act for."))
-    chosen = machine.chosen(interaction, entity_id)
-    return await _onwards(context, await with_consent(context, visit, chosen), chosen)
+    after = machine.chosen(interaction, entity_id)
+    return await onwards(context, await with_consent(context, visit, after), after)
 
 
 async def submit_consent(context: RequestContext, visit: Visit) -> Visit:
@@ -258,8 +274,8 @@ async def submit_consent(context: RequestContext, visit: Visit) -> Visit:
     """
     if not visit.asks_consent:
         raise StaleStep
-    visit.require(context, Event.CONSENT, usable=await _chosen(context, visit) is not None)
-    return await _onwards(context, visit, machine.consented(visit.interaction))
+    visit.require(context, Event.CONSENT, usable=await chosen(context, visit) is not None)
+    return await onwards(context, visit, machine.consented(visit.interaction))
 
 
 async def confirm(context: RequestContext, visit: Visit) -> Visit:
@@ -267,19 +283,19 @@ async def confirm(context: RequestContext, visit: Visit) -> Visit:
 
     Raises the same errors as `submit_consent`. Source: D30
     """
-    visit.require(context, Event.CONFIRM, usable=await _chosen(context, visit) is not None)
-    return await _onwards(context, visit, visit.interaction)
+    visit.require(context, Event.CONFIRM, usable=await chosen(context, visit) is not None)
+    return await onwards(context, visit, visit.interaction)
 
 
-async def _onwards(context: RequestContext, visit: Visit, after: Interaction) -> Visit:
+async def onwards(context: RequestContext, visit: Visit, after: Interaction, *, usable: bool = True) -> Visit:
     """Store a step, and finish the sign-in if nothing else remains.
 
-    The entity is then remembered for the next time. If single sign-on is off, the session that the factors began ends;
+    `usable` is as in `rules.authentication.sign_in.state`. The entity is then remembered for the next time. If single sign-on is off, the session that the factors began ends;
     another tab is independent of it. Raises StaleStep if the session has ended since it was loaded. Source: D15, D17,
     D30
     """
     before = visit.interaction
-    if visit.state_of(context, after, usable=True) is not State.CONFIRM:
+    if visit.state_of(context, after, usable=usable) is not State.CONFIRM:
         await interactions.move(context, before, after)
         return replace(visit, interaction=after)
     finished = await completion.concluded(context, visit.client, before, after)

@@ -52,6 +52,8 @@ class Visit:
     last_entity: str | None = None
     """the person's last choice in this browser, empty for none yet; None: it is not known for them, or there is no
     person"""
+    picked_language: str = ""
+    """the tag of the language that was picked on a page of this sign-in; empty: none"""
     form: SubmittedForm = field(default_factory=SubmittedForm)
     """the submitted form, if it proves a factor"""
     lacks_second_factor: User | None = None

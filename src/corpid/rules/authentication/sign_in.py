@@ -32,6 +32,8 @@ class State(Enum):
     """no person is known: a user name and a password are asked for, or a passkey"""
     SECOND_FACTOR = "second factor"
     """the password was right"""
+    OFFER = "offer"
+    """every factor was verified; the person is asked once whether to create a passkey"""
     ENTITY = "entity"
     """every factor was verified; no entity is chosen, or the chosen one can no longer be used"""
     CONSENT = "consent"
@@ -57,6 +59,10 @@ class Event(Enum):
     """correct"""
     MISSES = "misses"
     """one wrong code too many"""
+    MAKE_PASSKEY = "make passkey"
+    """a new one was verified"""
+    NOT_NOW = "not now"
+    """the person does not want a passkey now"""
     ENTITY = "entity"
     """usable at this client"""
     CONSENT = "consent"
@@ -86,6 +92,7 @@ def _open(state: State, **taken: frozenset[State]) -> dict[Event, frozenset[Stat
     }
 
 
+_AFTER_CODE: Final = _AUTHENTICATED | {State.OFFER}
 _ANONYMOUS: Final = frozenset({State.PASSWORD})
 _OVER: Final = frozenset({State.ENDED})
 
@@ -94,10 +101,17 @@ TRANSITIONS: Final[Mapping[State, Mapping[Event, frozenset[State]]]] = {
     State.SECOND_FACTOR: _open(
         State.SECOND_FACTOR,
         WAY=frozenset({State.SECOND_FACTOR}),
-        CODE=_AUTHENTICATED,
+        CODE=_AFTER_CODE,
         PASSKEY=_AUTHENTICATED,
         OTHER_ACCOUNT=_ANONYMOUS,
         MISSES=_OVER,
+        LAPSE=_ANONYMOUS,
+    ),
+    State.OFFER: _open(
+        State.OFFER,
+        MAKE_PASSKEY=_AUTHENTICATED,
+        NOT_NOW=_AUTHENTICATED,
+        OTHER_ACCOUNT=_ANONYMOUS,
         LAPSE=_ANONYMOUS,
     ),
     State.ENTITY: _open(
@@ -191,6 +205,10 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """the session that its factors began; the sign-in ends with it"""
     error_reason: str = ""
     """code of the reason of a refusal"""
+    offers_passkey: bool = False
+    """true until the person has answered whether to create a passkey"""
+    language: str = ""
+    """of the person's account, once the first factor was right; empty: none is known"""
 
     @property
     def signed_in(self) -> bool:
@@ -218,6 +236,8 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
             way=None,
             mailed_at=0,
             made_session_id="",
+            offers_passkey=False,
+            language="",
         )
 
 
@@ -238,6 +258,8 @@ def state(interaction: Interaction, *, now: float, usable: bool, asks_consent: b
         return State.PASSWORD
     if not interaction.signed_in:
         return State.SECOND_FACTOR
+    if interaction.offers_passkey:
+        return State.OFFER
     if not interaction.entity_id or not usable:
         return State.ENTITY
     return State.CONSENT if asks_consent and not interaction.consented else State.CONFIRM
@@ -318,10 +340,12 @@ def holds(interaction: Interaction, *, same_factors: bool, session_lives: bool, 
 _Shown: TypeAlias = tuple[str, ...]
 
 
-def known(interaction: Interaction, *, user_id: str, user_name: str, credentials: Credentials) -> Interaction:
+def known(
+    interaction: Interaction, *, user_id: str, user_name: str, credentials: Credentials, language: str = ""
+) -> Interaction:
     """Return the interaction after a correct password, with its user.
 
-    `user_name` is in its mapped form. Source: D15, D44
+    `user_name` is in its mapped form, `language` that of the account. Source: D15, D44
     """
     return _replace(
         interaction.anonymous,
@@ -329,6 +353,7 @@ def known(interaction: Interaction, *, user_id: str, user_name: str, credentials
         user_id=user_id,
         user_name=user_name,
         factors=fingerprint(credentials),
+        language=language,
     )
 
 
@@ -356,7 +381,9 @@ def authenticated(
     level: int,
     passkey: str,
     way: Way | None,
+    offers_passkey: bool,
     now: float,
+    language: str = "",
 ) -> Interaction:
     """Return the interaction after the last factor.
 
@@ -373,7 +400,17 @@ def authenticated(
         way=way,
         auth_time=int(now),
         level=level,
+        offers_passkey=offers_passkey,
+        language=language,
     )
+
+
+def offer_answered(interaction: Interaction) -> Interaction:
+    """Return the interaction after the offer of a passkey.
+
+    It is not made again in this sign-in. Source: D46
+    """
+    return _replace(interaction, serial=interaction.serial + 1, offers_passkey=False)
 
 
 def chosen(interaction: Interaction, entity_id: str) -> Interaction:

@@ -14,7 +14,16 @@ from corpid.rules.directory.members import Members, changed, together
 from corpid.stores.sql.mappers import USERS, columns, record_codec, user_name_key
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import audit, code_guesses, credentials, links, passkeys, recovery_codes, users
+from corpid.stores.sql.tables import (
+    audit,
+    code_guesses,
+    credentials,
+    links,
+    passkey_offers,
+    passkeys,
+    recovery_codes,
+    users,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,25 +88,27 @@ _GUESSES: Final = record_codec(CodeGuesses)
 _USER_END: Final = len(USERS.columns)
 _CREDENTIALS_END: Final = _USER_END + len(record_codec(Credentials).columns)
 _GUESSES_END: Final = _CREDENTIALS_END + len(_GUESSES.columns)
-_PASSKEYS_START: Final = _GUESSES_END + 2
+_PASSKEYS_START: Final = _GUESSES_END + 3
 
 
 def _account(secret: Codec[Credentials]) -> sa.Select[Any]:
     """Select a person with all data for signing in.
 
     The columns are user, credentials, guesses (or nulls), the number of recovery codes left, whether the person has
-    signed in, and one passkey (or nulls). There is one row for each passkey, or a single one without.
+    signed in, when they did not want a passkey (or null), and one passkey (or nulls). There is one row for each passkey,
+    or a single one without.
     """
     owner = users.c.user_id
     codes = sa.select(sa.func.count()).select_from(recovery_codes).where(recovery_codes.c.user_id == owner)
     completed = audit.c.action == sa.literal_column("'sign_in.complete'")
     signed_in = sa.exists().where(audit.c.actor == sa.literal_column("'user:'") + owner, completed)
+    declined = sa.select(passkey_offers.c.declined_at).where(passkey_offers.c.user_id == owner)
     counted = sa.and_(code_guesses.c.user_id == owner, code_guesses.c.browser == sa.bindparam("browser"))
     rows = users.outerjoin(credentials, credentials.c.user_id == owner).outerjoin(code_guesses, counted)
     return (
         sa.select(
             *columns(users, USERS), *columns(credentials, secret), *columns(code_guesses, _GUESSES),
-            codes.scalar_subquery(), signed_in, *columns(passkeys, _PASSKEYS),
+            codes.scalar_subquery(), signed_in, declined.scalar_subquery(), *columns(passkeys, _PASSKEYS),
         )
         .select_from(rows.outerjoin(passkeys, passkeys.c.user_id == owner))
         .order_by(passkeys.c.created_at, passkeys.c.credential_id)
@@ -136,6 +147,7 @@ class SqlFactors:
             lambda: sa.update(passkeys).where(_OWN_PASSKEY).values(name=sa.bindparam("new_name"))
         )
         self._use_passkey: Final = audit.recorded(_use_passkey())
+        self._decline_passkey: Final = prepare(lambda: upsert(passkey_offers, ("user_id", "declined_at")))
         self._codes_left: Final = prepare(
             lambda: sa.select(sa.func.count()).select_from(recovery_codes).where(_of_person(recovery_codes))
         )
@@ -185,7 +197,7 @@ class SqlFactors:
         user = USERS.decode(first[:_USER_END])
         stored, counted = first[_USER_END:_CREDENTIALS_END], first[_CREDENTIALS_END:_GUESSES_END]
         owned = [row[_PASSKEYS_START:] for row in rows if row[_PASSKEYS_START] is not None]
-        codes, signed_in = first[_GUESSES_END:_PASSKEYS_START]
+        codes, signed_in, declined_at = first[_GUESSES_END:_PASSKEYS_START]
         return Account(
             user=user,
             held=HeldFactors(
@@ -200,6 +212,7 @@ class SqlFactors:
             else _GUESSES.decode(counted),
             signed_in_before=bool(signed_in),
             stored_secret=stored[self._secret_place],
+            passkey_declined_at=declined_at or 0,
         )
 
     async def credentials(self, user_id: str) -> Credentials:
@@ -240,6 +253,9 @@ class SqlFactors:
             if written and was is not None:
                 await self._audit.record_change(event, was, msgspec.structs.replace(was, name=passkey.name))
         return written
+
+    async def decline_passkey(self, user_id: str, *, at: int) -> None:
+        await self._database.write(self._decline_passkey, {"user_id": user_id, "declined_at": at})
 
     async def recovery_codes_left(self, user_id: str) -> int:
         row = await self._database.row(self._codes_left, {"user_id": user_id})

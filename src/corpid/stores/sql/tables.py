@@ -331,6 +331,9 @@ passkeys: Final = table(
 
 recovery_codes: Final = table("recovery_codes", key("user_id", to("users.user_id")), key("code_hash"))
 
+passkey_offers: Final = table("passkey_offers", key("user_id", to("users.user_id")), integer("declined_at"))
+"""who did not want a passkey, and when they last said so"""
+
 code_guesses: Final = table(
     "code_guesses",
     key("user_id", to("users.user_id")),

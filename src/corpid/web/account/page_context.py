@@ -85,5 +85,6 @@ def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "
             at_end=_SIGNED_OUT if visit.opening is None else _CLOSES,
             of_session=visit.opening is None,
         ),
+        account_language=visit.user.language,
         here=account_path(web, account.page),
     )

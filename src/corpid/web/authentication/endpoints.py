@@ -15,6 +15,7 @@ from corpid.flows.authentication import (
     account_client,
     browsers,
     completion,
+    passkey_offer,
     passkeys,
     second_factors,
     sign_in,
@@ -45,6 +46,7 @@ from corpid.web.pages.responses import (
     add_cookie,
     leave,
     page_response,
+    picked_language,
     require_own_form,
     see_other,
     set_cookie,
@@ -71,7 +73,7 @@ _WAIT_SECONDS: Final = 0.05
 
 
 _FIELDS: Final = frozenset(
-    {"form_token", "step", "user_name", "password", "code", "passkey", "entity", "query", "decision"}
+    {"form_token", "step", "user_name", "password", "code", "passkey", "passkeys", "entity", "query", "decision"}
 )
 
 
@@ -95,6 +97,8 @@ class Step:
     """what the form must hold; one that lacks it is no attempt"""
     other_account: bool = False
     """true if the form has a button for another account"""
+    mails: bool = False
+    """true if it may send an e-mail, in the language of the page"""
     proves: bool = False
     """true if it may be the last factor, after which the browser has another cookie value"""
 
@@ -113,7 +117,14 @@ async def _way(context: RequestContext, visit: Visit, form: Mapping[str, str]) -
 
 
 async def _code(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
-    return await second_factors.submit_code(context, visit, code=form.get("code", ""))
+    able = form.get("passkeys") == "yes"
+    return await second_factors.submit_code(context, visit, code=form.get("code", ""), makes_passkeys=able)
+
+
+async def _offer(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+    if form.get("decision") == "not_now":
+        return await passkey_offer.decline(context, visit)
+    return await passkey_offer.create(context, visit, answer=form.get("passkey", ""))
 
 
 async def _entity(context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
@@ -150,13 +161,14 @@ STEPS: Final[Mapping[str, Step]] = {
         ),
     ),
     "passkey": Step(submit=_passkey, field="passkey", proves=True),
-    "way": Step(submit=_way, other_account=True),
+    "way": Step(submit=_way, other_account=True, mails=True),
     "code": Step(
         submit=_code,
         field="code",
         required=_Required(Event.CODE, (("code", phrase("Enter the code.")),)),
         proves=True,
     ),
+    "offer": Step(submit=_offer, field="passkey", other_account=True),
     "entity": Step(submit=_entity, field="entity", other_account=True),
     "consent": Step(submit=_consent, other_account=True),
     "confirm": Step(submit=_confirm, other_account=True),
@@ -403,6 +415,8 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     closed = machine.closed(looked_at, None, now=context.now)
     if closed is not None or form.get("step") != pages.step_name(looked_at):
         return _to(web, interaction_id, "return" if looked_at.outcome is not None else "")
+    if step.mails:
+        visit = replace(visit, picked_language=picked_language(request))
     if not step.proves:
         return await _take(request, web, context, _Submitted(step=step, form=form, visit=visit))
     digest = sha256(body).digest()

@@ -11,7 +11,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-from corpid.flows.authentication import account_client, consents, entity_selection, interactions, passkeys, sign_in
+from corpid.flows.authentication import (
+    account_client,
+    consents,
+    entity_selection,
+    interactions,
+    passkey_offer,
+    passkeys,
+    sign_in,
+)
 from corpid.flows.authentication.account_client import RECOVERY_PATH
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.rules.authentication import sign_in as machine
@@ -81,6 +89,7 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
         under_way=True,
         reason=_SIGN_IN_AGAIN if account_client.is_reauthentication(interaction.request) else None,
         ui_locales=interaction.request.ui_locales,
+        account_language=interaction.language,
         here=interaction_path(web, where),
     )
 
@@ -231,6 +240,17 @@ def _second_factor(look: _Look, page: AskSecondFactor) -> View:
     )
 
 
+def _offer(look: _Look, page: sign_in.OfferPasskey) -> View:
+    options = passkey_offer.options(look.context, look.visit, page)
+    return views.OfferPasskey(
+        # "Not now" continues: nobody should give up their sign-in here by mistake.
+        frame=replace(look.frame(None), cancel=None),
+        action=look.at("offer"),
+        passkey=AskPasskey(action=look.at("offer"), options=options) if options else None,
+        errors=look.again.errors,
+    )
+
+
 def _choice(look: _Look, page: sign_in.ChooseEntity) -> View:
     # The entity decides whether consent is remembered.
     total_known = not consents.spares_page(look.context, look.visit.client, look.visit.interaction.request)
@@ -288,6 +308,7 @@ def _confirm(look: _Look, page: sign_in.Confirm) -> View:
 _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
     sign_in.AskPassword: _password,
     AskSecondFactor: _second_factor,
+    sign_in.OfferPasskey: _offer,
     sign_in.ChooseEntity: _choice,
     sign_in.NoEntity: _no_entity,
     sign_in.AskConsent: _consent,

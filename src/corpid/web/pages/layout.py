@@ -113,6 +113,8 @@ class Frame:
     """leads to the page above"""
     ui_locales: tuple[str, ...] = ()
     """the languages that the RP asks for, the best first (OpenID Connect Core §3.1.2.1)"""
+    account_language: str = ""
+    """the tag of the language of the person's account, which the page may offer; empty before the first factor"""
     here: str = ""
     """the address path of this page, to return to after another language is picked; empty: the browser says"""
 

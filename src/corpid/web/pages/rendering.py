@@ -17,8 +17,8 @@ from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup
 
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
-from corpid.texts import Phrase, has_full_stop
-from corpid.web.pages.layout import never_asks, run_by
+from corpid.texts import Phrase, has_full_stop, phrase
+from corpid.web.pages.layout import TimeLimit, never_asks, run_by
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 STATIC_PATH: Final = "/static/"
 LANGUAGE_PATH: Final = "/language/"
-_PIECES: Final = ("head", "masthead", "foot", "illustration")
+_PIECES: Final = ("head", "masthead", "foot", "illustration", "time_left")
 MEDIA_TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -133,6 +133,8 @@ class Renderer:
             "theme": theme,
             "never_asks": never_asks,
             "run_by": run_by,
+            "time_left": TimeLimit.left,
+            "continue_in": _continue_in,
         }
         self._environments: dict[str, Environment] = {}
         self._templates: dict[tuple[str, str], Template] = {}
@@ -157,10 +159,13 @@ class Renderer:
         template = self._templates[language.tag, name] = environment.get_template(name)
         return template
 
-    def render(self, view: View, language: Language = ENGLISH) -> bytes:
-        """The page as UTF-8 HTML, in one of `languages` (DESIGN "Pages")."""
+    def render(self, view: View, language: Language = ENGLISH, *, offered: Language | None = None) -> bytes:
+        """The page as UTF-8 HTML, in one of `languages`.
+
+        `offered` is another one, to which a link leads (DESIGN "Pages").
+        """
         template = self._templates.get((language.tag, view.template)) or self._template(language, view.template)
-        return template.render(view=view, frame=view.frame, errors=view.errors).encode()
+        return template.render(view=view, frame=view.frame, errors=view.errors, offered=offered).encode()
 
     def static_file(self, name: str) -> tuple[bytes, str]:
         """Content and media type of a static file by hashed name.
@@ -168,6 +173,11 @@ class Renderer:
         Raises KeyError if there is none (D31).
         """
         return self.static.file(name)
+
+
+def _continue_in(language: Language) -> str:
+    """The text of a link to a language, in that language."""
+    return translator(language).say(phrase("Continue in {language}", language=language.name))
 
 
 def _stop(value: object) -> str:

@@ -21,7 +21,7 @@ from corpid.web.context import ARRIVE, SIGN_IN, SIGN_IN_PATH, interaction_path
 from corpid.web.http.middleware import FORM_POST_POLICY
 from corpid.web.http.requests import arrival_cookie_name, cookie_name, cookies, headers
 from corpid.web.pages.layout import BARE, Frame
-from corpid.web.pages.translations import Pick, choose
+from corpid.web.pages.translations import LANGUAGES, Pick, choose, lookup
 from corpid.web.pages.views import Arrive, FormPost
 
 if TYPE_CHECKING:
@@ -61,14 +61,39 @@ def reader_language(
 
     `here` is its address, if another than the request's. Source: RFC 9110 §12.5.4, OpenID Connect Core §3.1.2.1
     """
-    picked = [value for name in LANGUAGE_COOKIES for value in cookies(request, name)]
     return choose(
         renderer.languages,
-        pick=Pick.read(picked[0] if picked else ""),
+        pick=_pick(request),
         where=where_of(here or request.scope["path"]),
         ui_locales=ui_locales,
         accept_language=b",".join(headers(request, b"accept-language")).decode("latin-1"),
     )
+
+
+def _pick(request: Request) -> Pick:
+    picked = [value for name in LANGUAGE_COOKIES for value in cookies(request, name)]
+    return Pick.read(picked[0] if picked else "")
+
+
+def picked_language(request: Request) -> str:
+    """Return the tag of the language picked in this sign-in.
+
+    Empty if none was picked on a page of it.
+    """
+    pick, where = _pick(request), where_of(request.scope["path"])
+    found = lookup((pick.tag,), LANGUAGES)
+    return found.tag if found is not None and where and pick.where == where else ""
+
+
+def _account_language(request: Request, frame: Frame, language: Language) -> Language | None:
+    """Return the language of the account, if the page offers it.
+
+    It does not if the person picked the one that it is shown in. Source: WCAG 3.1.1
+    """
+    found = lookup((frame.account_language,), LANGUAGES) if frame.account_language else None
+    if found is None or found is language or lookup((_pick(request).tag,), LANGUAGES) is language:
+        return None
+    return found
 
 
 def page_response(
@@ -90,7 +115,8 @@ def page_response(
         "Vary": "Accept-Language, Cookie",
         **(more or {}),
     }
-    return Response(renderer.render(view, language), status, own, "text/html")
+    offered = _account_language(request, view.frame, language)
+    return Response(renderer.render(view, language, offered=offered), status, own, "text/html")
 
 
 NO_STORE: Final = {"Cache-Control": "no-store"}

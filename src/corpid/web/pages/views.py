@@ -143,6 +143,20 @@ def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
     return phrase("Get a code by e-mail"), not_sent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferPasskey(FormView):
+    """The offer of a passkey, after a sign-in with a password (D46).
+
+    Fields: passkey, or decision=not_now. Error id: passkey.
+    """
+
+    template: ClassVar[str] = "offer_passkey.html"
+    heading: ClassVar[Phrase] = phrase("Sign in with a passkey next time?")
+
+    passkey: AskPasskey | None
+    """None if passkeys work here no longer"""
+
+
 CHOICES_WITHOUT_SEARCH: Final = 8
 """up to so many entities, no search box is shown (DESIGN "Pages")"""
 

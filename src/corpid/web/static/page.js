@@ -120,6 +120,11 @@ for (const button of document.querySelectorAll("button.reveal")) {
   input.form.addEventListener("submit", () => turn(false));
 }
 
+// A passkey is offered only in a browser that says that it can create one.
+const able = document.querySelector("input[name=passkeys]");
+const asks = able && window.PublicKeyCredential?.isUserVerifyingPlatformAuthenticatorAvailable?.();
+asks?.then((can) => (able.value = can ? "yes" : "")).catch(() => {});
+
 // While a sign-in is being completed: look every second, and leave the page only once there is another to show.
 const again = () => document.getElementById("again");
 const lookAgain = async () => {

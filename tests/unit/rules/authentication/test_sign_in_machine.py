@@ -30,10 +30,12 @@ def password(at: Interaction) -> Interaction:
     return machine.known(at, user_id="u", user_name="alice", credentials=CREDENTIALS)
 
 
-def factor(at: Interaction, entity_id: str = "", outcome: Outcome | None = None) -> Interaction:
+def factor(
+    at: Interaction, entity_id: str = "", outcome: Outcome | None = None, *, offers_passkey: bool = False
+) -> Interaction:
     after = machine.authenticated(
         at, user_id="u", user_name="alice", factors=machine.fingerprint(CREDENTIALS), amr=("pwd", "otp"), level=2, passkey="", way=None,
-        now=NOW,
+        offers_passkey=offers_passkey, now=NOW,
     )  # fmt: skip
     after = machine._replace(after, entity_id=entity_id)
     return after if outcome is None else machine.ended(at, after, outcome, now=NOW)
@@ -41,6 +43,11 @@ def factor(at: Interaction, entity_id: str = "", outcome: Outcome | None = None)
 
 def over(at: Interaction, outcome: Outcome = Outcome.CODE) -> Interaction:
     return machine.ended(at, at, outcome, now=NOW)
+
+
+def answered(at: Interaction, entity_id: str = "", outcome: Outcome | None = None) -> Interaction:
+    after = machine._replace(machine.offer_answered(at), entity_id=entity_id)
+    return after if outcome is None else machine.ended(at, after, outcome, now=NOW)
 
 
 MOVES: dict[tuple[Event, State], list[Callable[[Interaction], Interaction]]] = {
@@ -51,6 +58,13 @@ MOVES: dict[tuple[Event, State], list[Callable[[Interaction], Interaction]]] = {
     (Event.CODE, State.ENTITY): [factor],
     (Event.CODE, State.CONSENT): [lambda at: factor(at, "E1")],
     (Event.CODE, State.ENDED): [lambda at: factor(at, "E1", Outcome.CODE), lambda at: factor(at, "", Outcome.REFUSED)],
+    (Event.CODE, State.OFFER): [lambda at: factor(at, "E1", offers_passkey=True)],
+    **{(event, State.ENTITY): [answered] for event in (Event.MAKE_PASSKEY, Event.NOT_NOW)},
+    **{(event, State.CONSENT): [lambda at: answered(at, "E1")] for event in (Event.MAKE_PASSKEY, Event.NOT_NOW)},
+    **{
+        (event, State.ENDED): [lambda at: answered(at, "E1", Outcome.CODE)]
+        for event in (Event.MAKE_PASSKEY, Event.NOT_NOW)
+    },
     (Event.WAY, State.SECOND_FACTOR): [
         lambda at: machine.other_way(at, Way.RECOVERY),
         lambda at: machine.mailed(at, now=NOW),
@@ -73,6 +87,7 @@ def state_of(interaction: Interaction, *, now: float = NOW, usable: bool = True,
 EXAMPLES: dict[State, Interaction] = {
     State.PASSWORD: BEGUN,
     State.SECOND_FACTOR: password(BEGUN),
+    State.OFFER: factor(password(BEGUN), "E1", offers_passkey=True),
     State.ENTITY: factor(password(BEGUN)),
     State.CONSENT: factor(password(BEGUN), "E1"),
     State.CONFIRM: machine.consented(factor(password(BEGUN), "E1")),
@@ -139,7 +154,9 @@ def test_more_time_leaves_the_state_as_it_is_and_ends_after_ten_times(state: Sta
 
 
 @pytest.mark.parametrize(
-    "state", [State.SECOND_FACTOR, State.ENTITY, State.CONSENT, State.CONFIRM], ids=lambda state: state.value
+    "state",
+    [State.SECOND_FACTOR, State.OFFER, State.ENTITY, State.CONSENT, State.CONFIRM],
+    ids=lambda state: state.value,
 )
 def test_a_lapse_leaves_nobody_signed_in_and_nothing_of_theirs(state: State) -> None:
     """D50: but how many codes were sent, which is part of each."""

@@ -1,0 +1,401 @@
+"""The offer of a passkey after a sign-in with a password: to whom, once, and with either answer (D15, D46)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pytest
+
+from corpid.rules.authentication.sign_in import Interaction
+from corpid.rules.limits import PASSKEY_OFFER_AGAIN_SECONDS
+from corpid.rules.oauth.records import AuthorizationRequest
+from tests.authenticator import Authenticator
+from tests.postbox import Postbox
+from tests.sign_in import factors
+from tests.sign_in.factors import ALICE, at_sign_in, options_of, use
+from tests.sign_in.world import form_of, post, query_of, run, walk_to, way_back, wear
+
+if TYPE_CHECKING:
+    from corpid.rules.authentication.records import Passkey
+    from corpid.sandbox.browser import Browser
+    from corpid.sandbox.relying_party import RelyingParty
+    from tests.sign_in.world import World
+
+OFFER: Final = "Sign in with a passkey next time?"
+CHOICE: Final = "Choose who you act for"
+
+
+async def signed_in(
+    made: World,
+    browser: Browser | None = None,
+    *,
+    able: str = "yes",
+    rp: RelyingParty | None = None,
+    name: str = "alice",
+) -> Browser:
+    """A browser after password and code, whose page said this about passkeys."""
+    made.clock.pass_(60)
+    browser = browser or await made.browser()
+    await walk_to(made, browser, rp or await made.relying_party())
+    return await code(made, browser, able=able, name=name)
+
+
+async def code(made: World, browser: Browser, *, able: str = "yes", name: str = "alice") -> Browser:
+    await made.password(browser, made.people[name])
+    await browser.fill_and_submit(code=made.people[name].fresh_code(made.clock()), passkeys=able)
+    return browser
+
+
+def new_key(user_id: str = ALICE) -> Authenticator:
+    return Authenticator(user_handle=user_id.encode(), count=None)
+
+
+def made_answer(made: World, browser: Browser, key: Authenticator, **changes: Any) -> str:
+    """What the script of the offer sends."""
+    return key.make(options_of(browser), **{"origin": made.base, **changes})
+
+
+async def not_now(browser: Browser) -> str:
+    await browser.fill_and_submit("decision", button="not_now")
+    return browser.page.heading
+
+
+async def passkeys(made: World, user_id: str = ALICE) -> list[Passkey]:
+    found: list[Passkey] = await made.provider.registry.factors.passkeys(user_id)
+    return found
+
+
+def test_not_now_leads_on_and_the_client_gets_what_it_gets_without_an_offer() -> None:
+    """D15, D45: with one organisation straight back; the passkey is no part of what was shown."""
+
+    async def story(made: World) -> None:
+        rp = await made.relying_party()
+        browser = await signed_in(made, rp=rp)
+        assert browser.page.heading == OFFER
+        assert browser.left is None
+        await not_now(browser)
+        assert browser.left is not None
+        claims = (await rp.redeem(browser.left)).id_token
+        assert claims["amr"] == ["pwd", "otp", "mfa"]
+        assert await passkeys(made) == []
+        assert len(await made.audit("sign_in.complete")) == 1
+
+    run(story, entities=1)
+
+
+def test_who_creates_one_is_led_on_and_signs_in_with_it_next_time() -> None:
+    """D46: with an entry in the audit and an e-mail, as in the account."""
+    postbox = Postbox()
+
+    async def story(made: World) -> None:
+        user = await made.provider.registry.directory.user(ALICE)
+        await made.write(msgspec.structs.replace(user, email="alice@example.org"))
+        key, rp = new_key(), await made.relying_party()
+        browser = await signed_in(made, rp=rp)
+        await browser.fill_and_submit(passkey=made_answer(made, browser, key))
+        assert browser.page.heading == CHOICE
+        await browser.fill_and_submit(entity="200000001A")
+        assert browser.left is not None
+        assert (await rp.redeem(browser.left)).id_token["amr"] == ["pwd", "otp", "mfa"]
+        (entry,) = await made.audit("factors.add_passkey")
+        assert (entry.actor, entry.outcome, entry.client_id) == (f"user:{ALICE}", "ok", "rp1")
+        await made.provider.background_tasks.settle()
+        assert "A passkey was added" in [letter.subject for letter in postbox.letters]
+        other = await at_sign_in(made)
+        assert await use(made, other, key) == CHOICE
+
+    run(story, postbox=postbox)
+
+
+def test_consent_and_choice_follow_the_offer() -> None:
+    """D17, D29"""
+
+    async def story(made: World) -> None:
+        await made.client(sector="private")
+        browser = await signed_in(made, rp=await made.relying_party(**made.decided))
+        assert await not_now(browser) == CHOICE
+        await browser.fill_and_submit(entity="200000001A")
+        await browser.fill_and_submit("decision", button="agree")
+        assert "code" in query_of(browser.left)
+
+    run(story)
+
+
+@pytest.mark.parametrize("asked", [{"prompt": "login"}, {"max_age": "300"}, {"prompt": "login select_account"}])
+def test_who_is_asked_to_sign_in_anew_is_not_kept(asked: dict[str, str]) -> None:
+    """D40: the client waits for a proof of presence."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made, rp=await made.relying_party(**asked))
+        assert browser.page.heading == CHOICE
+
+    run(story)
+
+
+@pytest.mark.parametrize("able", ["", "no", "yes yes"])
+def test_a_browser_that_does_not_say_that_it_can_is_not_asked(able: str) -> None:
+    """DESIGN "Pages": without script the field stays empty."""
+
+    async def story(made: World) -> None:
+        assert (await signed_in(made, able=able)).page.heading == CHOICE
+
+    run(story)
+
+
+def test_who_has_a_passkey_is_not_asked() -> None:
+    async def story(made: World) -> None:
+        await factors.passkey(made)
+        assert (await signed_in(made)).page.heading == CHOICE
+
+    run(story)
+
+
+def test_a_sign_in_to_the_account_leads_to_the_account() -> None:
+    """It has a page for passkeys."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await browser.open(f"{made.base}/account")
+        await code(made, browser)
+        assert browser.page.heading == "Your account"
+
+    run(story)
+
+
+def test_single_sign_on_asks_nothing() -> None:
+    """D30: nothing was shown at this sign-in."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made, able="")
+        await browser.fill_and_submit(entity="200000001A")
+        await walk_to(made, browser, await made.relying_party())
+        assert browser.page.heading == CHOICE
+
+    run(story, session_seconds=3600)
+
+
+def test_not_now_holds_for_thirty_days_in_every_browser_and_for_nobody_else() -> None:
+    """In the registry, for the person."""
+
+    async def story(made: World) -> None:
+        await made.person("bob", name="Bob Lim")
+        assert await not_now(await signed_in(made)) == CHOICE
+        assert (await signed_in(made)).page.heading == CHOICE
+        assert (await signed_in(made, name="bob")).page.heading == OFFER
+        made.clock.pass_(PASSKEY_OFFER_AGAIN_SECONDS - 300)
+        assert (await signed_in(made)).page.heading == CHOICE
+        made.clock.pass_(300)
+        browser = await signed_in(made)
+        assert await not_now(browser) == CHOICE
+        assert (await signed_in(made)).page.heading == CHOICE
+
+    run(story)
+
+
+def test_an_offer_that_is_left_unanswered_comes_again_at_the_next_sign_in() -> None:
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        await browser.reload()
+        assert browser.page.heading == OFFER
+        assert (await signed_in(made)).page.heading == OFFER
+
+    run(story)
+
+
+def test_when_the_time_runs_out_the_way_back_leads_to_the_client_and_nothing_was_written() -> None:
+    """D15, D16"""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        answer = made_answer(made, browser, new_key())
+        made.clock.pass_(601)
+        await browser.fill_and_submit(passkey=answer)
+        assert browser.page.heading == "This sign-in has expired"
+        assert await passkeys(made) == []
+        await browser.open(f"{made.base}{way_back(browser)}")
+        assert "error" in query_of(browser.left)
+
+    run(story, entities=1)
+
+
+def test_more_time_leaves_the_offer_as_it_is() -> None:
+    """WCAG 2.2.1"""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        page, where, answer = browser.page, browser.url, made_answer(made, browser, new_key())
+        made.clock.pass_(590)
+        await browser.submit(next(form for form in browser.page.forms if form.action.endswith("/extend")))
+        made.clock.pass_(500)
+        browser.page, browser.url = page, where
+        await browser.fill_and_submit(passkey=answer)
+        assert (browser.page.heading, len(await passkeys(made))) == (CHOICE, 1)
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"origin": "http://localhost:8081"}, {"crossOrigin": True}], ids=["another origin", "a frame"]
+)
+def test_a_passkey_that_proves_nothing_is_refused_on_the_page(changes: dict[str, Any]) -> None:
+    """WebAuthn §7.1: and Not now still leads on."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        await browser.fill_and_submit(passkey=made_answer(made, browser, new_key(), **changes))
+        assert browser.response is not None
+        assert (browser.response.status_code, browser.page.heading) == (422, OFFER)
+        assert "The passkey could not be set up." in browser.page.text
+        assert await passkeys(made) == []
+        assert await not_now(browser) == CHOICE
+
+    run(story)
+
+
+def test_an_answer_is_taken_once_and_a_form_of_before_changes_nothing() -> None:
+    """D15, D46: sent again, and after the offer was declined."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        fields = {**form_of(browser, "passkey"), "passkey": made_answer(made, browser, new_key())}
+        where = browser.url
+        for _ in range(2):
+            browser.url = where
+            assert (await post(browser, "offer", fields)).status_code == 303
+        assert len(await passkeys(made)) == 1
+        declined = await signed_in(made, name=await bob(made))
+        fields = {**form_of(declined, "passkey"), "passkey": made_answer(made, declined, new_key("id-bob"))}
+        where = declined.url
+        await not_now(declined)
+        declined.url = where
+        assert (await post(declined, "offer", fields)).status_code == 303
+        assert await passkeys(made, "id-bob") == []
+
+    run(story)
+
+
+async def bob(made: World) -> str:
+    await made.person("bob", *(), name="Bob Lim")
+    return "bob"
+
+
+def test_both_answers_at_once_complete_the_request_once() -> None:
+    """D15: one claims the step; the other is shown the page that is current."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        token = form_of(browser, "passkey")
+        answers = await asyncio.gather(
+            post(browser, "offer", {**token, "passkey": made_answer(made, browser, new_key())}),
+            *(post(browser, "offer", {**token, "decision": "not_now"}) for _ in range(3)),
+        )
+        assert [answer.status_code for answer in answers] == [303] * 4
+        assert len(await made.audit("sign_in.complete")) == 1
+        await browser.reload()
+        await browser.open(f"{made.base}{way_back(browser)}")
+        assert "code" in query_of(browser.left)
+
+    run(story, entities=1)
+
+
+def test_another_browser_answers_nothing() -> None:
+    """D34, D35: with the address, the form and the answer, but not the cookie; nor with the value from before."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party())
+        before = {cookie.name: cookie.value or "" for cookie in browser.http.cookies.jar}
+        await code(made, browser)
+        fields = {**form_of(browser, "passkey"), "passkey": made_answer(made, browser, new_key())}
+        for cookies in ({}, before):
+            thief = await made.browser()
+            await walk_to(made, thief, await made.relying_party())
+            thief.url = browser.url
+            if cookies:
+                wear(thief, cookies)
+            for sent in (fields, {**form_of(browser, "passkey"), "decision": "not_now"}):
+                await post(thief, "offer", sent)
+        assert await passkeys(made) == []
+        await browser.reload()
+        assert browser.page.heading == OFFER
+
+    run(story)
+
+
+def test_another_person_cannot_answer_with_what_was_asked_of_the_first() -> None:
+    """D46: the challenge is for one person in one sign-in."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        of_alice = made_answer(made, browser, new_key())
+        token = form_of(browser, "passkey")
+        await post(browser, "offer", {**token, "decision": "other_account"})
+        await browser.reload()
+        await made.person("bob", name="Bob Lim")
+        made.clock.pass_(60)
+        await code(made, browser, name="bob")
+        assert browser.page.heading == OFFER
+        await browser.fill_and_submit(passkey=of_alice)
+        assert browser.page.heading == OFFER
+        assert (await passkeys(made), await passkeys(made, "id-bob")) == ([], [])
+
+    run(story)
+
+
+def test_an_offer_cannot_be_answered_before_the_last_factor_or_where_none_was_made() -> None:
+    """D15"""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party())
+        for step in (None, made.password, made.code):
+            if step is not None:
+                await step(browser, made.people["alice"])
+            for answer in ({"decision": "not_now"}, {"passkey": "{}"}):
+                sent = await post(browser, "offer", {**form_of(browser, "step"), **answer})
+                assert sent.status_code == 303
+        assert browser.page.heading == CHOICE
+        assert (await signed_in(made)).page.heading == OFFER
+
+    run(story)
+
+
+@pytest.mark.parametrize("ended", ["sessions", "person", "password"])
+def test_whoever_was_signed_out_meanwhile_adds_no_passkey(ended: str) -> None:
+    """D50: the session of the sign-in has to live."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        answer = made_answer(made, browser, new_key())
+        if ended == "person":
+            await made.disable("alice")
+        elif ended == "password":
+            stored = await made.provider.registry.factors.credentials(ALICE)
+            await factors.change(
+                made, after=msgspec.structs.replace(stored, password_hash="other"), end_sessions_but=""
+            )
+        else:
+            await factors.change(made, end_sessions_but="")
+        await browser.fill_and_submit(passkey=answer)
+        assert browser.page.heading == (OFFER if ended == "person" else "Sign in")
+        assert await passkeys(made) == []
+
+    run(story)
+
+
+def test_a_sign_in_of_the_version_before_is_read_and_the_other_way_round() -> None:
+    """Decision 0009: that version makes no offer, and goes on with one of ours where it is."""
+    request = AuthorizationRequest(
+        client_id="rp1", redirect_uri="https://rp.example/callback", scopes=("openid",), state="s", nonce="n",
+        code_challenge="c", jkt="j", acr="a", generation="CURRENT",
+    )  # fmt: skip
+    ours = Interaction(
+        interaction_id="i", browser_id="b", reference="r", request=request, expires_at=1, offers_passkey=True
+    )
+    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(ours))
+    theirs = msgspec.msgpack.decode(msgspec.msgpack.encode(stored[:-1]), type=Interaction)
+    assert theirs == msgspec.structs.replace(ours, offers_passkey=False)
+    later = msgspec.msgpack.encode([*stored, "of a later version"])
+    assert msgspec.msgpack.decode(later, type=Interaction) == ours
