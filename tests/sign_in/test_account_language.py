@@ -159,16 +159,16 @@ def test_a_code_by_e_mail_speaks_as_the_page_that_was_picked_in_a_known_browser(
         await browser.open(f"{made.base}/language/ms", site="same-origin")
         await choose(browser, "email")
         await made.provider.background_tasks.settle()
-        assert postbox.letters[-1].language == "zh-Hans"
+        assert postbox.emails[-1].language == "zh-Hans"
         await post(browser, "way", {**form_of(browser, "step"), "decision": "app"})
         await browser.reload()
         await made.code(browser, made.people["mei"])
         again = await at_second_factor(made, browser)
         await choose(again, "email")
-        assert postbox.letters[-1].language == "zh-Hans", "it was picked in another sign-in"
+        assert postbox.emails[-1].language == "zh-Hans", "it was picked in another sign-in"
         again = await at_second_factor(made, browser)
         await again.open(f"{made.base}/language/ms", site="same-origin")
         await choose(again, "email")
-        assert postbox.letters[-1].language == "ms"
+        assert postbox.emails[-1].language == "ms"
 
     run(story, postbox=postbox)

@@ -59,7 +59,6 @@ from corpid.ports.records import (
     Session,
     SessionFactors,
     SessionPurpose,
-    UseCount,
 )
 from corpid.ports.registry import (
     Accept,
@@ -83,7 +82,6 @@ from corpid.ports.registry import (
     Sessions,
     SignOut,
     Upsert,
-    Usage,
     Written,
 )
 from corpid.ports.transient import (
@@ -94,6 +92,7 @@ from corpid.ports.transient import (
     TransientStore,
     TransientUnit,
 )
+from corpid.ports.usage import Usage, UseCount
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -102,14 +102,3 @@ class FetchedKeySet(msgspec.Struct, frozen=True, kw_only=True):
     jwks_uri: str
     jwks: str
     fetched_at: int
-
-
-class UseCount(msgspec.Struct, frozen=True, kw_only=True):
-    """A count of a client's uses of a generation or deprecation."""
-
-    client_id: str
-    generation: str
-    habit: str
-    """an identifier of `deprecated_usage`; the empty one counts every sign-in"""
-    count: int
-    last_at: int

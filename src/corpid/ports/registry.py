@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from corpid.ports.idempotency import IdempotencyKeys
     from corpid.ports.invitations import Invitations
     from corpid.ports.provisioning import Provisioning
-    from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, SessionFactors, UseCount
+    from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, SessionFactors
+    from corpid.ports.usage import Usage
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
     from corpid.rules.directory.records import (
@@ -441,18 +442,6 @@ class CodeGuessCounts(Protocol):
     async def forget(self, user_id: str, browser: str) -> None: ...
     async def forget_all(self, user_id: str, event: AuditEvent | None = None) -> None:
         """Forget every count of a person; the event is written with it."""
-
-
-class Usage(Protocol):
-    """Counters of clients' use of deprecated things, without their requests."""
-
-    async def add(self, counts: Sequence[UseCount]) -> None:
-        """Add to the counters, in one short transaction.
-
-        The later moment of each stays. Counts of a client that does not exist are dropped.
-        """
-
-    async def all(self) -> list[UseCount]: ...
 
 
 class Deployment(Protocol):
