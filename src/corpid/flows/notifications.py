@@ -15,6 +15,7 @@ from corpid.rules.limits import MAILED_CODE_SECONDS, TOTP_MISSES
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Mail
     from corpid.ports.emails import Part
@@ -192,12 +193,16 @@ def notify(context: RequestContext, user: User, notice: Notice) -> None:
 
     Source: DESIGN, Security
     """
-    policy = context.provider.policy
-    when, device = datetime.fromtimestamp(context.now, policy.timezone), context.device
+    _tell(context.provider, user, notice, now=context.now, device=context.device)
+
+
+def _tell(provider: Provider, user: User, notice: Notice, *, now: float, device: str) -> None:
+    policy = provider.policy
+    when = datetime.fromtimestamp(now, policy.timezone)
     rows: tuple[tuple[Phrase, str | datetime], ...] = ((_WHEN, when),)
     if device:
         rows = (*rows, (_DEVICE, device))
-    now = phrase(
+    advice = phrase(
         "If this was you, you do not need to do anything. If it was not, tell your organisation's {provider} "
         "administrator now, and check how and where you sign in.",
         provider=policy.name,
@@ -208,8 +213,8 @@ def notify(context: RequestContext, user: User, notice: Notice) -> None:
         if device
         else phrase("{time}. If this was you, you do not need to do anything.", time=when)
     )
-    parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, user.user_name))), now, check)
-    _post(context.provider.mail, user, subject=notice.subject, preview=notice.preview or place, parts=parts)
+    parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, user.user_name))), advice, check)
+    _post(provider.mail, user, subject=notice.subject, preview=notice.preview or place, parts=parts)
 
 
 def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
