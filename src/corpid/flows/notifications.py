@@ -229,7 +229,7 @@ def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: 
     rows: tuple[tuple[Phrase, str | datetime], ...] = ((_WHEN, when),)
     if device:
         rows = (*rows, (_DEVICE, device))
-    otherwise = phrase(
+    advice = phrase(
         "If this was you, you do not need to do anything. If it was not, tell your organisation's {provider} "
         "administrator now, and check how and where you sign in.",
         provider=policy.name,
@@ -240,7 +240,7 @@ def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: 
         if device
         else phrase("{time}. If this was you, you do not need to do anything.", time=when)
     )
-    parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, user.user_name))), otherwise, check)
+    parts = (notice.text, *notice.further, Facts((*rows, (_USER_NAME, user.user_name))), advice, check)
     _post(provider.mail, user, subject=notice.subject, preview=notice.preview or place, parts=parts)
 
 
