@@ -1,6 +1,6 @@
-"""Names of networks by address, from a file that the operator supplies (MaxMind DB format 2.0).
+"""Names of networks by address, from a file of the operator.
 
-The file is read once, at start, by the library's pure Python reader: whoever replaces it while CorpID runs disturbs
+It is in MaxMind DB format 2.0, and is read once, at start, by the library's pure Python reader: whoever replaces it while CorpID runs disturbs
 nothing, and a damaged one is an exception, not a crash.
 """
 
@@ -19,7 +19,7 @@ _CHARACTERS: Final = 80
 
 
 class NetworksUnreadable(Exception):
-    """The file is missing or is no database; a sentence for the operator."""
+    """The error for a missing or unreadable file, as a sentence."""
 
 
 class NoNetworks:
@@ -45,7 +45,7 @@ class FileOfNetworks:
         self._damaged: Final = maxminddb.InvalidDatabaseError
 
     def name(self, address: str) -> str:
-        """Empty for an address that is not in the file, and for none."""
+        """Empty if the file does not have the address."""
         try:
             found = self._reader.get(address) if address else None
         except (ValueError, self._damaged):  # another text, an IPv6 address in a file of IPv4, a damaged entry

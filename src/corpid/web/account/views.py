@@ -149,7 +149,7 @@ class NameBrowser(FormView):
     """The name of one of the person's browsers. Field: name."""
 
     template: ClassVar[str] = "account/browser.html"
-    heading: ClassVar[Phrase] = phrase("Name this browser")
+    heading: ClassVar[Phrase] = phrase("Name a browser")
 
     device: str
     this: bool
