@@ -150,7 +150,7 @@ def test_an_interrupted_building_of_indexes_goes_on_where_it_was(empty: Place) -
     whole = "SELECT oid::regclass, oid FROM pg_class WHERE relname ~ '^ix_.*assignments_.*_user_id$' ORDER BY 1"
     finished = [each for each in empty.sql(whole) if each[0] != "ix_third_party_assignments_service_id_user_id"]
     assert len(finished) == 4
-    empty.sql("DROP TABLE consents")
+    empty.sql("DROP TABLE consents, email_changes")
     empty.sql("UPDATE alembic_version SET version_num = '0024'")
     last = "ix_third_party_assignments_service_id"
     empty.sql(f"CREATE INDEX {last} ON third_party_assignments (service_id)")
