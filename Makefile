@@ -57,6 +57,9 @@ screenshots: setup-test  ## a picture of every page in every state, into build/s
 snapshots: setup-test  ## what a screen reader is given of every page, into tests/browser/snapshots
 	$(RUN) tests.browser.heard
 
+screen-reader: setup  ## the main pages as Orca reads them aloud, into build/screen-reader.txt
+	$(RUN) tests.browser.screen_reader
+
 texts: setup  ## collect what people read into src/corpid/locales, for translators
 	$(RUN) scripts.texts
 
@@ -92,4 +95,4 @@ check test test-full screenshots snapshots setup-test: export SYSTEM_PACKAGES :=
 	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test test test-full screenshots snapshots texts tables bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test test test-full screenshots snapshots screen-reader texts tables bench bench-scale lock clean
