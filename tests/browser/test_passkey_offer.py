@@ -33,7 +33,7 @@ def test_a_person_creates_a_passkey_between_the_code_and_the_way_back(visitor: V
     shows(page, OFFER)
     device.is_somebody_else()
     page.get_by_role("button", name="Create a passkey").click()
-    page.locator("[role=status]", has_text="No passkey was created.").wait_for()
+    page.locator("[aria-live]", has_text="No passkey was created.").wait_for()
     device.is_the_owner()
     page.get_by_role("button", name="Create a passkey").click()
     shows(page, CONSENT)
