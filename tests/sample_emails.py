@@ -42,6 +42,7 @@ def notices(entity: Entity, device: str) -> dict[str, Notice]:
         "new_device": notifications.new_device(device),
         "new_browser": notifications.new_device(""),
         "code_used": notifications.code_used(7),
+        "email_changed": notifications.email_changed("w•••@city.example"),
     }
 
 
@@ -89,7 +90,10 @@ def _samples(
         notifications.notify(made_by, user, notice)
         sent(name)
     for purpose, texts in links.PURPOSES.items():
-        if texts.joins:
+        if not texts.steps:
+            notifications.email_will_change(made_by, user, link, address="w•••@city.example", lead=texts.lead)
+            sent("email_will_change")
+        elif texts.joins:
             found["invitation_of_entity"] = notifications.invitation(
                 firm, link, to=ADDRESS, lead=texts.lead, language="en", provider_name=policy.name
             )
@@ -104,4 +108,8 @@ def _samples(
         sent(name)
     notifications.no_link(made_by, user)
     sent("no_link")
+    notifications.tell(made_by.provider, user, notifications.EMAIL_STAYS, now=made_by.now)
+    sent("email_stays_later")
+    notifications.erased(postbox, user, provider_name=policy.name)
+    sent("erased")
     return found

@@ -168,9 +168,10 @@ def test_an_email_is_of_moderate_size_whatever_the_names(language: Language) -> 
 
 @every_language
 def test_times_name_the_zone_of_the_deployment(language: Language) -> None:
-    """Nobody but the reader knows where they are."""
+    """Nobody but the reader knows where they are. The e-mail about an erased account names no time."""
     zone = {"en": "Singapore Standard Time", "zh-Hans": "新加坡标准时间", "ms": "Waktu Piawai Singapura", "ta": "சிங்கப்பூர் நிலையான நேரம்"}  # fmt: skip
-    for name, (_, rendered) in of(plain(), language).items():
+    timed = {name: each for name, each in of(plain(), language).items() if name != "erased"}
+    for name, (_, rendered) in timed.items():
         assert zone[language.tag] in rendered.text, name
 
 
