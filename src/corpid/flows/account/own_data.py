@@ -12,6 +12,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.account import account_sessions, own_factors
+from corpid.flows.authentication.code_guesses import UNKNOWN
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
@@ -104,6 +105,8 @@ async def _alone(context: RequestContext, visit: AccountVisit) -> dict[str, obje
     sessions = await registry.sessions.of(user.user_id, now=context.now)
     names = await registry.sessions.browser_names(user.user_id)
     links = await registry.factors.links_of(user.user_id)
+    waiting = await registry.email_changes.of(user.user_id)
+    account = await registry.factors.account(user.user_id, browser=UNKNOWN)
     asked = (await registry.directory.read(DeletionRequest, [user.key])).get(user.key)
     operator = (await registry.directory.read(Operator, [user.key])).get(user.key)
     profile = {name: value for name, value in msgspec.structs.asdict(user).items() if name != "placeholder"}
@@ -112,6 +115,10 @@ async def _alone(context: RequestContext, visit: AccountVisit) -> dict[str, obje
         "provider": context.provider.policy.deployment_url,
         "created_at": moment(context.now),
         "profile": profile,
+        "email_change": {
+            "new_email": waiting.new_email, "proved_at": moment(waiting.proved_at), "takes_effect_at": moment(waiting.effective_at),
+        } if waiting is not None else None,
+        "passkey_offer_declined_at": _moment(account.passkey_declined_at if account is not None else 0),
         "operator": operator.level if operator is not None else None,
         "deletion_requested_at": _moment(asked.requested_at if asked is not None else 0),
         "factors": {
