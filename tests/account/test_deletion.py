@@ -259,3 +259,23 @@ def test_somebody_new_of_the_same_user_name_inherits_nothing() -> None:
         assert await go(made, old, "delete") == "Delete your account?"
 
     run(story, postbox=postbox)
+
+
+def test_details_of_an_invitation_that_the_person_accepted_are_erased_too() -> None:
+    """D57, D60: until it was accepted it had an identifier of its own."""
+
+    async def story(made: World) -> None:
+        audit, told = made.provider.registry.audit, {"address": "203.0.113.7"}
+        for subject, action, more in (
+            (f"id-waiting/{ACME}", "membership.invite", {}),
+            (f"{ALICE}/{ACME}", "membership.accept", {"invited_as": "id-waiting"}),
+            (f"id-another/{ACME}", "membership.invite", {}),
+        ):
+            event = AuditEvent(actor="client:hr", action=action, object=subject, detail={**told, **more})
+            await audit.write(event, now=made.clock())
+        await erase(made, unrequested=True)
+        invited = await made.audit("membership.invite")
+        assert [entry.object for entry in invited if entry.detail.get("address")] == [f"id-another/{ACME}"]
+        assert {entry.object for entry in await made.audit("audit.erase")} == {ALICE, "id-waiting"}
+
+    run(story)

@@ -1,7 +1,7 @@
 """Names of networks by address, from a file of the operator.
 
-It is in MaxMind DB format 2.0, and is read once, at start, by the library's pure Python reader: whoever replaces it while CorpID runs disturbs
-nothing, and a damaged one is an exception, not a crash.
+It is in MaxMind DB format 2.0, and is read once, at start, by the library's pure Python reader: whoever replaces it
+while CorpID runs disturbs nothing, and a damaged one is an exception, not a crash.
 """
 
 from __future__ import annotations
