@@ -97,7 +97,7 @@ class AuditAction(StrEnum):
     FACTORS_RECOVERY_CODES = "factors.recovery_codes", "New recovery codes were made"
     FACTORS_REMOVE_RECOVERY_CODES = "factors.remove_recovery_codes", "The recovery codes were removed"
     USER_LANGUAGE = "user.language", "A person chose another language"
-    USER_MAIL_CODE = "user.mail_code", "A code was sent to an e-mail address that a person wants to use"
+    USER_MAIL_CODE = "user.mail_code", "A code was sent to a new e-mail address, which a person wants to use"
     USER_PROVE_EMAIL = "user.prove_email", (
         "A person proved a new e-mail address, which takes effect at `effective_at`; their other sessions ended")
     USER_CHANGE_EMAIL = "user.change_email", (
@@ -146,9 +146,9 @@ class AuditAction(StrEnum):
     USER_RESET_PASSWORD = "user.reset_password", "An operator gave a new password; the person's sessions ended"
     USER_RESET_FACTORS = "user.reset_factors", "An operator replaced the second factor; the person's sessions ended"
     USER_REMOVE_FACTORS = "user.remove_factors", "An operator removed every factor, to invite the person again"
-    USER_DOWNLOAD = "user.download", "A person downloaded everything that is kept about them"
+    USER_DOWNLOAD = "user.download", "A person downloaded their data: everything that is kept about them"
     USER_REQUEST_DELETION = "user.request_deletion", "A person asked to be deleted"
-    USER_WITHDRAW_DELETION = "user.withdraw_deletion", "A person withdrew their request to be deleted"
+    USER_WITHDRAW_DELETION = "user.withdraw_deletion", "A request for deletion was withdrawn, by the person"
     USER_UNLOCK = "user.unlock", "An operator ended pauses, and delays: those after wrong passwords and codes"
     CREDENTIALS_ADD = "credentials.add", "A person got a password or an app, by a file or command"
     CREDENTIALS_UPDATE = "credentials.update", "A file changed a password or an app; the person's sessions ended"
