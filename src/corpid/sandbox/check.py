@@ -275,7 +275,7 @@ async def own_pages(inspector: Inspector, outcome: Outcome) -> None:
     outcome.person, outcome.entity = person.user_name, entity
     async with inspector.browser(inspector.demo.relying_party_url) as browser:
         await browser.open(inspector.demo.relying_party_url + "/", site="none")
-        outcome.checks.that("start page: Log in", bool(browser.page.forms), "has no form")
+        outcome.checks.that("start page: Sign in", bool(browser.page.forms), "has no form")
         form = browser.page.forms[-1]
         if form.choices("response_mode"):
             form.fill("response_mode", inspector.interface.response_modes[-1])

@@ -143,7 +143,7 @@ SCOPES: Final = {
     "user.name": "the person's name",
 }
 PROMPTS: Final = {
-    "": "as the provider decides",
+    "": "not sent: the provider decides",
     "login": "login: sign in again",
     "select_account": "select_account: choose the entity again",
     "consent": "consent: ask for consent",
