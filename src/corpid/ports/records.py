@@ -16,7 +16,7 @@ from corpid.rules.directory.records import User
 SessionPurpose: TypeAlias = Literal["sign_in", "account"]
 """single sign-on for clients (D30), or the person's own account pages"""
 LinkPurpose: TypeAlias = Literal["invitation", "membership", "password", "second_factor"]
-"""what a link lets a person do: set up their account, answer an entity's invitation, choose a new password, or a new
+"""the purpose of a link: set up an account, answer an entity's invitation, choose a new password, or a new
 second factor"""
 
 

@@ -204,7 +204,7 @@ class CaughtMail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ProviderAccess:
     """A demo's private knowledge of its provider."""
 
     mail: CaughtMail
@@ -220,7 +220,7 @@ class DemoRP:
         registration: Registration,
         http: httpx.AsyncClient,
         clock: Callable[[], float],
-        provider: Beside | None = None,
+        provider: ProviderAccess | None = None,
     ) -> None:
         """`provider` is the demo's knowledge of it in addition to its interface."""
         self.registration = registration

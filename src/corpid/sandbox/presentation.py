@@ -56,7 +56,7 @@ GENERATIONS: Final = {
     "current": "The request is pushed, and tokens are bound to a key.",
     "fapi2": "The FAPI 2.0 Security Profile, as stock libraries implement it.",
 }
-"""what sets each generation of the interface apart"""
+"""a description of each generation of the interface"""
 
 ADVICE: Final = {
     "access_denied": "The person pressed Cancel, refused consent, or has no entity that may use this service.",
