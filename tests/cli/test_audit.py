@@ -200,8 +200,8 @@ def test_filters_find_what_they_say(terminal: Terminal, filters: tuple[str, ...]
         (("--action", "membership.ad"), "'membership.ad' is no action; did you mean 'membership.add'?"),
         (("--action", "membrship."), "did you mean 'membership.'?"),
         (("--action", "membership"), "did you mean 'membership.'?"),
-        (("--since", "yesterday"), "'yesterday' is no moment: write how long ago (30m, 2h, 3d, 1w), a day ("),
-        (("--since", "2026-13-01"), "is no moment"),
+        (("--since", "yesterday"), "'yesterday' is not a time: write how long ago (30m, 2h, 3d, 1w), a day ("),
+        (("--since", "2026-13-01"), "is not a time"),
         (("--user", "nobody"), "there is no user 'nobody', and the audit has no removed one of that name"),
         (
             ("--after", "3", "--user", "lim"),

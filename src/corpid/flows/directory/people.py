@@ -67,7 +67,7 @@ async def considered_addition(
     new_user_id: Callable[[], str],
     actor: Actor,
 ) -> Applied:
-    """Return what adding a person would change; nothing is written.
+    """Return the changes of adding a person, without writing.
 
     `members` as in a directory file. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D51
     """
@@ -277,7 +277,7 @@ async def _account_named(registry: Registry, user_name: str, *, actor: Actor) ->
 
 
 def _refuse_invited(user: User) -> None:
-    """Refuse what would give somebody factors who has not accepted an invitation (D60)."""
+    """Refuse factors for a person who has not accepted an invitation (D60)."""
     if user.placeholder:
         raise Refused(f"{user.user_name} has not accepted an invitation yet: there is no account to change")
 
