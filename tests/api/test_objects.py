@@ -107,10 +107,10 @@ def test_every_fault_of_an_object_is_told_by_its_pointer_and_nothing_is_written(
     """RFC 9457 §3, D59: unknown members with did-you-mean, the allowed values of known ones."""
     faults = pointers(api.post("/entities", {"entity_id": "E1001", "type": "UENN", "naem": "X", "enabled": "yes"}))
     assert faults == {
-        "/country": "country is needed: an entity has one",
+        "/country": "country is required in an entity",
         "/enabled": "true or false is expected here",
         "/naem": "'naem' is not a member of an entity; did you mean 'name'?",
-        "/name": "name is needed: an entity has one",
+        "/name": "name is required in an entity",
         "/type": "'UENN' is not one of UEN, NON-UEN, GSTN; did you mean 'UEN'?",
     }
     assert api.get("/entities/E1001").status_code == 404
@@ -127,7 +127,7 @@ def test_a_merge_patch_gives_members_their_defaults_again_and_never_changes_what
     cleared = api.patch(path, {"status": None, "id": "E1001"}, if_match=added["etag"])
     assert cleared.json()["status"] == ""
     etag = cleared.headers["etag"]
-    assert pointers(api.patch(path, {"name": None}, if_match=etag)) == {"/name": "name is needed: an entity has one"}
+    assert pointers(api.patch(path, {"name": None}, if_match=etag)) == {"/name": "name is required in an entity"}
     assert set(pointers(api.patch(path, {"entity_id": "E9", "id": "E9"}, if_match=etag))) == {"/entity_id", "/id"}
     assert api.patch(path, {}, if_match=etag).headers["etag"] == etag
     assert api.patch(path, [], if_match=etag).status_code == 422

@@ -103,7 +103,7 @@ def test_somebody_is_invited_and_listed_as_such(terminal: Terminal) -> None:
     assert "user_name: another member" in terminal.refused(
         *INVITE, "TAN@gamma.example", "--user-name", "Tan@gamma.example"
     )
-    assert "email: 'nowhere' is no address" in terminal.refused(*INVITE, "nowhere")
+    assert "email: 'nowhere' is not a usable e-mail address" in terminal.refused(*INVITE, "nowhere")
 
 
 def test_who_invites_is_told_that_no_mail_server_is_set(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,13 +79,13 @@ class AuditAction(StrEnum):
     LINK_MEMBERSHIP = "link.membership", "An entity's invitation was sent, or is about to be sent; only the e-mail has the link"
     LINK_PASSWORD = "link.password", "A link for a new password was created, by an operator or at the person's request"
     LINK_SECOND_FACTOR = "link.second_factor", "A link for a second factor was created"
-    ENROLMENT_PASSWORD = "enrolment.password", "A password was entered on the page of a link"
-    ENROLMENT_SECOND_FACTOR = "enrolment.second_factor", "A code was entered on the page of a link"
-    ENROLMENT_PASSKEY = "enrolment.passkey", "A passkey was used on the page of a link"
+    ENROLMENT_PASSWORD = "enrolment.password", "A password was entered at a link"
+    ENROLMENT_SECOND_FACTOR = "enrolment.second_factor", "A code was entered at a link"
+    ENROLMENT_PASSKEY = "enrolment.passkey", "A passkey was used at a link"
     ENROLMENT_MAIL_CODE = "enrolment.mail_code", "An enrolment's code was sent by e-mail"
-    ENROLMENT_PAUSE_CODES = "enrolment.pause_codes", "A pause started on the page of a link, after wrong codes (`browser`: `link`)"
+    ENROLMENT_PAUSE_CODES = "enrolment.pause_codes", "A pause started at a link, after wrong codes (`browser`: `link`)"
     FACTORS_INVITATION = "factors.invitation", "Factors were set by an invitation; `set` says which"
-    FACTORS_MEMBERSHIP = "factors.membership", "An invited person without an account accepted and set factors; `set` says which"
+    FACTORS_MEMBERSHIP = "factors.membership", "An invited person set factors, accepting without an account; `set` says which"
     FACTORS_PASSWORD = "factors.password", "A password was changed, in the account or by a link"
     FACTORS_SECOND_FACTOR = "factors.second_factor", "A second factor was set by a link; `set` says which"
 
@@ -107,12 +107,12 @@ class AuditAction(StrEnum):
         "A change of an e-mail address was undone, in which `way`: `link` (every session ended), `account`")
     CONSENT_GIVE = "consent.give", (
         "A person agreed to share data: `scopes` says which, `expires_at` how long CorpID remembers it")
-    CONSENT_WITHDRAW = "consent.withdraw", "A person withdrew their consent for one client and entity"
+    CONSENT_WITHDRAW = "consent.withdraw", "A person withdrew their consent, for one client and entity"
 
     # replays, by a client that has authenticated
     CODE_REPLAY = "code.replay", "A code was sent that is not stored: already used, or another client's; its tokens are revoked"
-    ASSERTION_REPLAY = "assertion.replay", "A client assertion was sent a second time"
-    PROOF_REPLAY = "proof.replay", "A DPoP proof was sent a second time"
+    ASSERTION_REPLAY = "assertion.replay", "A client assertion was sent again"
+    PROOF_REPLAY = "proof.replay", "A DPoP proof was sent again"
 
     # records of the directory, each change with an event of its own
     DIRECTORY_APPLY = "directory.apply", (
@@ -150,7 +150,7 @@ class AuditAction(StrEnum):
     USER_DOWNLOAD = "user.download", "A person downloaded their data: everything that is kept about them"
     USER_REQUEST_DELETION = "user.request_deletion", "A person asked to be deleted"
     USER_WITHDRAW_DELETION = "user.withdraw_deletion", "A request for deletion was withdrawn, by the person"
-    USER_UNLOCK = "user.unlock", "An operator ended pauses and delays after wrong passwords and codes"
+    USER_UNLOCK = "user.unlock", "An operator ended pauses and delays, after wrong passwords and codes"
     CREDENTIALS_ADD = "credentials.add", "A person got a password or an app, by a file or command"
     CREDENTIALS_UPDATE = "credentials.update", "A file changed a password or an app; the person's sessions ended"
     CREDENTIALS_REMOVE = "credentials.remove", "A person's password and app were removed"
@@ -164,7 +164,7 @@ class AuditAction(StrEnum):
     ADMINISTRATOR_ADD = "administrator.add", "A person can administer an entity"
     ADMINISTRATOR_UPDATE = "administrator.update", (
         "An administrator was changed: the level, or the services of a sub-administrator; `members` names the members")
-    ADMINISTRATOR_REMOVE = "administrator.remove", "A person can no longer administer an entity"
+    ADMINISTRATOR_REMOVE = "administrator.remove", "A person no longer administers an entity"
     OPERATOR_ADD = "operator.add", "A person became an operator"
     OPERATOR_UPDATE = "operator.update", "The level of an operator was changed"
     OPERATOR_REMOVE = "operator.remove", "A person is no longer an operator"
@@ -175,18 +175,18 @@ class AuditAction(StrEnum):
     GRANT_ACCEPT = "grant.accept", "A third party accepted an offer; the grant is now effective"
     GRANT_DECLINE = "grant.decline", "A third party declined an offer"
     GRANT_WITHDRAW = "grant.withdraw", "An offer to a third party was withdrawn"
-    GRANT_END = "grant.end", "A third party's grant was ended by one of the two sides; the roles under it have their own events"
-    GRANT_ADD = "grant.add", "A third party was authorised by an operator for both sides"
+    GRANT_END = "grant.end", "A third party's grant was ended, by one of the two sides; the roles under it have their own events"
+    GRANT_ADD = "grant.add", "A third party was authorised, by an operator for both sides"
     GRANT_UPDATE = "grant.update", (
         "A third party's grant was changed, by an operator or to narrower terms; `members` names the members")
-    GRANT_REMOVE = "grant.remove", "A third party's grant was removed by an operator"
+    GRANT_REMOVE = "grant.remove", "A third party's grant was removed, by an operator"
     THIRD_PARTY_ASSIGNMENT_ADD = "third_party_assignment.add", "A third party's person got a role"
     THIRD_PARTY_ASSIGNMENT_UPDATE = "third_party_assignment.update", (
-        "A role of a third party's person was changed; `members` names the members")
+        "A third party's role was changed, of one of its people; `members` names the members")
     THIRD_PARTY_ASSIGNMENT_REMOVE = "third_party_assignment.remove", "A third party's person lost a role"
 
     # change requests; what is approved has events of its own, with the `approval` and who gave it
-    APPROVAL_REQUEST = "approval.request", "A change that needs another administrator's approval was requested"
+    APPROVAL_REQUEST = "approval.request", "A change was requested, which needs another administrator's approval"
     APPROVAL_APPROVE = "approval.approve", "A request was approved, and its change was made"
     APPROVAL_DECLINE = "approval.decline", "A request was declined"
     APPROVAL_WITHDRAW = "approval.withdraw", "A request was withdrawn by its requester"
@@ -194,15 +194,15 @@ class AuditAction(StrEnum):
 
     # the deployment
     KEY_ROTATE = "key.rotate", "The next signing key was created; with `use` `audit`, the next key for the audit's seals"
-    KEY_RETIRE = "key.retire", "A signing key was set to retire when the next key takes over"
+    KEY_RETIRE = "key.retire", "A signing key was set to retire, when the next key takes over"
     KEY_REVOKE = "key.revoke", "A signing key was revoked"
-    KEY_KEEP = "key.keep", "A retiring key is kept until another key signs"
+    KEY_KEEP = "key.keep", "A retiring key is kept, until another key signs"
     KEY_CERTIFY = "key.certify", "A key's certificate was changed: stored, or removed (no `fingerprint`)"
-    KEY_REWRAP = "key.rewrap", "Secrets were encrypted again with the current key"
+    KEY_REWRAP = "key.rewrap", "Secrets were encrypted again, with the current key"
     MAINTENANCE_ON = "maintenance.on", "Maintenance began"
     MAINTENANCE_OFF = "maintenance.off", "Maintenance ended"
     DEPLOYMENT_RESTORE = "deployment.restore", "A backup was restored"
     AUDIT_PRUNE = "audit.prune", (
-        "Old audit entries and details were removed: `removed` and `erased` say how many. It is written before the removal")
-    AUDIT_ERASE = "audit.erase", "Audit details of a removed person were erased; `erased` says how many"
+        "Old audit entries were removed, and old details: `removed` and `erased` say how many. It is written before the removal")
+    AUDIT_ERASE = "audit.erase", "Audit details were erased, of a removed person; `erased` says how many"
     # fmt: on

@@ -134,7 +134,7 @@ async def switch_user(
     alone = [] if enabled else await entities_without_owner(registry, user.user_id)
     return await one_change(
         registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name},
-        remarks=[f"the entity {entity_id} has no owner left who can act" for entity_id in alone],
+        remarks=[f"the entity {entity_id} has no owner who can act" for entity_id in alone],
     )  # fmt: skip
 
 

@@ -89,7 +89,7 @@ class Taken(Exception):
 
 
 class LastOwner(Exception):
-    """The entity would have no owner left who can act."""
+    """The entity would have no owner who can act."""
 
     def __init__(self) -> None:
         super().__init__(OWNER_STAYS.reason)
@@ -215,7 +215,7 @@ async def submit_invitation(
     now: float,
     new_id: Callable[[], str],
 ) -> Membership | ChangeRequest:
-    """Invite a person to an entity, or request it if that needs approval.
+    """Invite a person to an entity, or request it for approval.
 
     As `invite`; `reason` is for whoever approves it. Raises MalformedDetails (also of `entity`, if there is none),
     Taken, TooManyInvitations, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D59, D60

@@ -63,7 +63,7 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     belongs: bool = False
     """whether the person is a member of the entity already"""
     takes_last_owner: bool | None = None
-    """whether the entity would have no owner left who can act"""
+    """whether the entity would have no owner who can act"""
     operates: bool | None = None
     """whether the person is an operator of the deployment, of any level"""
     parameters: bool | None = None

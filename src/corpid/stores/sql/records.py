@@ -259,9 +259,9 @@ class SqlRecords:
         for remains in guarded:
             if not await self._somebody(remains):
                 raise NobodyRemains(
-                    f"the entity {remains.entity_id} would have no owner left who can act: appoint another one first"
+                    f"the entity {remains.entity_id} would have no owner who can act: appoint another one first"
                     if remains.entity_id
-                    else "no operator would be left who can act: appoint another one first"
+                    else "no operator who can act would remain: appoint another one first"
                 )
 
     async def _check_seen(self, seen: list[Seen]) -> None:
