@@ -40,5 +40,5 @@ def test_the_main_button_is_in_the_first_screen(
 
 def test_a_laptop_shows_every_way_to_sign_in(beholder: Beholder) -> None:
     page = beholder.look("sign-in", Appearance(width=LAPTOP[0], height=LAPTOP[1]))
-    for way in ("#passkey", ".help summary"):
+    for way in ("#passkey", ".help > a"):
         assert page.locator(way).evaluate(BOTTOM) <= LAPTOP[1]

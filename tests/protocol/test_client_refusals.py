@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from corpid.flows.oauth.recent_refusals import refusals_of
 from corpid.rules.directory.actors import CommandLine
 from tests.api.calling import calling
@@ -11,7 +13,13 @@ from tests.protocol.test_refusal_reasons import line_of
 
 if TYPE_CHECKING:
     from corpid.ports import ClientRefusal
-    from tests.protocol.provider import World
+    from tests.protocol.provider import World, Worlds
+
+
+@pytest.fixture
+def world(worlds: Worlds) -> World:
+    """One of its own: what earlier tests were refused waits in the memory of a shared one."""
+    return worlds.fresh()
 
 
 def refusals(world: World, client_id: str) -> list[ClientRefusal]:
