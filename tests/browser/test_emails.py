@@ -74,7 +74,9 @@ def test_long_names_are_broken_and_not_cut_off(chromium: Browser) -> None:
 @pytest.mark.parametrize(("scheme", "accent"), [("light", "rgb(11, 81, 87)"), ("dark", "rgb(143, 220, 214)")])
 def test_the_button_has_the_colour_of_the_theme(chromium: Browser, scheme: str, accent: str) -> None:
     """docs/theming.md"""
-    renderer = EmailRenderer(name="Harbour", timezone=ZoneInfo("UTC"), theme=read(ROOT / "examples" / "themes" / "harbour"))
+    renderer = EmailRenderer(
+        name="Harbour", timezone=ZoneInfo("UTC"), theme=read(ROOT / "examples" / "themes" / "harbour")
+    )
     page = Inbox(browser=chromium, renderer=renderer).look("link_password", Appearance(scheme=scheme, width=700))
     button = page.get_by_role("link", name="Choose a new password")
     assert button.evaluate("each => getComputedStyle(each).backgroundColor") == accent
