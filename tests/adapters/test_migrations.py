@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 from importlib import import_module
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,11 +17,14 @@ from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import schema
 from corpid.stores.sql.column_types import METADATA
+from corpid.stores.sql.migration_plan import steps
 from corpid.stores.sql.migration_target import DatabaseUnreachable, SchemaNewer, SchemaOlder
 from tests.adapters.opened import EVENT, race, sqlite
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from corpid.stores.sql.migration_plan import Step
 
 STARTER = """
 go()
@@ -72,6 +77,28 @@ def test_the_migrations_make_the_same_statements_as_the_tables_of_the_code(tmp_p
     made[0].pop("alembic_version")
     assert made[0] == made[1]
     assert part_of(tmp_path / "corpid.db", "index") == part_of(tmp_path / "tables.db", "index")
+
+
+def sql_of(step: Step) -> str:
+    """What a migration sends to PostgreSQL; nothing of one that only builds indexes beside the writers."""
+    sent = StringIO()
+    context = MigrationContext.configure(dialect_name="postgresql", opts={"as_sql": True, "output_buffer": sent})
+    if step.upgrade is not None and not step.concurrently:
+        with context.begin_transaction():
+            step.upgrade(Operations(context))
+    return sent.getvalue()
+
+
+def test_a_migration_that_adds_a_column_says_that_it_keeps_readers_out_too() -> None:
+    """docs/decisions/0009: what a step locks is said before; PostgreSQL takes ACCESS EXCLUSIVE for a new column."""
+    found = 0
+    for step in steps():
+        for table in re.findall(r"ALTER TABLE (\w+) ADD COLUMN", sql_of(step)):
+            locked = step.locks.partition(table)[2] or step.locks
+            if "against" in locked:
+                found += 1
+                assert locked.partition("against ")[2].startswith("readers"), (step.revision, table, step.locks)
+    assert found > 0
 
 
 def first_release(path: Path) -> None:

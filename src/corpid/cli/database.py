@@ -18,6 +18,7 @@ from corpid.cli.running import run
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.limits import MINUTE
 from corpid.stores.data_loss import RestoreRefused
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME
 from corpid.stores.sql import backup as copies
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from corpid.stores.sql.schema import Plan, Planned
 
 _HEADINGS: Final = ("Migration", "Phase", "What it does", "What it locks", "About how long")
-_MINUTE: Final = 60
 _CONTRACT: Final = "contract"
 _SERVED: Final = "Servers of the previous version may keep running."
 _GONE: Final = "No server of the previous version may be running."
@@ -109,7 +109,7 @@ def _steps(title: str, steps: Sequence[Planned]) -> None:
 def _duration(step: Planned) -> str:
     if step.rows is None or step.seconds is None:
         return "as long as reading the table" if step.concurrently else "a moment"
-    minutes = step.seconds // _MINUTE
+    minutes = step.seconds // MINUTE
     length = f"{minutes} minutes" if minutes > 1 else f"{step.seconds} seconds"
     return f"{step.rows:,} rows, {length}"
 

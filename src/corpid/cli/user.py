@@ -21,6 +21,7 @@ from corpid.flows.directory import people
 from corpid.flows.directory.people import Office
 from corpid.flows.operations import erasure
 from corpid.rules.authentication.totp import SECRET_BYTES, otpauth_uri, secret_from
+from corpid.rules.limits import HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -68,8 +69,6 @@ def _day(moment: int, zone: ZoneInfo) -> str:
 
 
 OnlyPrint = Annotated[bool, typer.Option("--print", help="Only show the link; send no e-mail.")]
-_HOUR: Final = 3600
-_MINUTE: Final = 60
 
 
 class Purpose(StrEnum):
@@ -132,7 +131,7 @@ async def give(user_name: str, purpose: Purpose, *, only_print: bool) -> tuple[G
 def show_link(done: str, given: Given, *, sent: bool) -> None:
     """Show a link with its code, lifetime and recipient."""
     seconds = PURPOSES[given.purpose].seconds
-    lasts = f"{seconds // _HOUR} hours" if seconds >= _HOUR else f"{seconds // _MINUTE} minutes"
+    lasts = f"{seconds // HOUR} hours" if seconds >= HOUR else f"{seconds // MINUTE} minutes"
     where = f"The link is on its way to {given.user.email}. It" if sent else "Give them this link. It"
     shown = {"User name": given.user.user_name, "Link": given.link.url, "Code": given.link.code}
     output.members(f"{done} {where} works once, for {lasts}:", shown)

@@ -15,6 +15,7 @@ import msgspec
 
 from corpid.ports import BatchedVerb
 from corpid.rules import limits
+from corpid.rules.limits import DAY
 from corpid.rules.oauth.records import Grant, PushedRequest
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-DAY: Final = 86400
 _CODECS: Final[Mapping[type, tuple[Callable[[Any], bytes], Callable[[bytes], Any]]]] = {
     bytes: (bytes, bytes),
     str: (str.encode, bytes.decode),

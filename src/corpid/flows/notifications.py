@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
 from corpid.ports import Action, Address, Code, Email, Facts
-from corpid.rules.limits import MAILED_CODE_SECONDS, TOTP_MISSES
+from corpid.rules.limits import MAILED_CODE_SECONDS, MINUTE, TOTP_MISSES
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity, User
     from corpid.texts import Phrase
 
-_MINUTE: Final = 60
 _WHEN: Final = phrase("When")
 _DEVICE: Final = phrase("Device")
 _USER_NAME: Final = phrase("User name")
@@ -225,7 +224,7 @@ def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: 
     `now` is in epoch seconds; `device` is empty if nobody acted. Source: DESIGN, Security
     """
     policy = provider.policy
-    when = datetime.fromtimestamp(now, policy.timezone)
+    when = _moment(now)
     rows: tuple[tuple[Phrase, str | datetime], ...] = ((_WHEN, when),)
     if device:
         rows = (*rows, (_DEVICE, device))
@@ -269,8 +268,7 @@ def email_will_change(context: RequestContext, user: User, made: NewLink, *, add
 
     `address` is the new one, masked: the old mailbox may be somebody else's by now. Source: D61
     """
-    zone = context.provider.policy.timezone
-    ends = datetime.fromtimestamp(made.expires_at, zone)
+    ends = _moment(made.expires_at)
     parts = (
         phrase(
             "The e-mail address of your account is about to change to {address}. Until then, e-mails still come to this "
@@ -283,7 +281,7 @@ def email_will_change(context: RequestContext, user: User, made: NewLink, *, add
         _typed(made),
         Facts(
             (
-                (_WHEN, datetime.fromtimestamp(context.now, zone)),
+                (_WHEN, _moment(context.now)),
                 (_WORKS_UNTIL, ends),
                 (_USER_NAME, user.user_name),
             )
@@ -348,7 +346,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, 
 
     `why` says what for, and what to do if they did not. `language` is another than the account's, or empty (D45).
     """
-    ends = datetime.fromtimestamp(context.now + MAILED_CODE_SECONDS, context.provider.policy.timezone)
+    ends = _moment(context.now + MAILED_CODE_SECONDS)
     parts = (
         Code(text=phrase("Enter this code on the page where you asked for it:"), value=code),
         Facts(((_WORKS_UNTIL, ends), (_USER_NAME, user.user_name))),
@@ -358,7 +356,7 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, 
         context.provider.mail,
         user,
         subject=phrase("Your code for {name}", name=context.provider.policy.name),
-        preview=phrase("It works for {minutes} minutes. Do not share it.", minutes=MAILED_CODE_SECONDS // _MINUTE),
+        preview=phrase("It works for {minutes} minutes. Do not share it.", minutes=MAILED_CODE_SECONDS // MINUTE),
         parts=parts,
         language=language,
     )
@@ -378,7 +376,7 @@ def no_link(context: RequestContext, user: User) -> None:
         ),
         Facts(
             (
-                (_WHEN, datetime.fromtimestamp(context.now, context.provider.policy.timezone)),
+                (_WHEN, _moment(context.now)),
                 (_USER_NAME, user.user_name),
             )
         ),
@@ -430,6 +428,7 @@ def _typed(made: NewLink) -> Code:
 
 
 def _moment(seconds: float) -> datetime:
+    """Return a time of an e-mail, whose renderer knows the zone."""
     return datetime.fromtimestamp(seconds, UTC)
 
 

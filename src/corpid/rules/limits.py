@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+MINUTE: Final = 60
+HOUR: Final = 3600
+DAY: Final = 86400
+
 REQUEST_URI_SECONDS: Final = 60
 CODE_SECONDS: Final = 60
 ACCESS_TOKEN_SECONDS: Final = 600
@@ -39,7 +43,7 @@ CONTEXT_MESSAGE_CHARACTERS: Final = 100  # D12
 UI_LOCALES_CHARACTERS: Final = 256
 DESCRIPTION_CHARACTERS: Final = 300  # D28
 LIVE_STATE_SECONDS: Final = 5  # D50
-METADATA_CACHE_SECONDS: Final = 3600  # Spec 4.6, 4.7
+METADATA_CACHE_SECONDS: Final = HOUR  # Spec 4.6, 4.7
 KEY_PUBLISHED_BEFORE_USE_SECONDS: Final = 7200  # D42
 
 BODY_BYTES: Final = 65536  # D47
@@ -54,13 +58,13 @@ TOTP_MISSES: Final = 5  # D45
 REPEAT_MISSES: Final = 3  # D34: other forms with a replaced cookie value
 CODE_GUESSES: Final = 20  # D45: without a success between them, before the first pause
 FIRST_CODE_PAUSE_SECONDS: Final = 900
-LONGEST_CODE_PAUSE_SECONDS: Final = 86400  # D45
+LONGEST_CODE_PAUSE_SECONDS: Final = DAY  # D45
 MAILED_CODE_SECONDS: Final = 600
 MAILED_CODES_PER_SIGN_IN: Final = 3
 MAILED_CODES_PER_HOUR: Final = 10
 """of one person, in all sign-ins"""
 
-ACCOUNT_SESSION_SECONDS: Final = 3600
+ACCOUNT_SESSION_SECONDS: Final = HOUR
 """how long a sign-in to the account lasts at most"""
 ACCOUNT_IDLE_SECONDS: Final = 900
 ACCOUNT_FRESH_SECONDS: Final = 300
@@ -69,14 +73,14 @@ ACCOUNT_PAGE_SECONDS: Final = 600
 """how long such a page stays open"""
 ACCOUNT_PAGE_EXTENSIONS: Final = 10
 """how often it is given as long again; never fewer than ten (WCAG 2.2.1)"""
-EMAIL_UNDO_SECONDS: Final = 72 * 3600
+EMAIL_UNDO_SECONDS: Final = 72 * HOUR
 """how long a person's new e-mail address waits, and can be undone, before it takes effect"""
 EMAIL_CODES_PER_PERSON: Final = 5
 """codes to new addresses, a day"""
 EMAIL_CODES_PER_ADDRESS: Final = 5
 """codes of all people to one new address, a day"""
 PASSKEYS_PER_PERSON: Final = 20
-PASSKEY_OFFER_AGAIN_SECONDS: Final = 30 * 86400
+PASSKEY_OFFER_AGAIN_SECONDS: Final = 30 * DAY
 """how long a person who did not want a passkey is not offered one again"""
 FACTOR_CHANGES: Final = 10
 """attempts of one person to change their own factors, before further ones have to wait"""
@@ -85,9 +89,9 @@ BROWSER_NAMES: Final = 50
 DATA_COPIES_PER_DAY: Final = 5
 """copies of everything that is kept about a person, for that person"""
 
-INVITATION_SECONDS: Final = 72 * 3600
+INVITATION_SECONDS: Final = 72 * HOUR
 """how long a link lets a new person set up their account"""
-MEMBERSHIP_LINK_SECONDS: Final = 7 * 86400
+MEMBERSHIP_LINK_SECONDS: Final = 7 * DAY
 """how long an entity's invitation can be accepted after it was sent"""
 RESEND_SECONDS: Final = 1800
 """how long after an e-mail the next one of the same invitation can be sent"""
@@ -96,8 +100,8 @@ EMAILS_PER_ADDRESS: Final = 5
 INVITATIONS_PER_MINUTE: Final = 100
 """e-mails of entities that a deployment sends, whatever the number of its processes"""
 PASSWORD_LINK_SECONDS: Final = 1800
-SECOND_FACTOR_LINK_SECONDS: Final = 24 * 3600
-ENROLMENT_SECONDS: Final = 3600
+SECOND_FACTOR_LINK_SECONDS: Final = 24 * HOUR
+ENROLMENT_SECONDS: Final = HOUR
 """how long a person has once they have opened a link"""
 ENROLMENT_EXTENSIONS: Final = 10
 """how often they are given as long again; never fewer than ten (WCAG 2.2.1)"""

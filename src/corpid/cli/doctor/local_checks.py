@@ -17,7 +17,7 @@ from corpid import engines
 from corpid.cli.doctor.findings import Finding, ok, plain, problem, sentence, warning
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
 from corpid.rules.authentication.rp_id import works_at
-from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.rules.limits import CLOCKS_APART_SECONDS, DAY
 from corpid.rules.oauth.client_registration import is_registered_at, pkce_optional
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.checks import is_local
@@ -97,7 +97,6 @@ def _address(text: str) -> Address:
     return mapped or address
 
 
-_DAY: Final = 86_400
 OLD_KEY_DAYS: Final = 400
 """a key is rotated once a year; the age at which an alert is due (CorpidSigningKeyOld)"""
 LETTER_DAYS: Final = 2
@@ -226,7 +225,7 @@ def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
         change = "Change: start a node, which creates the first key, or run `corpid key rotate`."
         return problem("signing keys", "No key is signing now.", change)
     since, kid = max(signing)
-    days = (now - since) / _DAY
+    days = (now - since) / DAY
     seen = f"{kid} has signed for {days:.0f} days."
     if days > OLD_KEY_DAYS:
         return warning("signing keys", seen, "Change: run `corpid key rotate`, once a year.")
@@ -250,7 +249,7 @@ def _emails(waiting: int, oldest: int, *, sends: bool) -> Finding:
     if waiting and not sends:
         seen = f"{waiting:,} invitation e-mails are waiting, because no mail server is set."
         return warning("invitations", seen, "Change: set mail_url and mail_from.")
-    days = (time.time() - oldest) / _DAY
+    days = (time.time() - oldest) / DAY
     if waiting and days > LETTER_DAYS:
         seen = f"{waiting:,} invitation e-mails are waiting; the oldest invitation is {days:.0f} days old."
         change = "Change: look for invitations_stopped and invitation_delayed in the log of a running server."

@@ -21,9 +21,12 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import (
+    DAY,
     EMAIL_UNDO_SECONDS,
+    HOUR,
     INVITATION_SECONDS,
     MEMBERSHIP_LINK_SECONDS,
+    MINUTE,
     PASSWORD_LINK_SECONDS,
     SECOND_FACTOR_LINK_SECONDS,
 )
@@ -86,9 +89,6 @@ def next_step(steps: tuple[Step, ...], done: AbstractSet[Step]) -> Step | None:
 
 PATH: Final = "/enrol"
 """under base_url, the same of every link"""
-_DAY: Final = 86400
-_HOUR: Final = 3600
-_MINUTE: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         heading=phrase("Set up your sign-in"),
         lead=phrase(
             "Set up your sign-in with this link. It works once, within {hours} hours.",
-            hours=INVITATION_SECONDS // _HOUR,
+            hours=INVITATION_SECONDS // HOUR,
         ),
         introduction=lambda user, name: phrase("{user}, set up how you sign in with {name}.", user=user, name=name),
         done=phrase("Your sign-in is set up"),
@@ -151,7 +151,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         heading=phrase("Set up your sign-in"),
         lead=phrase(
             "Use this link within {days} days to accept or decline. It works once.",
-            days=MEMBERSHIP_LINK_SECONDS // _DAY,
+            days=MEMBERSHIP_LINK_SECONDS // DAY,
         ),
         introduction=lambda _, name: phrase("If you accept, you can act for it with {name}.", name=name),
         done=phrase("Your sign-in is set up"),
@@ -168,7 +168,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         lead=phrase(
             "Choose a new password with this link. It works once, within {minutes} minutes, and asks for your "
             "second factor first.",
-            minutes=PASSWORD_LINK_SECONDS // _MINUTE,
+            minutes=PASSWORD_LINK_SECONDS // MINUTE,
         ),
         introduction=lambda user, name: phrase("{user}, choose a new password for {name}.", user=user, name=name),
         done=phrase("Your password has been changed"),
@@ -186,7 +186,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         lead=phrase(
             "Set up a new second factor with this link. It works once, within {hours} hours, and asks for your "
             "password first.",
-            hours=SECOND_FACTOR_LINK_SECONDS // _HOUR,
+            hours=SECOND_FACTOR_LINK_SECONDS // HOUR,
         ),
         introduction=lambda user, name: phrase("{user}, set up a new second factor for {name}.", user=user, name=name),
         done=phrase("Your second factor has been changed"),
@@ -202,7 +202,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         heading=phrase("Stop the change of your e-mail address?"),
         lead=phrase(
             "If this was not you, stop the change with this link. It works once, within {hours} hours.",
-            hours=EMAIL_UNDO_SECONDS // _HOUR,
+            hours=EMAIL_UNDO_SECONDS // HOUR,
         ),
         introduction=lambda user, name: phrase(
             "{user}, the e-mail address of your {name} account is about to change.", user=user, name=name

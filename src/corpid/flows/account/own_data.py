@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.account import account_sessions, own_factors
-from corpid.flows.authentication.code_guesses import UNKNOWN
+from corpid.flows.account import account_sessions, deletion, own_email, own_factors
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.authentication.totp import STEP_SECONDS
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.own_history import moment, own_event
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
-    DeletionRequest,
     Entity,
     Membership,
     Operator,
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.account_sessions import AccountVisit
     from corpid.flows.request_context import RequestContext
+    from corpid.ports import Account
     from corpid.rules.directory.access import ObjectKind
 
 FORMAT: Final = "corpid-personal-data-1"
@@ -52,13 +51,16 @@ _READ: Final[tuple[ObjectKind, ...]] = (
 async def copied(context: RequestContext, visit: AccountVisit) -> AsyncIterator[bytes]:
     """Return the copy as JSON, in pieces.
 
-    It is counted and audited before the first piece is read. Raises Rejected, TooOld, StoreUnavailable; a copy that ends early lacks its last member.
+    It is counted and audited before the first piece is read. Raises Rejected, StaleStep, TooOld, StoreUnavailable; a copy that ends early lacks its last member.
     Source: D45, D61
     """
     account_sessions.require(visit, now=context.now)
     user_id = visit.user.user_id
     for kind in _READ:
         authorise(Person(user_id=user_id), "read", Object(kind=kind, user_id=user_id))
+    account = await context.provider.registry.factors.account(user_id)
+    if account is None:  # the person was erased at this moment
+        raise StaleStep
     counter = namespaces.DATA_COPIES.entry(context.provider.policy.deployment_url, user_id)
     async with context.provider.transient.unit(context.now) as unit:
         if await counter.count(unit) > DATA_COPIES_PER_DAY:
@@ -70,11 +72,11 @@ async def copied(context: RequestContext, visit: AccountVisit) -> AsyncIterator[
             )
     event = account_sessions.event(context, visit, AuditAction.USER_DOWNLOAD)
     await context.provider.registry.audit.write(event, now=context.now)
-    return _pieces(context, visit)
+    return _pieces(context, visit, account)
 
 
-async def _pieces(context: RequestContext, visit: AccountVisit) -> AsyncIterator[bytes]:
-    yield b"{" + _members(await _alone(context, visit))
+async def _pieces(context: RequestContext, visit: AccountVisit, account: Account) -> AsyncIterator[bytes]:
+    yield b"{" + _members(await _alone(context, visit, account))
     for name, items in (
         ("memberships", _memberships(context, visit)),
         ("roles", _roles(context, visit)),
@@ -97,17 +99,15 @@ def _members(found: dict[str, object]) -> bytes:
     return b",\n".join(msgspec.json.encode(name) + b": " + msgspec.json.encode(each) for name, each in found.items())
 
 
-async def _alone(context: RequestContext, visit: AccountVisit) -> dict[str, object]:
+async def _alone(context: RequestContext, visit: AccountVisit, account: Account) -> dict[str, object]:
     """Return everything of which a person has few."""
     registry, user = context.provider.registry, visit.user
-    held = await own_factors.of(context, visit)
-    used_at = held.credentials.totp_last_step * STEP_SECONDS
+    held = account.held
     sessions = await registry.sessions.of(user.user_id, now=context.now)
     names = await registry.sessions.browser_names(user.user_id)
     links = await registry.factors.links_of(user.user_id)
-    waiting = await registry.email_changes.of(user.user_id)
-    account = await registry.factors.account(user.user_id, browser=UNKNOWN)
-    asked = (await registry.directory.read(DeletionRequest, [user.key])).get(user.key)
+    waiting = await own_email.waiting(context, visit)
+    asked = await deletion.requested(context, visit)
     operator = (await registry.directory.read(Operator, [user.key])).get(user.key)
     profile = {name: value for name, value in msgspec.structs.asdict(user).items() if name != "placeholder"}
     return {
@@ -118,12 +118,12 @@ async def _alone(context: RequestContext, visit: AccountVisit) -> dict[str, obje
         "email_change": {
             "new_email": waiting.new_email, "proved_at": moment(waiting.proved_at), "takes_effect_at": moment(waiting.effective_at),
         } if waiting is not None else None,
-        "passkey_offer_declined_at": _moment(account.passkey_declined_at if account is not None else 0),
+        "passkey_offer_declined_at": _moment(account.passkey_declined_at),
         "operator": operator.level if operator is not None else None,
         "deletion_requested_at": _moment(asked.requested_at if asked is not None else 0),
         "factors": {
             "password": held.password,
-            "app": {"last_used_at": _moment(used_at)} if held.app else None,
+            "app": {"last_used_at": _moment(own_factors.app_used_at(held))} if held.app else None,
             "passkeys": [
                 {
                     "name": each.name, "created_at": moment(each.created_at), "last_used_at": _moment(each.used_at),

@@ -17,7 +17,7 @@ from corpid.flows.authentication import throttle
 from corpid.flows.authentication.throttle import Throttled
 from corpid.rules.authentication.sign_in import fingerprint
 from corpid.rules.authentication.throttling import CodesPaused, one_more, pause_after
-from corpid.rules.limits import CODE_GUESSES
+from corpid.rules.limits import CODE_GUESSES, HOUR, MINUTE
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 UNKNOWN: Final = ""
 """all browsers that are not known for the person, counted together"""
 LINK: Final = "link"
-_MINUTE: Final = 60
-_HOUR: Final = 3600
-_IN_HOURS: Final = 2 * _HOUR
+_IN_HOURS: Final = 2 * HOUR
 """a shorter time is given in minutes"""
 
 
@@ -70,8 +68,8 @@ def duration(seconds: int) -> Phrase:
     It is rounded up. Source: D45
     """
     if seconds < _IN_HOURS:
-        return counted(ceil(seconds / _MINUTE), "for {count} minute", "for {count} minutes")
-    return counted(ceil(seconds / _HOUR), "for {count} hour", "for {count} hours")
+        return counted(ceil(seconds / MINUTE), "for {count} minute", "for {count} minutes")
+    return counted(ceil(seconds / HOUR), "for {count} hour", "for {count} hours")
 
 
 def group(context: RequestContext, user_id: str, browser_key: str, *, known: bool) -> str:

@@ -16,7 +16,7 @@ from corpid.ports import AuditEvent, Conflict, EmailDelayed, MailDelayed, MailRe
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
-from corpid.rules.limits import EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE
+from corpid.rules.limits import EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 OUTCOMES: Final = ("sent", "refused", "delayed", "put off")
 _AT_ONCE: Final = 20
 """e-mails that one round finds"""
-_MINUTE: Final = 60
 _FIRST_PAUSE_SECONDS: Final = 10.0
 _LONGEST_PAUSE_SECONDS: Final = 900.0
 _FIRST_STOP_SECONDS: Final = 3600.0
@@ -95,7 +94,7 @@ class InvitationEmails:
     async def _admitted(self) -> bool:
         """Count an e-mail; False beyond the limit of this minute."""
         now = self._provider.clock()
-        window = str(int(now) // _MINUTE)
+        window = str(int(now) // MINUTE)
         counted = namespaces.INVITATION_EMAILS.entry(self._provider.policy.deployment_url, window)
         async with self._provider.transient.unit(now) as unit:
             return await counted.count(unit) <= INVITATIONS_PER_MINUTE

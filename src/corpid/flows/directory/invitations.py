@@ -19,7 +19,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.invitations import accepted_by, account
 from corpid.rules.directory.records import DUE, Entity, Membership, User
-from corpid.rules.limits import RESEND_SECONDS
+from corpid.rules.limits import MINUTE, RESEND_SECONDS
 
 if TYPE_CHECKING:
     from corpid.flows.directory.invitation_limits import InvitationLimit
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
 
-_MINUTE: Final = 60
 _GONE: Final = "the invitation is no longer as it was shown: open its link again"
 
 
@@ -112,7 +111,7 @@ async def send_again(
         raise Refused("email: the invitation has no address to go to")
     if abs(invited.invitation_sent_at) > now - RESEND_SECONDS:
         raise Refused(
-            f"the e-mail was sent less than {RESEND_SECONDS // _MINUTE} minutes ago: wait, and ask the person to "
+            f"the e-mail was sent less than {RESEND_SECONDS // MINUTE} minutes ago: wait, and ask the person to "
             "check their spam folder"
         )
     await limit.count(actor, invited.entity_id, invited.email, now=now)

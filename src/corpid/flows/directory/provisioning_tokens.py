@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,12 +22,11 @@ from corpid.rules.directory.provisioning_tokens import (
     token_name,
 )
 from corpid.rules.directory.records import Entity
+from corpid.rules.limits import DAY
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent, Registry
     from corpid.rules.directory.actors import Actor
-
-_DAY: Final = 86400
 
 
 async def add_token(
@@ -60,7 +59,7 @@ async def add_token(
         raise Refused(f"{entity_id} has {len(held)} tokens, which is the most: remove one that is no longer used")
     record = RegisteredProvisioningToken(
         token_id=token_id, entity_id=entity_id, name=shown, token_hash=token_hash(token), created_at=int(now),
-        expires_at=int(now) + days * _DAY, created_by=actor.name,
+        expires_at=int(now) + days * DAY, created_by=actor.name,
     )  # fmt: skip
     if not dry_run:
         written = Upsert(record, _event(actor, AuditAction.PROVISIONING_TOKEN_ADD, record))

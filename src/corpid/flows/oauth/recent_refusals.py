@@ -9,8 +9,6 @@ from corpid.ports import StoreUnavailable
 from corpid.rules.directory.access import Object, authorise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from corpid.ports import ClientRefusal, Registry
     from corpid.rules.directory.actors import Actor
 
@@ -57,9 +55,9 @@ class RecentRefusals:
                         return
                     raise
 
-    def _take_back(self, rings: dict[str, _Ring], client_id: str, earlier: Iterable[ClientRefusal]) -> None:
+    def _take_back(self, rings: dict[str, _Ring], client_id: str, earlier: _Ring) -> None:
         later = rings.pop(client_id, ())
-        rings[client_id] = deque((*earlier, *later), maxlen=getattr(earlier, "maxlen", None))
+        rings[client_id] = deque((*earlier, *later), maxlen=earlier.maxlen)
 
 
 async def refusals_of(registry: Registry, client_id: str, *, actor: Actor) -> list[ClientRefusal]:

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from corpid.rules.limits import CODE_GUESSES, FIRST_CODE_PAUSE_SECONDS, LONGEST_CODE_PAUSE_SECONDS
+from corpid.rules.limits import CODE_GUESSES, DAY, FIRST_CODE_PAUSE_SECONDS, LONGEST_CODE_PAUSE_SECONDS
 
 _BITS: Final = 31
 _HALF: Final = 1 << (_BITS - 1)
@@ -62,9 +62,6 @@ def delay(attempts: int, *, free: int, longest: int) -> int:
 def blocking(seconds: int) -> int:
     """Return the increment that ends a counter's delay this many seconds later (D47)."""
     return seconds << _BITS
-
-
-_DAY: Final = 86400
 
 
 class CodeGuesses(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +113,7 @@ def one_more(seen: CodeGuesses, factors: str, now: float) -> CodeGuesses:
     if now < seen.paused_until:
         raise CodesPaused(seen.paused_until)
     pause = pause_after(seen.guesses + 1)
-    notified = bool(pause) and now >= seen.told_at + _DAY
+    notified = bool(pause) and now >= seen.told_at + DAY
     return msgspec.structs.replace(
         seen,
         guesses=seen.guesses + 1,

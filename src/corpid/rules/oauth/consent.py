@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from corpid.rules.limits import DAY
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.scopes import IDENTITY_SCOPES
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from corpid.rules.oauth.records import AuthorizationRequest, Client
-
-_DAY: Final = 86400
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,4 +63,4 @@ def covered(request: AuthorizationRequest, remembered: Iterable[tuple[str, ...]]
 
 def expiry(now: float, days: int) -> int:
     """Return the end of a new consent, in epoch seconds (D29)."""
-    return int(now) + days * _DAY
+    return int(now) + days * DAY

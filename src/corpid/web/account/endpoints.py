@@ -20,7 +20,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.limits import EMAIL_UNDO_SECONDS
+from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
@@ -220,7 +220,7 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
     "codes": phrase("Your new recovery codes now work."),
     "codes-removed": phrase("Your recovery codes have been removed."),
     "email": phrase(
-        "Your new e-mail address is confirmed. It takes effect in {hours} hours.", hours=EMAIL_UNDO_SECONDS // 3600
+        "Your new e-mail address is confirmed. It takes effect in {hours} hours.", hours=EMAIL_UNDO_SECONDS // HOUR
     ),
     "email-kept": phrase("Your e-mail address stays the same. If the change was not yours, choose a new password now."),
     "sharing": phrase("You no longer share your data with that service."),

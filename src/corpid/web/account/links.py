@@ -20,7 +20,7 @@ from corpid.flows.authentication import account_client, browsers, interactions, 
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.limits import PASSWORD_LINK_SECONDS
+from corpid.rules.limits import MINUTE, PASSWORD_LINK_SECONDS
 from corpid.rules.networks import neighbourhood
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
@@ -286,7 +286,7 @@ def _asked(web: WebContext, pending: _Pending | None) -> Problem:
             phrase(
                 "If the account exists and we know its e-mail address, we have sent an e-mail that says what "
                 "to do next. Its link works for {minutes} minutes, on any device.",
-                minutes=PASSWORD_LINK_SECONDS // 60,
+                minutes=PASSWORD_LINK_SECONDS // MINUTE,
             ),
             phrase("Leave this page open. When you have your new password, use the button to continue signing in.")
             if pending

@@ -9,7 +9,7 @@ from corpid.flows.account import activity, own_consents, own_factors
 from corpid.flows.authentication import completion
 from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.directory.parties import consent_items, consent_summary
-from corpid.rules.limits import ACCESS_TOKEN_SECONDS, PASSKEYS_PER_PERSON
+from corpid.rules.limits import ACCESS_TOKEN_SECONDS, MINUTE, PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web.account import app_key, email_pages, own_data, views
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 SHARING: Final = "sharing"
 STOP_SHARING: Final = "stop-sharing"
-_MINUTE: Final = 60
 _NONE: Final = phrase("None")
 _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
@@ -206,7 +205,7 @@ async def stop_sharing(account: AccountContext) -> View:
         heading=phrase("Stop sharing with {name}?", name=shown.client_name),
         line=_shared_line(web, shown),
         keep=account_path(web, SHARING),
-        minutes=ACCESS_TOKEN_SECONDS // _MINUTE,
+        minutes=ACCESS_TOKEN_SECONDS // MINUTE,
         asked_again=_asks_again(web),
         errors=account.errors,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.authentication.password_rules import SHORTEST
-from corpid.rules.limits import EMAIL_UNDO_SECONDS, MAILED_CODE_SECONDS
+from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import FormView, PageView
 
@@ -243,11 +243,11 @@ class ChangeEmail(FormView):
     old: str
     """empty if there is none"""
     typed: str = ""
-    hours: int = EMAIL_UNDO_SECONDS // 3600
+    hours: int = EMAIL_UNDO_SECONDS // HOUR
     notes: tuple[Phrase, ...] = ()
 
 
-CODE_HINT: Final = phrase("It works for {minutes} minutes, on this page only.", minutes=MAILED_CODE_SECONDS // 60)
+CODE_HINT: Final = phrase("It works for {minutes} minutes, on this page only.", minutes=MAILED_CODE_SECONDS // MINUTE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Way
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
 from corpid.rules.directory.parties import consent_items, consent_summary
-from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
+from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, MINUTE
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import phrase
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _SIGN_IN_AGAIN: Final = phrase(
     "To change how you sign in, sign in again: you last signed in more than {minutes} minutes ago.",
-    minutes=ACCOUNT_FRESH_SECONDS // 60,
+    minutes=ACCOUNT_FRESH_SECONDS // MINUTE,
 )
 _NO_MORE_TIME: Final = phrase("You cannot get more time for this sign-in.")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.authentication.sign_in import Way
 from corpid.rules.directory.members import masked_address
+from corpid.rules.limits import DAY, MAILED_CODE_SECONDS, MINUTE, PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import BARE, FormView, PageView
 
@@ -135,7 +136,11 @@ def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
         return heading, replace(wanted, ways_action=ways_action, ways=ways)
     address = masked_address(page.email)
     if page.under_way:
-        hint = phrase("We sent it to {address}. It works for 10 minutes, on this page only.", address=address)
+        hint = phrase(
+            "We sent it to {address}. It works for {minutes} minutes, on this page only.",
+            address=address,
+            minutes=MAILED_CODE_SECONDS // MINUTE,
+        )
         again = (_SEND_NEW_CODE,) if page.more else ()
         return phrase("Enter the code we sent you"), Asked(hint=hint, ways_action=ways_action, ways=again + ways)
     hint = phrase("We can send a 6-digit code to {address}.", address=address) if page.more else _NO_MORE_CODES
@@ -155,6 +160,8 @@ class OfferPasskey(FormView):
 
     passkey: AskPasskey | None
     """None if passkeys work here no longer"""
+    days: int = PASSKEY_OFFER_AGAIN_SECONDS // DAY
+    """how long a person who chose Not now is not asked again"""
 
 
 CHOICES_WITHOUT_SEARCH: Final = 8

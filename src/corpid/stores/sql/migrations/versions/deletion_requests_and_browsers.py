@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 revision = "0029"
 phase = "expand"
-locks = "the tables users and sessions against writers, for a moment"
+locks = "the table users against writers, and sessions against readers and writers, for a moment"
 
 _TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
