@@ -72,3 +72,18 @@ def test_a_file_that_cannot_be_read_is_named_at_start_and_by_the_doctor(tmp_path
         run(story, network_database=path)
     chosen = settings.load(developer_mode=True, data_dir=tmp_path, network_database=path)
     assert any("network_database" in str(found) for found in look(chosen))
+
+
+def test_a_damaged_file_is_refused_or_names_nothing(tmp_path: Path) -> None:
+    """One byte of it at a time: never another exception than the one that start and the doctor put into words."""
+    whole = written(tmp_path / "asn.mmdb", {"127.0.0.0/8": HARBOUR}).read_bytes()
+    damaged = tmp_path / "damaged.mmdb"
+    # Of the tree's thousands of bytes those at its end, then the entry and the metadata.
+    for place in range(len(whole) - 400, len(whole)):
+        for byte in (0xE1, whole[place] ^ 1):
+            damaged.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+            try:
+                found = FileOfNetworks(damaged).name("127.0.0.1")
+            except NetworksUnreadable:
+                continue
+            assert isinstance(found, str)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from corpid.flows.oauth.recent_refusals import RecentRefusals
 from corpid.ports import ClientRefusal, Delete, Upsert
 from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    import pytest
 
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -74,5 +77,39 @@ def test_refusals_of_a_client_that_does_not_exist_or_is_removed_are_gone(place: 
         await kept.add([refusal(100)], kept=2)
         await stores.registry.directory.write([Delete(RP)], EVENT)
         assert await kept.of("rp") == []
+
+    run(place, scenario)
+
+
+def test_what_no_database_keeps_is_not_noted_and_holds_nothing_up(place: Place) -> None:
+    """Strangers choose what they claim to be: PostgreSQL refuses U+0000, and no engine takes half a surrogate pair."""
+
+    async def scenario(stores: SqlStores) -> None:
+        recent = RecentRefusals()
+        for number, claimed in enumerate(("a\0b", "\ud800", "x" * 5000, "rp")):
+            recent.note(refusal(number, client_id=claimed, claimed=True))
+        await recent.flush(stores.registry)
+        assert [each.at for each in await stores.registry.client_refusals.of("rp")] == [3]
+
+    run(place, scenario)
+
+
+def test_nothing_is_written_for_a_client_that_does_not_exist(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strangers can name a thousand of them: each is one read."""
+
+    async def scenario(stores: SqlStores) -> None:
+        kept, begun = stores.registry.client_refusals, list[bool]()
+        database = kept._database
+        transaction = database.transaction
+
+        def counted() -> object:
+            begun.append(True)
+            return transaction()
+
+        monkeypatch.setattr(database, "transaction", counted)
+        await kept.add([refusal(1, client_id="nobody", claimed=True)], kept=3)
+        assert not begun
+        await kept.add([refusal(1)], kept=3)
+        assert begun
 
     run(place, scenario)

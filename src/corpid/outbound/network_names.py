@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _MEMBERS: Final = ("autonomous_system_organization", "isp", "organization")
 """members of an entry that name a network, the first that there is"""
 _CHARACTERS: Final = 80
+_DAMAGES: Final = (ValueError, TypeError, RecursionError)
+"""what the library lets through of a damaged file, beside its own exception"""
 
 
 class NetworksUnreadable(Exception):
@@ -39,16 +41,16 @@ class FileOfNetworks:
 
         try:
             self._reader: Final[Any] = maxminddb.open_database(path, maxminddb.MODE_MEMORY)
-        except (OSError, ValueError, maxminddb.InvalidDatabaseError) as error:
+        except (OSError, *_DAMAGES, maxminddb.InvalidDatabaseError) as error:
             reason = getattr(error, "strerror", None) or "it is no database in MaxMind's format"
             raise NetworksUnreadable(f"network_database {path} cannot be read: {reason}") from None
-        self._damaged: Final = maxminddb.InvalidDatabaseError
+        self._damages: Final = (*_DAMAGES, maxminddb.InvalidDatabaseError)
 
     def name(self, address: str) -> str:
         """Empty if the file does not have the address."""
         try:
             found = self._reader.get(address) if address else None
-        except (ValueError, self._damaged):  # another text, an IPv6 address in a file of IPv4, a damaged entry
+        except self._damages:  # also for another text, and an IPv6 address in a file of IPv4
             return ""
         names = (found.get(member) for member in _MEMBERS) if isinstance(found, dict) else ()
         return next((printable(each)[:_CHARACTERS] for each in names if isinstance(each, str) and each), "")

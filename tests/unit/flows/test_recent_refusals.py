@@ -71,3 +71,26 @@ def test_what_could_not_be_written_is_written_later_in_order(tmp_path: Path) -> 
         assert [each.at for each in await registry.client_refusals.of("rp0")] == [2, 1]
 
     run(tmp_path, story)
+
+
+def test_a_thousand_invented_clients_keep_no_other_request_waiting(tmp_path: Path) -> None:
+    """On SQLite nothing of the store waits, so the flush makes way itself."""
+
+    async def story(registry: Registry) -> None:
+        recent = RecentRefusals()
+        for number in range(50):
+            recent.note(refusal(1, client_id=f"nobody{number}", claimed=True))
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.create_task(others())
+        await recent.flush(registry)
+        beside.cancel()
+        assert turns >= 50
+
+    run(tmp_path, story)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.ports import StoreUnavailable
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.names import is_storable
 
 if TYPE_CHECKING:
     from corpid.ports import ClientRefusal, Registry
@@ -16,6 +18,8 @@ KEPT: Final[dict[bool, int]] = {False: 100, True: 20}
 """refusals kept of each client: those of requests that it made, and those of requests that only claim to be its"""
 CLIENTS: Final = 1000
 """clients of each kind whose refusals wait to be written: strangers can claim any number"""
+_LONGEST_CLAIM: Final = 256
+"""characters of a claimed identifier; a stranger could fill the memory with longer ones"""
 
 _Ring: TypeAlias = "deque[ClientRefusal]"
 
@@ -32,8 +36,11 @@ class RecentRefusals:
     def note(self, refusal: ClientRefusal) -> None:
         """Note a refusal; the latest ones of each client are kept.
 
-        Claimed ones have a place of their own, so that strangers push nothing out. Source: D28
+        Claimed ones have a place of their own, so that strangers push nothing out, and what cannot be an identifier is not noted.
+        Source: D28
         """
+        if refusal.claimed and (len(refusal.client_id) > _LONGEST_CLAIM or not is_storable(refusal.client_id)):
+            return
         rings = self._rings[refusal.claimed]
         if refusal.client_id not in rings and len(rings) >= CLIENTS:
             return
@@ -54,6 +61,8 @@ class RecentRefusals:
                     if isinstance(error, StoreUnavailable):
                         return
                     raise
+                # On SQLite nothing else waits, and there may be a thousand clients.
+                await asyncio.sleep(0)
 
     def _take_back(self, rings: dict[str, _Ring], client_id: str, earlier: _Ring) -> None:
         later = rings.pop(client_id, ())

@@ -26,6 +26,9 @@ class SqlClientRefusals:
 
     def __init__(self, database: Database) -> None:
         self._database: Final = database
+        self._known: Final = database.prepare(
+            lambda: sa.select(clients.c.client_id).where(clients.c.client_id == sa.bindparam("client_id"))
+        )
         self._add: Final = database.prepare(_addition)
         self._trim: Final = database.prepare(_surplus)
         self._of: Final = database.prepare(
@@ -37,10 +40,15 @@ class SqlClientRefusals:
         )
 
     async def add(self, refusals: Sequence[ClientRefusal], *, kept: int) -> None:
-        """One statement each, and one that removes what is too old."""
+        """One statement each, and one that removes what is too old.
+
+        A client that does not exist costs one read: strangers name many.
+        """
         if not refusals:
             return
         one = refusals[0]
+        if await self._database.row(self._known, {"client_id": one.client_id}) is None:
+            return
         async with self._database.transaction():
             for each in refusals:
                 await self._database.run(self._add, _REFUSALS.encode(each))
