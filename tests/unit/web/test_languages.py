@@ -150,6 +150,14 @@ def test_times_and_numbers_are_written_as_the_language_writes_them(tag: str, wri
     assert speaks.number(5000) == number
 
 
+@pytest.mark.parametrize(
+    ("tag", "written"), [("en", "A, B, C"), ("zh-Hans", "A、B、C"), ("ms", "A, B, C"), ("ta", "A, B, C")]
+)
+def test_names_are_listed_as_the_language_separates_them(tag: str, written: str) -> None:
+    """DESIGN "Pages": as the Unicode CLDR says."""
+    assert translator(BY_TAG[tag]).say(phrase("{items}", items=("A", "B", "C"))) == written
+
+
 class Read(HTMLParser):
     """What a page says, but for what says itself which language it is in."""
 

@@ -18,6 +18,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Final
 from unicodedata import bidirectional
 
+from babel import Locale
 from babel.dates import format_date, format_time, get_datetime_format, get_timezone_name
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
@@ -152,6 +153,8 @@ class Translator:
         self.language = language
         self._translations = _translations(language)
         self._times: dict[tuple[int, int], str] = {}
+        pair = str(Locale.parse(language.formats).list_patterns["standard"]["middle"])
+        self._separator = pair.format("", "")
 
     def gettext(self, message: str) -> str:
         """The translation of a literal."""
@@ -208,7 +211,7 @@ class Translator:
         if isinstance(value, datetime):
             return self.moment_with_zone(value)
         if isinstance(value, tuple):
-            return ", ".join(str(self._shown(each)) for each in value)
+            return self._separator.join(str(self._shown(each)) for each in value)
         return f"\u2068{value}\u2069" if self._turns(str(value)) else value
 
     def _turns(self, name: str) -> bool:
