@@ -43,6 +43,12 @@ def test_no_text_uses_a_term_that_the_glossary_replaces(term: str) -> None:
     assert term not in texts("en")
 
 
+@pytest.mark.parametrize("term", ["taip", "bertindak bagi pihak", "penyemak imbas", "emel "])
+def test_malay_uses_no_term_beside_those_of_the_glossary(term: str) -> None:
+    """docs/wording: *masukkan*, *mewakili*, *pelayar* and *e-mel*."""
+    assert term not in texts("ms")
+
+
 REPLACED = (
     "anew", "as ever", "beside", "besides", "but for", "crowd", "errand", "ladder", "likewise", "log in", "log out", "mend",
     "mended", "stretch", "whoever",
