@@ -38,7 +38,7 @@ check: setup  ## format, lint, types, floors
 	$(RUN) mypy
 	.venv/bin/lint-imports --no-logo
 
-fix: setup  ## let ruff mend format and lint
+fix: setup  ## let ruff fix format and lint
 	$(RUN) ruff format .
 	$(RUN) ruff check --fix .
 
@@ -57,19 +57,19 @@ screenshots: setup-test  ## a picture of every page in every state, into build/s
 snapshots: setup-test  ## what a screen reader is given of every page, into tests/browser/snapshots
 	$(RUN) tests.browser.heard
 
-screen-reader: setup  ## the main pages as Orca reads them aloud, into build/screen-reader.txt
+screen-reader: setup  ## the main pages as the screen reader Orca reads them, into build/screen-reader.txt
 	$(RUN) tests.browser.screen_reader
 
-texts: setup  ## collect what people read into src/corpid/locales, for translators
+texts: setup  ## collect texts into src/corpid/locales, for translators
 	$(RUN) scripts.texts
 
-tables: setup  ## write the tables in docs that follow from declarations
+tables: setup  ## generate the tables in docs from declarations
 	$(RUN) scripts.tables
 
-bench: setup  ## measure the flow beside its cryptographic floor
+bench: setup  ## compare a flow's cost with its cryptography alone
 	$(RUN) benchmarks $(ARGS)
 
-bench-scale: setup  ## the same sign-in on a million users and on a thousand; a quarter of an hour
+bench-scale: setup  ## compare a sign-in with a million users and with a thousand; 15 minutes
 	$(RUN) benchmarks --scale $(ARGS)
 
 lock: setup  ## resolve pyproject.toml into requirements/ (ARGS=--upgrade takes the newest)

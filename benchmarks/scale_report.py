@@ -153,11 +153,11 @@ _BESIDE: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
     ("sign-ins meanwhile", lambda one: f"{one['sign_in_beside']['count']:,}"),
     ("a person added, alone: CPU of the loop", lambda one: f"{one['post']['cpu_ms']:.2f}"),
     ("the same: p50", lambda one: f"{one['post']['p50_ms']:.2f}"),
-    ("a person added, beside sign-ins: p50", lambda one: f"{one['post_beside']['p50_ms']:.2f}"),
+    ("a person added, with sign-ins: p50", lambda one: f"{one['post_beside']['p50_ms']:.2f}"),
     ("a sign-in, alone: CPU of the loop", lambda one: f"{one['sign_in']['cpu_ms']:.2f}"),
     ("the same: p50", lambda one: f"{one['sign_in']['p50_ms']:.1f}"),
     ("the same: p99", lambda one: f"{one['sign_in']['p99_ms']:.1f}"),
-    ("**a sign-in beside SCIM: p50**", lambda one: f"**{one['sign_in_beside']['p50_ms']:.1f}**"),
+    ("**a sign-in with SCIM: p50**", lambda one: f"**{one['sign_in_beside']['p50_ms']:.1f}**"),
     ("the same: p99", lambda one: f"{one['sign_in_beside']['p99_ms']:.1f}"),
     ("its p50 by that of a sign-in alone", lambda one: f"{one['slower']:.2f}"),
     ("CPU of the loop for both, by what they cost alone", lambda one: f"{one['cpu_ratio']:.2f}"),
@@ -168,7 +168,7 @@ def _provisioning(beside: dict[str, Any]) -> list[str]:
     small, large = beside[SMALL], beside[LARGE]
     rows = [f"| {name} | {shown(small)} | {shown(large)} |" for name, shown in _BESIDE]
     return [
-        "| sign-ins beside a client of SCIM, each one after the other: ms | small | large |",
+        "| sign-ins with a client of SCIM, each one after the other: ms | small | large |",
         "|---|---|---|",
         *rows,
     ]

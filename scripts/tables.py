@@ -1,4 +1,4 @@
-"""What follows in docs from declarations (`make tables`): settings, generations, client members, refusals, audit actions, access."""
+"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, refusals, audit actions, access."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _refusal(reason: Reason) -> str:
     declared = reason.value
     others = ", ".join(f"`{error}`" for error in declared.errors[1:])
     also = f" Elsewhere the error is {others}." if others else ""
-    return f"\n### {reason.code}\n\n{declared.cause}{also}\n\n*{_capital(declared.acts)}*: {declared.mending}\n"
+    return f"\n### {reason.code}\n\n{declared.cause}{also}\n\n*{_capital(declared.acts)}*: {declared.remedy}\n"
 
 
 def _capital(text: str) -> str:

@@ -2,8 +2,8 @@
 //
 //     npm install && npm start
 //
-// Its first run makes two key pairs and prints the command that registers it. docs/relying-parties.md tells the
-// whole way. What is worth copying: everything under "The protocol". The rest is a web page to try it with.
+// Its first run makes two key pairs and prints the command that registers it. docs/relying-parties.md is the
+// guide. Copy everything under "The protocol". The rest is a web page to try it with.
 
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -15,7 +15,7 @@ const ISSUER = process.env.ISSUER ?? 'http://localhost:8400' // where `corpid de
 const CLIENT_ID = process.env.CLIENT_ID ?? 'node-rp'
 const PORT = Number(process.env.PORT ?? 8410)
 const KEYS = process.env.KEYS ?? 'keys.json' // private: keep it as you keep a password
-const GENERATION = process.env.GENERATION ?? 'current' // or legacy, which a client does until its last day
+const GENERATION = process.env.GENERATION ?? 'current' // or legacy, until the client's last day
 const HOME = `http://127.0.0.1:${PORT}`
 const CALLBACK = `${HOME}/callback` // registered, and compared character by character
 const ATTEMPT_MINUTES = 15
@@ -42,7 +42,7 @@ const imported = async ({ d, kty, crv, x, y }, name, usage) =>
 
 // --- The protocol -------------------------------------------------------------------------------------------
 
-// What moving from legacy to current changes, all of it; a client that never knew legacy needs the first row alone.
+// All that changes between legacy and current. A client that never used legacy needs only the first row.
 const INTERFACE = {
   current: {
     pushed: true, // and tokens are bound to a DPoP key
@@ -54,7 +54,7 @@ const INTERFACE = {
     },
   },
   legacy: {
-    pushed: false, // the request is the query of the address, and tokens are for whoever bears them
+    pushed: false, // the request is the query of the address, and tokens are bearer tokens
     resource: 'authorization-info_endpoint',
     parameters: { scope: 'openid authinfo tpauthinfo' },
   },
@@ -82,7 +82,7 @@ async function connect() {
   return config
 }
 
-// Make the request, and get the address to send the browser to. `attempt` is what has to be known again later.
+// Make the request, and get the address to send the browser to. The callback needs `attempt`.
 async function begin() {
   connection ??= await connect()
   const attempt = {
@@ -105,7 +105,7 @@ async function begin() {
   return [attempt, await oidc.buildAuthorizationUrlWithPAR(connection, parameters, { DPoP: attempt.DPoP })]
 }
 
-// Redeem the code and ask what the person may do. Every check is made in here; any that fails throws.
+// Redeem the code and ask what the person may do. All checks are in here; a failed one throws.
 async function finish(callback, { state, nonce, verifier, DPoP }) {
   const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true }
   const tokens = await oidc.authorizationCodeGrant(connection, callback, checks, undefined, { DPoP })
@@ -115,7 +115,7 @@ async function finish(callback, { state, nonce, verifier, DPoP }) {
 }
 
 // `sub` names the person, and `entity` whom they act for; a client with `subject: entity` gets `sub` and `act`.
-// Legacy packs the person into `sub`, and tells of both in userInfo and entityInfo; the blocks are the same.
+// Legacy packs the person into `sub`, and describes both in userInfo and entityInfo; the blocks are the same.
 function summary({ claims, userinfo }) {
   const { userInfo, entityInfo } = claims
   const person = userInfo ? { sub: userInfo.CPUID_FullName } : claims.act ?? claims
@@ -143,7 +143,7 @@ const escaped = (text) => String(text).replace(/[&<>"']/g, (character) => `&#${c
 function page(response, status, lines, headers = {}) {
   response.writeHead(status, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', ...headers })
   response.end(`<!doctype html><html lang="en"><title>Node example</title><h1>Node example</h1>
-<ul>${lines.map((line) => `<li>${escaped(line)}`).join('')}</ul><p><a href="/login">Log in</a>`)
+<ul>${lines.map((line) => `<li>${escaped(line)}`).join('')}</ul><p><a href="/login">Sign in</a>`)
 }
 
 const routes = {
@@ -160,7 +160,7 @@ const routes = {
     const cookie = /(?:^|; )node_rp=([\w-]+)/.exec(request.headers.cookie)?.[1]
     const attempt = attempts.get(cookie)
     attempts.delete(cookie) // once
-    if (!attempt) return page(response, 400, ['This browser began no sign-in, or too long ago'])
+    if (!attempt) return page(response, 400, ['This browser started no sign-in, or started it too long ago'])
     const lines = summary(await finish(new URL(request.url, HOME), attempt))
     console.log(lines.join('\n  ')) // here your own session for this person begins
     page(response, 200, lines)
@@ -176,7 +176,7 @@ createServer(async (request, response) => {
   try {
     await route(request, response)
   } catch (error) {
-    // CorpID's own words: `error`, `error_description` (at userinfo in the challenge); the library's: `code`, `cause`.
+    // `error` and `error_description` come from CorpID (at userinfo in the challenge), `code` and `cause` from the library.
     const challenge = error.cause?.[0]?.parameters
     const reason = error.error ?? challenge?.error ?? error.code ?? error.name
     const told = error.error_description ?? challenge?.error_description ?? ''

@@ -2,8 +2,8 @@
 
     pip install requests-oauth2client && python rp.py
 
-Its first run makes two key pairs and prints the command that registers it. docs/relying-parties.md tells the
-whole way. What is worth copying: everything under "The protocol". The rest is a web page to try it with.
+Its first run makes two key pairs and prints the command that registers it. docs/relying-parties.md is the
+guide. Copy everything under "The protocol". The rest is a web page to try it with.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ISSUER = os.environ.get("ISSUER", "http://localhost:8400")  # where `corpid demo
 CLIENT_ID = os.environ.get("CLIENT_ID", "python-rp")
 PORT = int(os.environ.get("PORT", "8411"))
 KEYS = Path(os.environ.get("KEYS", "keys.json"))  # private: keep it as you keep a password
-GENERATION = os.environ.get("GENERATION", "current")  # or legacy, which a client does until its last day
+GENERATION = os.environ.get("GENERATION", "current")  # or legacy, until the client's last day
 HOME = f"http://127.0.0.1:{PORT}"
 CALLBACK = f"{HOME}/callback"  # registered, and compared character by character
 ATTEMPT_SECONDS = 15 * 60
@@ -46,7 +46,7 @@ Path(f"{KEYS}.public").write_text(jwks)
 # --- The protocol -------------------------------------------------------------------------------------------
 
 
-# What moving from legacy to current changes, all of it; a client that never knew legacy needs the first row alone.
+# All that changes between legacy and current. A client that never used legacy needs only the first row.
 PUSHED, RESOURCE, PARAMETERS = {
     "current": (
         True,  # and tokens are bound to a DPoP key
@@ -58,7 +58,7 @@ PUSHED, RESOURCE, PARAMETERS = {
         },
     ),
     "legacy": (
-        False,  # the request is the query of the address, and tokens are for whoever bears them
+        False,  # the request is the query of the address, and tokens are bearer tokens
         "authorization-info_endpoint",
         {"scope": "openid authinfo tpauthinfo"},
     ),
@@ -90,9 +90,9 @@ def connection() -> CorpID:
 
 
 def begin() -> tuple[AuthorizationRequest, str]:
-    """Make the request; what has to be known again later, and the address to send the browser to."""
+    """Make the request. Returns what the callback needs, and the address to send the browser to."""
     client = connection()
-    request = client.authorization_request(  # with a state, a nonce, a verifier and, where tokens are bound, a DPoP key
+    request = client.authorization_request(  # with a state, a nonce, a verifier and, if tokens are bound, a DPoP key
         **PARAMETERS,
         # Known from the metadata, but not passed on by the library: whether callbacks must carry `iss`.
         authorization_response_iss_parameter_supported=client.authorization_response_iss_parameter_supported,
@@ -101,7 +101,7 @@ def begin() -> tuple[AuthorizationRequest, str]:
 
 
 def finish(request: AuthorizationRequest, callback: str) -> tuple[dict, dict]:
-    """Redeem the code and ask what the person may do. Every check is made in here; any that fails raises."""
+    """Redeem the code and ask what the person may do. All checks are in here; a failed one raises."""
     client = connection()
     response = request.validate_callback(callback)  # state, and no error
     tokens = client.authorization_code(response, validate=False)
@@ -109,12 +109,12 @@ def finish(request: AuthorizationRequest, callback: str) -> tuple[dict, dict]:
     unchecked = BearerToken(tokens.access_token, id_token=tokens.id_token)
     try:
         checked = unchecked.validate_id_token(client, response)
-    except InvalidIdToken:  # CorpID may have a new signing key: ask for its keys, and look again
+    except InvalidIdToken:  # CorpID may have a new signing key: fetch its keys, and try again
         client.update_authorization_server_public_keys({"timeout": 10})
         checked = unchecked.validate_id_token(client, response)
     claims = checked.id_token.claims
     if claims.get("iss") != ISSUER or claims.get("aud") != CLIENT_ID:
-        raise InvalidIdToken("it is of another provider, or for another client", checked.id_token)
+        raise InvalidIdToken("it comes from another provider, or is for another client", checked.id_token)
     userinfo = client.userinfo(tokens)
     its_keys = client.authorization_server_jwks
     userinfo.validate(its_keys, alg="ES256", issuer=ISSUER, audience=CLIENT_ID, sub=claims["sub"])
@@ -124,7 +124,7 @@ def finish(request: AuthorizationRequest, callback: str) -> tuple[dict, dict]:
 def summary(claims: dict, userinfo: dict) -> list[str]:
     """`sub` names the person, and `entity` whom they act for; a client with `subject: entity` gets `sub` and `act`.
 
-    Legacy packs the person into `sub`, and tells of both in userInfo and entityInfo; the blocks are the same.
+    Legacy packs the person into `sub`, and describes both in userInfo and entityInfo; the blocks are the same.
     """
     person, entity = claims.get("act", claims), claims.get("entity", claims)
     if "userInfo" in claims:
@@ -160,7 +160,7 @@ class Website(BaseHTTPRequestHandler):
         try:
             {"/login": self.login, "/callback": self.callback}.get(self.path.partition("?")[0], self.start)()
         except Exception as error:  # noqa: BLE001 - shown to the developer
-            # What CorpID says of a refusal is in `error` and `description`; what the library found, in the class.
+            # `error` and `description` come from CorpID; what the library found is in the class.
             reason, told = getattr(error, "error", type(error).__name__), getattr(error, "description", None)
             print(f"{reason}: {told or error}", flush=True)
             self.page(403 if reason == "access_denied" else 502, [f"Not signed in ({reason})", told or ""])
@@ -182,14 +182,14 @@ class Website(BaseHTTPRequestHandler):
         cookie = SimpleCookie(self.headers.get("Cookie", "")).get("python_rp")
         request = attempts.pop(cookie.value, None) if cookie else None  # once
         if request is None:
-            return self.page(400, ["This browser began no sign-in, or too long ago"])
+            return self.page(400, ["This browser started no sign-in, or started it too long ago"])
         lines = summary(*finish(request, f"{HOME}{self.path}"))
         print("\n  ".join(lines), flush=True)  # here your own session for this person begins
         return self.page(200, lines)
 
     def page(self, status: int, lines: list[str]) -> None:
         items = "".join(f"<li>{escape(line)}" for line in lines)
-        text = f'<!doctype html><title>Python example</title><ul>{items}</ul><p><a href="/login">Log in</a>'
+        text = f'<!doctype html><title>Python example</title><ul>{items}</ul><p><a href="/login">Sign in</a>'
         self.answer(status, {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store"}, text)
 
     def answer(self, status: int, headers: dict[str, str], text: str = "") -> None:
@@ -200,7 +200,7 @@ class Website(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, *_: object) -> None:
-        """Callback addresses hold codes: they do not belong into a log."""
+        """Log nothing: callback addresses contain codes."""
 
 
 # The same client may use both; legacy has a last day.

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=AuthenticationRules)
 
 OWN_ALGORITHM: Final = "ES256"
-"""what the provider itself signs with (D20, D21)"""
+"""the provider's signing algorithms (D20, D21)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,7 +287,7 @@ _SWEEP_SECONDS: Final = 1.0
 _EMAILS_SECONDS: Final = 5.0
 """between two looks for invitations to be sent"""
 _EXPIRE_SECONDS: Final = 60.0
-"""between two looks for change requests that nobody decided on in time"""
+"""between two searches for expired change requests"""
 
 
 @asynccontextmanager

@@ -230,7 +230,7 @@ def test_the_last_owner_goes_by_an_operator_only(place: Place) -> None:
         await write_as(stores.registry, token, [taken(Membership(user_id="u3", entity_id="E1"))])
         with pytest.raises(Forbidden) as refused:
             await write_as(stores.registry, token, [taken(Membership(user_id="u2", entity_id="E1"))])
-        assert refused.value.reason == "the last owner stays: appoint another one first"
+        assert refused.value.reason == "the last owner must stay: appoint another owner first"
         await write(stores, Operator(user_id="u3", level="operator"))
         operator = await acting_operator(stores.registry, "u3", auth_time=NOW, now=NOW)
         await write_as(stores.registry, operator, [taken(LIM_OWNS)])
@@ -282,7 +282,7 @@ def test_an_api_client_disables_no_last_owner_of_any_entity(place: Place, remove
         change = Change(verb=verb, kind="user", key=LIM.key, was=LIM, becomes=becomes)
         with pytest.raises(Forbidden) as refused:
             await write_as(stores.registry, client, [change])
-        assert refused.value.reason == "the last owner stays: appoint another one first"
+        assert refused.value.reason == "the last owner must stay: appoint another owner first"
         await write(stores, replace(RINA_OWNS, entity_id="E2"))
         await write_as(stores.registry, client, [change])
         assert [each.enabled for each in await stores.registry.directory.administrators("E2")] in (

@@ -124,7 +124,7 @@ def test_a_change_is_made_when_another_administrator_approves_it(place: Place) -
         assert await roles(stores) == 0
         with pytest.raises(Forbidden) as refused:
             await approved(stores, made, await acting(stores, "u2"))
-        assert refused.value.reason == "nobody decides on their own request"
+        assert refused.value.reason == "nobody can decide on their own request"
         done = await approved(stores, made, await acting(stores, "u3"))
         assert (done.state, done.decided_by, await roles(stores)) == ("approved", "user:u3", 1)
         assert (await history(stores))[len(before) :] == [

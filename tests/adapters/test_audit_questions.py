@@ -216,7 +216,7 @@ def test_every_way_to_entries_is_a_stretch_of_its_index(filled: Filled) -> None:
                 steps = filled.plan(stores.database.prepare(way.page()).text)
                 assert any("ix_audit_" in step for step in steps), (query, steps)
                 if way.rest and way.in_order:
-                    steps = filled.plan(stores.database.prepare(way.stretch()).text)
+                    steps = filled.plan(stores.database.prepare(way.index_range()).text)
                     assert any("ix_audit_" in step for step in steps), (query, steps)
                     assert not any("TEMP B-TREE" in step for step in steps), steps
 
@@ -242,7 +242,7 @@ def test_completed_sign_ins_are_read_in_the_order_of_all_entries_or_by_their_own
     further = way.further
 
     async def look(stores: SqlStores) -> None:
-        for statement in (way.page(), way.stretch()):
+        for statement in (way.page(), way.index_range()):
             steps = "\n".join(filled.plan(stores.database.prepare(statement).text))
             assert ("INTEGER PRIMARY KEY (rowid" if filled.is_sqlite else "Scan Backward using pk_audit ") in steps, (
                 steps

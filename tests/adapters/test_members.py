@@ -370,7 +370,7 @@ def test_details_are_refused_with_every_fault(place: Place) -> None:
         assert [member for member, _ in refused.value.faults] == [
             "user_name", "external_id", "name", "given_name", "email",
         ]  # fmt: skip
-        with pytest.raises(MalformedDetails, match="a name for this member is needed"):
+        with pytest.raises(MalformedDetails, match="a name for this member is required"):
             await invited(stores, MemberDetails(name="Mei"))
         ids = identifiers()
         by_name = await invited(stores, MemberDetails(user_name="mei@firm.example"), ids=ids)

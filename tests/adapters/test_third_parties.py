@@ -96,7 +96,7 @@ def test_a_grant_gives_something_from_acceptance_until_it_is_ended_and_both_hist
         await write_as(stores.registry, client, [becoming(None, OFFERED)])
         with pytest.raises(Forbidden) as refused:
             await write_as(stores.registry, third_party, [role()])
-        assert refused.value.reason == "no grant that your entity has accepted covers this"
+        assert refused.value.reason == "no grant accepted by your entity covers this"
         with pytest.raises(Forbidden):
             await write_as(stores.registry, client, [becoming(OFFERED, ACCEPTED)])
         await write_as(stores.registry, third_party, [becoming(OFFERED, ACCEPTED)])

@@ -203,7 +203,7 @@ def test_nothing_that_a_record_says_is_stored_with_a_key(world: World) -> None:
     assert only.delete(f"/users/{named}", if_match="*").status_code == 204
     gone = only.post("/users", person, idempotency_key="k")
     assert (gone.status_code, gone.headers["idempotent-replayed"]) == (409, "true")
-    assert gone.json()["detail"] == "What this request made has been removed since"
+    assert gone.json()["detail"] == "The object that this request created has since been removed"
 
 
 def test_an_answer_that_the_version_before_has_stored_is_repeated_as_it_is(world: World, api: Api) -> None:

@@ -137,7 +137,10 @@ def test_a_key_repeats_an_invitation_and_makes_no_other_one(world: World, api: A
     ended = api.post("/invitations", {**MEI, "email": "ah@example.org"}, idempotency_key="e").json()
     assert api.delete(f"/invitations/{ended['id']}", if_match=ended["etag"]).status_code == 204
     gone = api.post("/invitations", {**MEI, "email": "ah@example.org"}, idempotency_key="e")
-    assert (gone.status_code, gone.json()["detail"]) == (409, "What this request made has been removed since")
+    assert (gone.status_code, gone.json()["detail"]) == (
+        409,
+        "The object that this request created has since been removed",
+    )
     second = invited(api, email="lim@example.org")
     sent = [api.post(f"/invitations/{second['id']}/resend", idempotency_key="r") for _ in range(2)]
     assert [each.status_code for each in sent] == [200, 200]

@@ -84,7 +84,10 @@ def test_operators_are_out_of_reach(world: World, api: Api) -> None:
         ("DELETE", f"/sessions/{named}"), ("GET", "/locks?user=alice"), ("DELETE", "/locks?user=alice"),
     ):  # fmt: skip
         answer = api.call(method, path, if_match="*")
-        assert (answer.status_code, answer.json()["detail"]) == (403, "Operators are out of reach here"), (method, path)
+        assert (answer.status_code, answer.json()["detail"]) == (403, "Operators cannot be changed here"), (
+            method,
+            path,
+        )
     assert world.run(world.provider.registry.sessions.of(ALICE.user_id, now=world.clock.now)) == live
 
 

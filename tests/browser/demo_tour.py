@@ -17,7 +17,7 @@ def stops(page: Page, demo: str) -> Iterator[str]:
     page.goto(demo)
     yield "start"
     user_name, password = listed(page, "User name"), listed(page, "Password")
-    page.get_by_role("button", name="Log in", exact=True).click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_label("User name").fill(user_name)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Continue").click()
@@ -32,7 +32,7 @@ def stops(page: Page, demo: str) -> Iterator[str]:
     page.goto(f"{demo}/callback?state=nobody")
     yield "unknown"
     page.goto(demo)
-    page.get_by_role("button", name="Log in", exact=True).click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("heading", name="The provider refused").wait_for()
     yield "refused"

@@ -106,7 +106,7 @@ def listed(page: Page, label: str, person: str = PERSON) -> str:
 def sign_in(page: Page, person: str) -> None:
     """From the start page, with its options as they stand, through the provider's pages up to the choice of entity."""
     user_name, password, code = (listed(page, label, person) for label in ("User name", "Password", "Code"))
-    page.get_by_role("button", name="Log in with these").click()
+    page.get_by_role("button", name="Sign in with these").click()
     page.get_by_label("User name").fill(user_name)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Continue").click()
@@ -148,7 +148,7 @@ def test_a_newcomer_logs_in_and_sees_what_a_relying_party_gets(demo: str, page: 
     """From the link to the tables, with what stands on the pages alone."""
     page.goto(link(demo))
     user_name, password, code = (listed(page, label) for label in ("User name", "Password", "Code"))
-    page.get_by_role("button", name="Log in with these").click()
+    page.get_by_role("button", name="Sign in with these").click()
     expect(page.get_by_text("Your yearly return for 2026")).to_be_visible()
     assert page.url.startswith("http://localhost:")
     take(page, pictures / "sign-in.png", ".brand", ".card")
@@ -170,7 +170,7 @@ def test_a_newcomer_logs_in_and_sees_what_a_relying_party_gets(demo: str, page: 
     take(page, pictures / "demo-result.png", "h1", ".panel")
     for text in ("What this person may do", "ID token", "Token", "Userinfo"):
         assert page.get_by_text(text).first.is_visible(), text
-    page.get_by_role("button", name="Log out here").click()
+    page.get_by_role("button", name="Sign out here").click()
     shows(page, "A service for organisations")
 
 
@@ -178,7 +178,7 @@ def test_a_newcomer_logs_in_and_sees_what_a_relying_party_gets(demo: str, page: 
 def test_who_cancels_sees_what_the_relying_party_is_told(demo: str, page: Page) -> None:
     """D17: and can try again."""
     page.goto(link(demo))
-    page.get_by_role("button", name="Log in", exact=True).click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("heading", name="The provider refused").wait_for()
     assert page.get_by_text("access_denied").first.is_visible()
@@ -219,7 +219,7 @@ def test_who_cancels_in_legacy_is_told_by_form_as_well(legacy_demo: str, page: P
     """D17, D37."""
     page.goto(link(legacy_demo))
     page.get_by_label("response_mode").select_option("form_post")
-    page.get_by_role("button", name="Log in with these").click()
+    page.get_by_role("button", name="Sign in with these").click()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("heading", name="The provider refused").wait_for()
     assert page.get_by_text("access_denied").first.is_visible()
@@ -233,7 +233,7 @@ def test_an_answer_that_was_posted_belongs_to_the_browser_that_began(
     page.goto(link(legacy_demo))
     page.get_by_label("response_mode").select_option("form_post")
     with page.expect_request(re.compile(r"[?&]state=")) as asked:
-        page.get_by_role("button", name="Log in with these").click()
+        page.get_by_role("button", name="Sign in with these").click()
     state = parse_qs(urlsplit(asked.value.url).query)["state"][0]
     with chromium.new_context() as context:
         answer = context.request.post(f"{link(legacy_demo)}/callback", form={"state": state, "error": "access_denied"})
@@ -283,7 +283,7 @@ def test_a_newcomer_sets_up_a_passkey_and_uses_it_at_once(demo: str, page: Page)
     page.get_by_role("button", name="Set up a passkey").click()
     page.get_by_role("heading", level=1, name="Your sign-in is set up").wait_for()
     page.goto(link(demo))
-    page.get_by_role("button", name="Log in", exact=True).click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("button", name="Sign in with a passkey").click()
     page.get_by_text("Step 2").wait_for()
     page.goto(f"{link(demo)}/mail")

@@ -69,7 +69,7 @@ def test_a_request_is_declined_and_stays_in_the_list_of_those_decided(terminal: 
     assert json.loads(terminal.done(*WHY, "approval", "decline", made, "--json"))["state"] == "declined"
     assert terminal.look(last_event)[0] == "approval.decline"
     assert "declined" in terminal.done("approval", "list", "--decided")
-    assert "declined already" in terminal.refused(*WHY, "approval", "decline", made)
+    assert "already declined" in terminal.refused(*WHY, "approval", "decline", made)
 
 
 def test_a_request_that_is_no_longer_right_says_why(terminal: Terminal) -> None:

@@ -176,13 +176,13 @@ def test_times_are_those_of_the_deployment(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("filters", "found"),
     [
-        (("--user", "LIM"), ["A person got a role", "A person may act for an entity", "A person was added"]),
-        (("--user", "lim", "--action", "membership."), ["A person may act for an entity"]),
+        (("--user", "LIM"), ["A person got a role", "A person can act for an entity", "A person was added"]),
+        (("--user", "lim", "--action", "membership."), ["A person can act for an entity"]),
         (("--entity", "E1", "--action", "entity.add"), ["An entity was added"]),
         (("--client", "rp"), ["A client was registered"]),
         (("--action", "service."), ["A service was added"]),
         (("--object", "books"), ["A service was added"]),
-        (("--object", "lim/E1"), ["A person may act for an entity"]),
+        (("--object", "lim/E1"), ["A person can act for an entity"]),
         (("--entity", "E9"), []),
         (("--since", "2h", "--last", "1"), ["A client was registered"]),
         (("--since", "2100-01-01"), []),
@@ -197,11 +197,11 @@ def test_filters_find_what_they_say(terminal: Terminal, filters: tuple[str, ...]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--action", "membership.ad"), "'membership.ad' is no action; did you mean 'membership.add'?"),
+        (("--action", "membership.ad"), "'membership.ad' is not an action; did you mean 'membership.add'?"),
         (("--action", "membrship."), "did you mean 'membership.'?"),
         (("--action", "membership"), "did you mean 'membership.'?"),
-        (("--since", "yesterday"), "'yesterday' is no moment: write how long ago (30m, 2h, 3d, 1w), a day ("),
-        (("--since", "2026-13-01"), "is no moment"),
+        (("--since", "yesterday"), "'yesterday' is not a time: write how long ago (30m, 2h, 3d, 1w), a day ("),
+        (("--since", "2026-13-01"), "is not a time"),
         (("--user", "nobody"), "there is no user 'nobody', and the audit has no removed one of that name"),
         (
             ("--after", "3", "--user", "lim"),

@@ -199,7 +199,7 @@ FORMER = "token_endpoint_audience_until: 2026-12-31"
 def test_a_file_may_use_the_former_name_of_a_key_and_is_told_the_new_one(terminal: Terminal) -> None:
     """D64: today's member migrates; an export of an older version applies, and the next export has the new name."""
     result = terminal.run("apply", terminal.file(FILE.replace("}}", f", {FORMER}}}}}")))
-    assert "token_endpoint_audience_until is deprecated: its name is endpoint_audience_until now" in result.stderr
+    assert "token_endpoint_audience_until is deprecated: use endpoint_audience_until" in result.stderr
     assert shown(terminal)["endpoint_audience_until"] == "2026-12-31"
     exported = terminal.done("export")
     assert "    endpoint_audience_until: 2026-12-31" in exported.replace("'", "")
@@ -210,7 +210,7 @@ def test_both_names_of_a_key_are_refused(terminal: Terminal) -> None:
     """D64: nobody has to guess which of them holds."""
     both = FILE.replace("}}", f", {FORMER}, endpoint_audience_until: 2027-01-01}}}}")
     said = terminal.refused("apply", terminal.file(both))
-    assert "endpoint_audience_until: line 1 says it already, under its other name" in said
+    assert "endpoint_audience_until: line 1 already has it, under its other name" in said
 
 
 def test_the_command_takes_the_former_name_of_its_option(terminal: Terminal) -> None:
@@ -233,7 +233,7 @@ def test_the_refusal_of_a_file_says_in_which_line_a_generation_lacks_its_end(ter
         (("--pkce", "plain"), "pkce: 'plain' is not one of"),
         (("--pkce-optional-until", "2027-03-31", *LEAVING), "pkce_optional_until: pkce is required: register pkce optional"),
         ((*LEAVING[:-1], "2027-02-30"), "legacy_until: the date 2027-02-30 does not exist"),
-        (LEAVING + LEAVING[:2], "generations: 'current' stands in the list twice"),
+        (LEAVING + LEAVING[:2], "generations: 'current' occurs twice in the list"),
         (("--redirect-uri", "http://localhost:8080/cb"), "http://localhost:8080/cb: the scheme must be https"),
         (("--redirect-uri", "https://OP.example:443/cb"), "this is the address of the provider itself"),
         (("--generation", "future"), "'future' is not one of current, fapi2, intermediate, legacy"),

@@ -54,7 +54,7 @@ def test_a_server_below_a_path_is_looked_at_there(terminal: Terminal) -> None:
         beside = terminal.run("doctor", running.base_url.removesuffix("/sso"))
     assert {about for about, each in findings(there).items() if each["verdict"] != "ok"} == set()
     assert beside.exit_code == 1
-    assert "belongs to base_url" in beside.stdout
+    assert "include it in base_url" in beside.stdout
 
 
 def test_where_nothing_answers_it_says_so(terminal: Terminal) -> None:
@@ -99,7 +99,7 @@ def test_settings_that_do_not_go_together_are_a_problem(terminal: Terminal, monk
     monkeypatch.setenv("CORPID_BASE_URL", "https://login.example.org")
     result = terminal.run("doctor")
     assert result.exit_code == 1
-    assert "nothing here speaks TLS" in result.stdout
+    assert "nothing here serves TLS" in result.stdout
     assert "Change:" not in result.stdout.split("settings")[1].split("\n")[1], "the sentence says what to change"
 
 
@@ -185,7 +185,7 @@ def test_clients_that_may_leave_pkce_out_are_named(terminal: Terminal, monkeypat
     found = pkce("current,legacy")
     assert found is not None
     assert found["verdict"] == "warning"
-    assert found["seen"].startswith("bare, dated may leave it out (pkce optional).")
+    assert found["seen"].startswith("bare, dated can omit it (pkce optional).")
     assert "RFC 9700 2.1.1" in found["seen"]
     assert "pkce_optional_until" in found["change"]
     assert pkce("current") is None
@@ -210,7 +210,7 @@ def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPat
         after = findings(terminal.run("doctor", "--json").stdout)
     assert "corpid migrate" in before["schema"]["seen"]
     assert "noeviction" in before[server.name]["seen"]
-    assert "No key signs" in before["signing keys"]["seen"]
+    assert "No key is signing" in before["signing keys"]["seen"]
     assert [after[name]["verdict"] for name in ("database", "schema", "signing keys", server.name)] == ["ok"] * 4
     assert "PostgreSQL" in after["database"]["seen"]
     assert after[server.name]["seen"].startswith(f"{server.name} ")

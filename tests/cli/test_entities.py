@@ -143,7 +143,7 @@ def test_a_level_is_given_changed_and_taken_each_with_its_event(terminal: Termin
 def test_taking_the_last_owner_is_possible_and_remarked_on(terminal: Terminal) -> None:
     """D54: the operator may."""
     fill(terminal)
-    remark = "the entity 209900042K will have no owner left who can act"
+    remark = "the entity 209900042K will have no owner who can act"
     for arguments in (
         ("administrator", "remove", "rina", "209900042K", "--dry-run"),
         (*ADD, "rina", "209900042K", "administrator", "--dry-run"),

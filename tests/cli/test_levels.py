@@ -80,14 +80,14 @@ def test_prune_stops_at_a_person_who_operates(terminal: Terminal) -> None:
 
 def test_neither_file_nor_command_takes_the_last_operator(terminal: Terminal) -> None:
     terminal.done("apply", terminal.file(DIRECTORY))
-    assert "no operator would be left" in terminal.refused(
+    assert "no operator who can act would remain" in terminal.refused(
         "apply", terminal.file("operators: [{user: rina, level: support}]")
     )
     said = terminal.refused("user", "disable", "rina")
-    assert said.startswith("Error: no operator would be left who can act: appoint another one first.")
+    assert said.startswith("Error: no operator who can act would remain: appoint another one first.")
     terminal.done("apply", terminal.file("operators: [{user: arjun, level: operator}]"))
     terminal.done("user", "disable", "rina")
-    assert "no operator would be left" in terminal.refused("user", "disable", "arjun")
+    assert "no operator who can act would remain" in terminal.refused("user", "disable", "arjun")
 
 
 def test_taking_an_entitys_last_owner_is_noted(terminal: Terminal) -> None:
@@ -96,10 +96,10 @@ def test_taking_an_entitys_last_owner_is_noted(terminal: Terminal) -> None:
     terminal.done("apply", terminal.file("operators: [{user: arjun, level: operator}]"))
     result = terminal.run("user", "disable", "rina")
     assert result.exit_code == 0
-    assert "the entity A1 has no owner left who can act" in result.stderr
+    assert "the entity A1 has no owner who can act" in result.stderr
     assert "B2" not in result.stderr
     terminal.done("user", "enable", "rina")
     file = terminal.file("users: {rina: {memberships: [{entity: A1, enabled: false}]}}")
     result = terminal.run("apply", file)
-    assert f"{file}:1: the entity A1 will have no owner left who can act" in result.stderr
+    assert f"{file}:1: the entity A1 will have no owner who can act" in result.stderr
     assert result.exit_code == 0

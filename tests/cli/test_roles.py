@@ -60,7 +60,7 @@ def test_a_removal_that_means_several_roles_lists_them_and_takes_none(terminal: 
         (("role", "add", "rina", "209900042L", "PERMITS"), "there is no entity '209900042L'; did you mean '209900042K'?"),
         (("role", "add", "rina", "209900042K", "PERMIT"), "there is no service 'PERMIT'; did you mean 'PERMITS'?"),
         ((*ADD[:-1], "Filler"), "'Filler' is no role of PERMITS; its roles are Approver, Filer; did you mean 'Filer'?"),
-        (ADD[:-1], "a role is needed at PERMITS; its roles are Approver, Filer"),
+        (ADD[:-1], "a role is required at PERMITS; its roles are Approver, Filer"),
         (("role", "add", "mei", "209900042K", "TAXES", "Viewer"), "mei does not act for 209900042K"),
         ((*ADD, "--end", "2027-02-30"), "end_date: the date 2027-02-30 does not exist"),
         ((*ADD, "--start", "2027-02-02", "--end", "2027-02-01"), "the row ends on 2027-02-01, before it starts"),

@@ -122,11 +122,11 @@ def test_a_table_of_members_with_anything_wrong_changes_nothing(terminal: Termin
         "people.csv:2: email: 'nowhere'",
         "people.csv:4: user_name: the same as in line 3",
         "people.csv:5: external_id: the same as in line 3",
-        "people.csv:6: user_name: a name for this member is needed",
+        "people.csv:6: user_name: a name for this member is required",
     ):
         assert line in said
     assert people(terminal) == []
     said = terminal.refused(
         "user", "import", terminal.file("user_name,name,language\n", "p.csv"), "--entity", "C3", "--invite"
     )
-    assert "p.csv:1: 'language' is no column" in said
+    assert "p.csv:1: 'language' is not a column" in said

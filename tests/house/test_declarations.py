@@ -93,7 +93,7 @@ def test_every_refusal_says_cause_and_mending_in_sentences() -> None:
     silent = [
         reason.name
         for reason in Reason
-        for sentence in (reason.value.cause, reason.value.mending)
+        for sentence in (reason.value.cause, reason.value.remedy)
         if not sentence.endswith(".") or len(sentence) < 10
     ]
     assert not silent, listed(silent)

@@ -12,6 +12,7 @@ from tests.cli.conftest import program
 from tests.house.source import ROOT, SOURCE, documents, listed, shown_commands
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ANCHOR = re.compile(r"\[[^\]]*\]\(([^)#:\s]*)#([^)\s]+)\)")
 
 
 def complaint(line: str, command: Any) -> str | None:
@@ -57,6 +58,24 @@ def test_every_link_of_a_document_leads_somewhere() -> None:
         for target in LINK.findall(text)
         if "://" not in target and not target.startswith("mailto:")
         if not ((ROOT / path).parent / target).exists()
+    ]
+    assert not broken, listed(broken)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_anchor_of_a_link_is_a_heading() -> None:
+    texts = documents()
+    broken = [
+        (path, f"{target}#{anchor}")
+        for path, text in texts.items()
+        for target, anchor in ANCHOR.findall(text)
+        if (page := (ROOT / path).parent / target if target else ROOT / path).suffix == ".md"
+        if anchor not in anchors(page.read_text(encoding="utf-8"))
     ]
     assert not broken, listed(broken)
 

@@ -1,4 +1,4 @@
-"""docs/wording.md in step with the catalogues."""
+"""The words of documents and catalogues, and docs/wording.md in step with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 from babel.messages.pofile import read_po
 
-from tests.house.source import documents
+from tests.house.source import documents, listed
 
 COLUMNS = ("en", "zh-Hans", "ms", "ta")
 _NAMES = re.compile(r"%\(provider_name\)s|\{(?:name|provider)\}")
@@ -41,3 +41,23 @@ def test_the_terms_of_the_glossary_are_those_of_the_catalogue(language: str) -> 
 @pytest.mark.parametrize("term", ["person who manages", "your administrator", "unwanted e-mail", "anew", "log in"])
 def test_no_text_uses_a_term_that_the_glossary_replaces(term: str) -> None:
     assert term not in texts("en")
+
+
+REPLACED = (
+    "anew", "as ever", "beside", "besides", "but for", "crowd", "errand", "ladder", "likewise", "log in", "log out", "mend",
+    "mended", "stretch", "whoever",
+)  # fmt: skip
+"""metaphors and dialect that DESIGN, "Words", replaces"""
+
+
+def test_no_document_uses_a_word_that_is_replaced() -> None:
+    """DESIGN "Words"; code, commands and the release notes are left out."""
+    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(REPLACED)})(?![\w-])", re.IGNORECASE)
+    found = [
+        (path, f"{number}: {match.group()}")
+        for path, text in documents().items()
+        if path not in {"CHANGELOG.md", "docs/wording.md"}
+        for number, line in enumerate(text.splitlines(), start=1)
+        for match in pattern.finditer(re.sub(r"`[^`]*`", "", line))
+    ]
+    assert not found, listed(found)

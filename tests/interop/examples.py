@@ -69,13 +69,13 @@ class Example:
         return public
 
     def sign_in(self, person: Person, *, change_callback: Callable[[str], str] = str) -> Shown:
-        """Press Log in, walk through the provider's pages in a browser, and follow the redirect back."""
+        """Press Sign in, walk through the provider's pages in a browser, and follow the redirect back."""
         return asyncio.run(
             self._sign_in(lambda browser, address: people.sign_in(browser, address, person), change_callback)
         )
 
     def cancel(self) -> Shown:
-        """Press Log in, and Cancel on the first page."""
+        """Press Sign in, and Cancel on the first page."""
 
         async def cancelled(browser: Browser, address: str) -> str:
             await browser.open(address)

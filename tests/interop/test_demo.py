@@ -35,7 +35,7 @@ OFTEN = {"current"}
 """what `make test` shows by itself, LEGACY as one issuer of several; the others are in `make test-full`"""
 SIGN_INS = ["one entity, every claim", "one of several entities", "third party"]
 OF_LEGACY = [
-    "response mode fragment", "response mode form_post", "a proof beside a code",
+    "response mode fragment", "response mode form_post", "a proof with a code",
 ]  # fmt: skip
 
 

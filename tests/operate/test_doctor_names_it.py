@@ -57,7 +57,7 @@ MISTAKES = {
     "few fields": Mistake("haproxy", "bufsize 65536\n    tune.http.maxhdr 256", "bufsize 16384", "DPoP", "unknown", "warning"),
     "queries": Mistake("nginx", "method $logged_path", "method $request_uri", "access log", "Query strings"),
     "usual log": Mistake("nginx", "access.log corpid;\n    # the", "access.log;\n    # the", "access log", "Query strings"),
-    "whole paths": Mistake("nginx", "method $logged_path", "method $uri", "access log", "Paths", "warning"),
+    "whole paths": Mistake("nginx", "method $logged_path", "method $uri", "access log", "Whole paths", "warning"),
     "queries of HAProxy": Mistake("haproxy", "%[var(txn.logged_path)]", "%HU", "access log", "Query strings"),
     "all errors": Mistake("haproxy", "retry-on conn-failure", "retry-on all-retryable-errors", "retries", "sent again"),
 }  # fmt: skip

@@ -49,7 +49,7 @@ def _is_turned_away(world: World, method: str, path: str) -> None:
     refused(bare, 401)
     assert bare.headers["www-authenticate"] == f'Bearer realm="{world.issuer}"'
     wrong = Scim(world=world, token="A" * 43).call(method, path, body=body)
-    assert refused(wrong, 401) == "The provisioning token is not known, was revoked or is past its end"
+    assert refused(wrong, 401) == "The provisioning token is unknown, was revoked or has expired"
     assert wrong.headers["www-authenticate"] == f'Bearer realm="{world.issuer}", error="invalid_token"'
 
 
@@ -71,7 +71,7 @@ def test_every_reason_to_refuse_a_token_looks_alike(world: World) -> None:
     assert {answer.status_code for answer in answers} == {401}
     malformed = {"The access token is missing or malformed"}
     told = {answer.json()["detail"] for answer in answers}
-    assert told - malformed == {"The provisioning token is not known, was revoked or is past its end"}
+    assert told - malformed == {"The provisioning token is unknown, was revoked or has expired"}
 
 
 def test_how_much_of_a_token_was_guessed_costs_no_more(world: World) -> None:

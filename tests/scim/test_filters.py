@@ -74,7 +74,7 @@ def test_any_other_filter_is_refused_and_says_what_there_is(text: str) -> None:
     with pytest.raises(InvalidFilterException) as refused:
         parsed("User", text)
     told = str(refused.value)
-    assert "userName" in told or "active is compared" in told or "conditions here" in told
+    assert "userName" in told or "active is compared" in told or "conditions" in told
 
 
 def test_a_filter_that_nobody_writes_is_not_even_parsed() -> None:

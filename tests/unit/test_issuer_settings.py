@@ -97,11 +97,14 @@ def test_the_environment_takes_them_as_json(monkeypatch: pytest.MonkeyPatch) -> 
         ([TABLE, {**TABLE, "id": "other"}], "legacy and other have one base_url"),
         ([TABLE, {**TABLE, "base_url": f"{FIRST}/x"}], "legacy is the id of more than one issuer: give each its own"),
         ([{**TABLE, "id": "first"}], "first is the issuer of the top-level settings: choose another id"),
-        ([{**TABLE, "id": "Legacy"}], "'Legacy' is no id: write up to 32 small letters"),
-        ([{**TABLE, "id": "a_b"}], "is no id"),
-        ([{**TABLE, "id": "a; Path=/"}], "is no id"),
-        ([{**TABLE, "id": "a" * 33}], "is no id"),
-        ([{**TABLE, "generations": ["fapi2", "legacy"]}], "fapi2 is served alone, not together with legacy"),
+        ([{**TABLE, "id": "Legacy"}], "'Legacy' is not an id: write up to 32 lower-case letters"),
+        ([{**TABLE, "id": "a_b"}], "is not an id"),
+        ([{**TABLE, "id": "a; Path=/"}], "is not an id"),
+        ([{**TABLE, "id": "a" * 33}], "is not an id"),
+        (
+            [{**TABLE, "generations": ["fapi2", "legacy"]}],
+            "fapi2 must be the only generation of an issuer, not together with legacy",
+        ),
         ([{**TABLE, "generations": []}], "no generation is named"),
         ([{"id": "b", "base_url": LEGACY_URL}], 'b names no generations: write for example generations = ["legacy"]'),
         ([{"base_url": LEGACY_URL}], "number 1, id: it is missing, and every issuer needs it"),
@@ -113,7 +116,7 @@ def test_the_environment_takes_them_as_json(monkeypatch: pytest.MonkeyPatch) -> 
             "number 1, base_url: https://legacy.example.org/readyz cannot be reached",
         ),
         ([{**TABLE, "base_url": "http://legacy.example.org"}], "use https for all of them"),
-        ([{**TABLE, "timezone": "Mars/Base"}], "Mars/Base is no time zone"),
+        ([{**TABLE, "timezone": "Mars/Base"}], "Mars/Base is not a time zone"),
         ([{**TABLE, "port": 80}], "number 1, port: an issuer has no such setting; it may have id, base_url"),
         ([{**TABLE, "preset": "public"}], "number 1, preset: 'public' cannot be used"),
         ([{**TABLE, "acr_prefix": "a b"}], "number 1, acr_prefix: "),
@@ -131,7 +134,7 @@ def test_what_is_no_list_of_tables_is_refused(tables: Any, monkeypatch: pytest.M
     """D62: also in the environment, which holds JSON."""
     says = "write tables [[issuers]] in corpid.toml, or in the environment a JSON array of objects."
     sentence = refusal(issuers=tables)
-    assert sentence.startswith("issuers: this is no ")
+    assert sentence.startswith("issuers: this is not ")
     assert sentence.endswith(says)
     if isinstance(tables, str):
         monkeypatch.setenv("CORPID_ISSUERS", tables)
@@ -146,7 +149,7 @@ def test_the_rules_of_base_url_hold_for_every_issuer() -> None:
     sentence = refusal(local, base_url="http://localhost:8080", trusted_proxies="")
     assert sentence.startswith("issuers: legacy: base_url http://elsewhere.example is http outside localhost")
     remote = refusal(local, base_url="http://localhost:8080", trusted_proxies="10.0.0.1", developer_mode=True)
-    assert remote.startswith("issuers: legacy: developer_mode is for one's own machine")
+    assert remote.startswith("issuers: legacy: developer_mode is for your own machine")
 
 
 @pytest.mark.parametrize(
@@ -154,9 +157,9 @@ def test_the_rules_of_base_url_hold_for_every_issuer() -> None:
     [
         ("elsewhere.example", "passkey_rp_id elsewhere.example is not the domain of any issuer"),
         ("gin.example.org", "is not the domain of any issuer"),
-        ("org", "org is no domain"),
-        ("10.0.0.1", "10.0.0.1 is no domain"),
-        ("https://example.org", "is no domain"),
+        ("org", "org is not a domain"),
+        ("10.0.0.1", "10.0.0.1 is not a domain"),
+        ("https://example.org", "is not a domain"),
     ],
 )
 def test_a_domain_of_passkeys_outside_every_issuers_is_refused(rp_id: str, says: str) -> None:

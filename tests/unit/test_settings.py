@@ -148,13 +148,13 @@ def test_behind_a_declared_proxy_http_and_https_are_fine() -> None:
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        ({"database_url": "mysql://db/corpid"}, "mysql is no database that CorpID can use"),
-        ({"transient_url": "memcached://memory"}, "memcached cannot keep what lives for minutes"),
+        ({"database_url": "mysql://db/corpid"}, "mysql is not a database that CorpID can use"),
+        ({"transient_url": "memcached://memory"}, "memcached cannot store short-lived data"),
         ({"preset": "public"}, "its input should be '' or 'public-service'"),
         ({"preset": ["public-service"]}, "its input should be '' or 'public-service'"),
         ({"dpop_mismatch_error": "invalid_token"}, "its input should be 'invalid_grant' or 'invalid_dpop_proof'"),
-        ({"timezone": "Mars/Base"}, "Mars/Base is no time zone: write a name such as"),
-        ({"timezone": "/etc/passwd"}, "is no time zone"),
+        ({"timezone": "Mars/Base"}, "Mars/Base is not a time zone: write a name such as"),
+        ({"timezone": "/etc/passwd"}, "is not a time zone"),
         ({"trusted_proxies": "10.0.0.1/8"}, "has host bits set"),
         ({"trusted_proxies": "proxy"}, "write 10.0.0.7 or 10.0.0.0/8"),
         ({"trusted_proxies": "10.0.0.1, 0.0.0.0/0"}, "would trust everybody"),
@@ -187,11 +187,11 @@ def test_one_pushed_and_one_query_generation_are_served_side_by_side_or_either_a
 @pytest.mark.parametrize(
     ("generations", "says"),
     [
-        ("fapi2,legacy", "fapi2 is served alone, not together with legacy: write fapi2 or legacy"),
-        ("current,fapi2", "fapi2 is served alone, not together with current: write fapi2 or current"),
+        ("fapi2,legacy", "fapi2 must be the only generation of an issuer, not together with legacy: write fapi2 or legacy"),
+        ("current,fapi2", "fapi2 must be the only generation of an issuer, not together with current: write fapi2 or current"),
         ("fapi2,current,legacy", "not together with current,legacy: write fapi2 or current,legacy"),
-        ("current,intermediate", "current and intermediate both take pushed requests, and only one such is served"),
-        ("current,intermediate,legacy", "only one such is served: write one of them"),
+        ("current,intermediate", "current and intermediate both take pushed requests, and only one of them can be served"),
+        ("current,intermediate,legacy", "only one of them can be served: choose one"),
         ("legacy,legacy", "legacy is named more than once: write it once"),
         ("current,curent", "curent is not a generation that CorpID serves: choose from legacy, intermediate, current, fapi2"),
         ("", "no generation is named: write at least one of legacy, intermediate, current, fapi2"),
@@ -244,7 +244,7 @@ def test_mail_needs_both_an_address_and_a_server() -> None:
     ],
 )
 def test_emails_come_from_one_plain_address(sender: str) -> None:
-    assert "no plain e-mail address" in refusal(mail_url="smtp://mail.example", mail_from=sender)
+    assert "not a plain e-mail address" in refusal(mail_url="smtp://mail.example", mail_from=sender)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_emails_come_from_one_plain_address(sender: str) -> None:
 )
 def test_security_contacts_are_uris(contact: str) -> None:
     """RFC 9116 §2.5.3: web addresses over https."""
-    assert "no contact: write for example mailto:" in refusal(security_contact=[contact])
+    assert "not a contact: write for example mailto:" in refusal(security_contact=[contact])
 
 
 def test_a_mail_server_that_is_none_is_refused_without_its_password() -> None:

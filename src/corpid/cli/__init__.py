@@ -39,7 +39,7 @@ COMMANDS: Final = {
     "demo": Listed("demo", "demo", "Run a provider and a demo relying party, with example data."),
     "serve": Listed("serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
     "migrate": Listed("database", "migrate", "Bring the database's schema up to this version."),
-    "apply": Listed("directory", "apply", "Make the directory what a file says."),
+    "apply": Listed("directory", "apply", "Apply a directory file."),
     "export": Listed("directory", "export", "Write the directory as a file, without secrets."),
     "backup": Listed("database", "backup", "Copy the database to a new file, also while servers use it."),
     "restore": Listed("database", "restore", "Replace the database by a backup, while nothing runs."),

@@ -44,7 +44,7 @@ _IDENTIFIER: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """Entries, with what a reader needs: names and time zone."""
+    """Entries, with the names and time zone for showing them."""
 
     entries: list[AuditEntry]
     names: dict[str, str]

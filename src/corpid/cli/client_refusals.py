@@ -37,7 +37,7 @@ def refusals(
         return
     headings = ("Time", "Request", "Reason", "What was wrong", "Reference")
     output.table(f"Refusals of {client_id}, the latest first", headings, [_row(each, zone) for each in found])
-    remedies = {each.reason: reason_of(each.reason).value.mending for each in found}
+    remedies = {each.reason: reason_of(each.reason).value.remedy for each in found}
     output.members("What to do", remedies)
     if len(found) >= KEPT[False]:
         output.say(f"At most {KEPT[False]} are kept, and {KEPT[True]} of requests that only claim to come from it.")

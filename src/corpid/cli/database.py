@@ -122,7 +122,7 @@ _AFTERWARDS: Final = (
     "What was disabled, revoked or rotated after the backup is as it was before: see to that first (`corpid key list`, "
     "`corpid client list`). Codes of authenticator apps are accepted again a minute from now."
 )
-"""what every restore leaves to its operator"""
+"""the operator's tasks after a restore"""
 
 File = Annotated[Path, typer.Argument(help="The file of the backup.")]
 

@@ -51,7 +51,7 @@ def apply(
     development: Annotated[bool, typer.Option("--development", help="Accept plain passwords in the file.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the changes as JSON.")] = False,
 ) -> None:
-    """Make the directory what a file says.
+    """Apply a directory file.
 
     What the file does not name stays as it is, and so does what others have changed since.
     """

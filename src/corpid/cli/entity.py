@@ -132,7 +132,7 @@ def update(
     dry_run: listing.DryRun = False,
     json: listing.AsJson = False,
 ) -> None:
-    """Change what is named of an entity; the rest stays."""
+    """Change members of an entity; the others keep their values."""
     members: dict[str, object] = {
         "name": name,
         "type": entity_type,

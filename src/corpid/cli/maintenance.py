@@ -86,7 +86,7 @@ def prune(
 
 
 async def _prune(audit_days: int | None, sign_in_days: int | None, audit_detail_days: int | None) -> Pruned | None:
-    """Remove what is old; None if all is kept."""
+    """Remove old entries; None if everything is kept."""
     actor = at_command_line()
     authorise(actor, "write", Object(kind="deployment"))
     chosen = settings.load()

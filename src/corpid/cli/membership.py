@@ -47,7 +47,7 @@ def show_all(
     after: listing.After = "",
     json: listing.AsJson = False,
 ) -> None:
-    """List the members of an entity, with what it says of them.
+    """List the members of an entity, with the entity's data about them.
 
     Also those who have not accepted their invitation yet.
     """

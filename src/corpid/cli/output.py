@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Part: TypeAlias = "str | tuple[str, str]"
 """a text, or a text and its style"""
 Lines: TypeAlias = "str | tuple[str, ...]"
-"""one line, or several; a line end within one is shown as what it is"""
+"""one line, or several; a line end within one is escaped"""
 
 _COLUMN_CELLS: Final = 18
 """on a terminal, of a column that is not the last"""

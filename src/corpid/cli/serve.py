@@ -218,7 +218,7 @@ def _is_left_folder(folder: Path) -> bool:
 
 
 REFUSED: Final = 1
-"""what a worker ends with that cannot start"""
+"""the exit status of a worker that cannot start"""
 BROKEN: Final = 70
 """a worker's exit code after an unforeseen error"""
 _YOUNG_SECONDS: Final = 10.0

@@ -1,4 +1,4 @@
-"""Work on many records that leaves the event loop to others (D59)."""
+"""Work on many records without blocking the event loop (D59)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT_ONCE: Final = 50
-"""records of a loop that reads something for each, before others have their turn"""
+"""records read in a loop before it yields to other tasks"""
 MANY: Final = 500
-"""records from which on plain work with them goes to a thread"""
+"""the number of records above which work runs in a thread"""
 
 
-async def beside(work: Callable[[], T], number: int) -> T:
-    """Return what pure work on this number of records returns.
+async def in_thread_if_many(work: Callable[[], T], number: int) -> T:
+    """Run pure work on a number of records.
 
-    Many are worked on in a thread: the event loop then goes on. Whatever `work` raises is raised. Source: D59
+    For many records it runs in a thread, so that the event loop continues. Raises the exceptions of `work`. Source: D59
     """
     return await asyncio.to_thread(work) if number > MANY else work()
 
 
 async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield each item; others have their turn now and then. Source: D59"""
+    """Yield each item, and yield to other tasks regularly. Source: D59"""
     for number, item in enumerate(items, start=1):
         yield item
         if number % AT_ONCE == 0:

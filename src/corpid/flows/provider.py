@@ -29,7 +29,7 @@ class Policy:
     """
 
     issuer_id: str
-    """what clients, cookies and logs call it"""
+    """its name for clients, cookies and logs"""
     base_url: str
     deployment_url: str
     """base_url of the first issuer: the account and links are there, and what people do is counted there (D62)"""
@@ -60,7 +60,7 @@ class Policy:
     context_message_punctuation: bool
     """whether authentication_context_message may hold more than letters, digits and spaces (D12)"""
     jwe_header_claims: bool
-    """whether the header of a JWE repeats iss and aud of what it holds (RFC 7519 §5.3, D21)"""
+    """whether the header of a JWE repeats iss and aud of its content (RFC 7519 §5.3, D21)"""
     developer_mode: bool
     api: AuthenticationRules
     """of the admin API, with the algorithms that work here (D42, D59)"""

@@ -25,7 +25,7 @@ class MalformedToken(JoseError):
 
 
 _TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")
-"""what base64 knows and base64url does not becomes a character that neither knows"""
+"""maps characters of base64 alone to one outside both alphabets"""
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _PADDING = (b"", b"", b"==", b"=")
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from corpid.jose.keys import EncryptionKey
 
 CONTENT_ENCRYPTIONS: Final = ("A256CBC-HS512", "A256GCM")
-"""what ID tokens, and userinfo in all generations but the oldest, can be encrypted with (D21, D22)"""
+"""key management algorithms of ID tokens, and of userinfo except in the oldest generation (D21, D22)"""
 _WRAP_BYTES: Final[Mapping[str, int]] = MappingProxyType(
     {"ECDH-ES+A128KW": 16, "ECDH-ES+A192KW": 24, "ECDH-ES+A256KW": 32}
 )

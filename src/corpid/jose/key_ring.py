@@ -105,7 +105,7 @@ class KeyRing:
 
     active: SigningKey
     by_kid: Mapping[str, SigningKey]
-    """what verifies: every published key"""
+    """the verification keys: every published key"""
     public_key_set: bytes
     """the JWKS document"""
     until: float

@@ -73,7 +73,7 @@ class _Remote:
         self._key_set: ClientKeySet | None = None
         self._fetched_at = 0.0
         self._seen_at = 0
-        """`fetched_at` of what the registry held last"""
+        """`fetched_at` of the last stored key set"""
         self._refetch_from = 0.0
         self._quiet_until = 0.0
         self._reason = ""

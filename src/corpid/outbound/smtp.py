@@ -42,7 +42,7 @@ _CANCEL_SECONDS: Final = 0.1
 _PERMANENT: Final = 500
 """from this reply code on trying again is no use (RFC 5321 §4.2.1)"""
 _NO_MAILBOX: Final = frozenset({521, 550, 551, 552, 553, 556})
-"""replies to a recipient that say by themselves that nobody gets mail there (RFC 5321 §4.2.3, RFC 7504 §4)"""
+"""replies to a recipient that mean: no such mailbox (RFC 5321 §4.2.3, RFC 7504 §4)"""
 _SUBJECT: Final = re.compile(r"5\.(\d{1,3})\.\d")
 """the subject of an enhanced code: 1 address, 2 mailbox, 4 route, 6 content, 7 policy (RFC 3463 §3)"""
 _OF_RECIPIENT: Final = frozenset({"1", "2", "4"})

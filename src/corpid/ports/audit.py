@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from corpid.rules.audit_seals import Seal
 
 ACTOR_KINDS: Final = ("user", "operator", "client", "token", "file", "command", "system", "anonymous")
-"""who does something that is audited: a person, an operator in the browser, an API client, a provisioning token, a
+"""the actor of an audited event: a person, an operator in the browser, an API client, a provisioning token, a
 directory file, the command line, CorpID itself, or nobody known"""
 
 
@@ -30,7 +30,7 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str = ""
     entity_id: str = ""
     other_entity_id: str = ""
-    """the other side of what concerns two entities: an authorisation of a third party, and roles under it (D56)"""
+    """the other entity of an event about two: an authorisation of a third party, and roles under it (D56)"""
     outcome: Literal["ok", "refused"] = "ok"
     request_id: str = ""
     detail: dict[str, str] = msgspec.field(default_factory=dict)
@@ -53,7 +53,7 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     actor: str = ""
     user_id: str = ""
-    """who did it, or what it was done to"""
+    """the actor or the object"""
     entity_id: str = ""
     client_id: str = ""
     actions: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class StoredEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditSeals(Protocol):
-    """The seals of the audit table, and what they cover (D58)."""
+    """The seals of the audit table, and their entries (D58)."""
 
     async def settled(self) -> int:
         """A number up to which no entry can appear any more."""

@@ -1,4 +1,4 @@
-"""Invitations of entities that nobody has accepted, and their e-mails (D60)."""
+"""Open invitations of entities, and their e-mails (D60)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Invited(msgspec.Struct, frozen=True, kw_only=True):
-    """An invitation that nobody has accepted."""
+    """An open invitation."""
 
     user: User
     """the placeholder that the membership stands on"""
@@ -25,7 +25,7 @@ class Invitations(Protocol):
     """Invitations, and the sending of their e-mails."""
 
     async def of(self, user_id: str) -> Invited | None:
-        """Return the invitation that a placeholder stands for, in one statement."""
+        """Return the invitation of a placeholder, in one statement."""
 
     async def of_entity(self, entity_id: str, *, after: str, limit: int) -> list[Membership]:
         """Return open invitations of an entity, by identifier."""
@@ -41,7 +41,7 @@ class Invitations(Protocol):
         """
 
     async def settle(self, invited: Invited, *, taken: float, becomes: int) -> bool:
-        """Note what became of an e-mail, if this process still has it.
+        """Store the outcome of an e-mail, if this process still has it.
 
         `becomes` is a moment in epoch seconds, or a mark of `rules.directory.invitations`.
         """

@@ -32,7 +32,7 @@ class MemberQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     entity_id: str
     conditions: tuple[Condition, ...] = ()
-    """all of which hold; what the entity did not write is that of the person"""
+    """all must match; members that the entity did not set are the person's"""
     sorted_by: SortedBy = "membership_id"
     descending: bool = False
     offset: int = 0

@@ -16,8 +16,8 @@ from corpid.rules.directory.records import User
 SessionPurpose: TypeAlias = Literal["sign_in", "account"]
 """single sign-on for clients (D30), or the person's own account pages"""
 LinkPurpose: TypeAlias = Literal["invitation", "membership", "password", "second_factor", "email"]
-"""what a link lets a person do: set up their account, answer an entity's invitation, choose a new password, or a new
-second factor, or undo a change of their e-mail address (`EmailChange`, which has no row among links)"""
+"""the purpose of a link: set up an account, answer an entity's invitation, choose a new password, choose a new
+second factor, or undo a change of the e-mail address (`EmailChange`, which has no row among links)"""
 
 
 class SealedKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -94,7 +94,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Remains(msgspec.Struct, frozen=True):
-    """Somebody with every right who must still be there after the changes (D53, D54)."""
+    """A person with all rights who must remain after the changes (D53, D54)."""
 
     entity_id: str = ""
     """an owner of this entity; empty: an operator of the deployment"""

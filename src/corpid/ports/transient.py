@@ -118,7 +118,7 @@ class EngineCondition:
     seen: str
     """a sentence"""
     change: str = ""
-    """what to do; empty if all is well, or if `seen` names it"""
+    """the remedy; empty if all is well, or if `seen` names it"""
 
 
 class TransientEngine(Protocol):
@@ -140,7 +140,7 @@ class TransientEngine(Protocol):
         """
 
     def reject_before(self, moment: float, *, lineage: str) -> None:
-        """Refuse what was issued before a moment, epoch seconds.
+        """Refuse anything issued before a time, in epoch seconds.
 
         0.0: nothing was issued before the lineage began (D49, D67).
         """

@@ -54,37 +54,38 @@ class AuditAction(StrEnum):
     # a sign-in
     SIGN_IN_COMPLETE = "sign_in.complete", (
         "A sign-in was completed, also for the account (then without `client_id`); "
-        "`way` says which code went with a password: `app`, `email`, `recovery`")
-    SIGN_IN_PASSWORD = "sign_in.password", "A password was typed, right (`ok`) or wrong; a right one alone is no sign-in"
+        "`way` says which code was used with a password: `app`, `email`, `recovery`")
+    SIGN_IN_PASSWORD = "sign_in.password", "A password was entered, right (`ok`) or wrong; a right password alone is not a sign-in"
     SIGN_IN_SECOND_FACTOR = "sign_in.second_factor", (
-        "A second factor was shown, in which `way`; without a `way`: there was nothing to show")
+        "A second factor was checked; `way` says which. Without a `way`: the person had none")
     SIGN_IN_MAIL_CODE = "sign_in.mail_code", "A code was sent by e-mail"
     SIGN_IN_PAUSE_CODES = "sign_in.pause_codes", (
-        "Wrong codes began a pause: after how many `guesses`, for `pause_seconds`, for which `browser`: "
-        "`new` (all that are not known), `known` (this one)")
-    SIGN_IN_PASSKEY = "sign_in.passkey", "A passkey was shown without a password"
+        "Wrong codes started a pause: after how many `guesses`, for `pause_seconds`, for which `browser`: `new` (all "
+        "unknown ones), `known` (this one)")
+    SIGN_IN_PASSKEY = "sign_in.passkey", "A passkey was used without a password"
     SIGN_IN_REFUSE = "sign_in.refuse", (
-        "A sign-in was cancelled or refused, with the `reason`. The actor is `anonymous` if nobody had signed in yet: "
-        "then another browser may still complete the request")
+        "A sign-in was cancelled or refused, with the `reason`. The actor is `anonymous` if nobody had signed in "
+        "yet: another browser can then still complete the request")
     SIGN_IN_REPEAT = "sign_in.repeat", (
-        "A form came with an old cookie value, within a minute after the sign-in that replaced it; `object` is who signed "
-        "in there. Once: perhaps a second tab; three times, and no more are looked at: somebody has that value and guesses")
-    SESSION_END = "session.end", "A person signed out of one browser; without single sign-on also when a sign-in is over"
-    SESSION_NAME = "session.name", "A person gave a browser a name, or took it away"
+        "A form came with an old cookie value, within a minute after the sign-in that replaced it; `object` is the "
+        "person who signed in there. Once: perhaps a second tab. Three times (later ones are not checked): somebody "
+        "has that value and is guessing")
+    SESSION_END = "session.end", "A person signed out of one browser; without single sign-on also at the end of a sign-in"
+    SESSION_NAME = "session.name", "A person gave a browser a name, or removed it"
     SESSION_END_ALL = "session.end_all", "A person signed out everywhere else"
 
     # links, and setting factors with them
-    LINK_INVITATION = "link.invitation", "An invitation was made"
-    LINK_MEMBERSHIP = "link.membership", "The invitation of an entity was sent, or is about to be; the link is in the e-mail only"
-    LINK_PASSWORD = "link.password", "A link for a new password was made, by an operator or by asking for it"
-    LINK_SECOND_FACTOR = "link.second_factor", "A link for a second factor was made"
-    ENROLMENT_PASSWORD = "enrolment.password", "A password was typed behind a link, which had asked for it"
-    ENROLMENT_SECOND_FACTOR = "enrolment.second_factor", "A code was typed behind a link, which had asked for it"
-    ENROLMENT_PASSKEY = "enrolment.passkey", "A passkey was shown behind a link, which had asked for it"
+    LINK_INVITATION = "link.invitation", "An invitation was created"
+    LINK_MEMBERSHIP = "link.membership", "An entity's invitation was sent, or is about to be sent; only the e-mail has the link"
+    LINK_PASSWORD = "link.password", "A link for a new password was created, by an operator or at the person's request"
+    LINK_SECOND_FACTOR = "link.second_factor", "A link for a second factor was created"
+    ENROLMENT_PASSWORD = "enrolment.password", "A password was entered at a link"
+    ENROLMENT_SECOND_FACTOR = "enrolment.second_factor", "A code was entered at a link"
+    ENROLMENT_PASSKEY = "enrolment.passkey", "A passkey was used at a link"
     ENROLMENT_MAIL_CODE = "enrolment.mail_code", "An enrolment's code was sent by e-mail"
-    ENROLMENT_PAUSE_CODES = "enrolment.pause_codes", "A pause began behind a link, after wrong codes (`browser`: `link`)"
+    ENROLMENT_PAUSE_CODES = "enrolment.pause_codes", "A pause started at a link, after wrong codes (`browser`: `link`)"
     FACTORS_INVITATION = "factors.invitation", "Factors were set by an invitation; `set` says which"
-    FACTORS_MEMBERSHIP = "factors.membership", "An invited person set factors, accepting as somebody new; `set` says which"
+    FACTORS_MEMBERSHIP = "factors.membership", "An invited person set factors, accepting without an account; `set` says which"
     FACTORS_PASSWORD = "factors.password", "A password was changed, in the account or by a link"
     FACTORS_SECOND_FACTOR = "factors.second_factor", "A second factor was set by a link; `set` says which"
 
@@ -94,7 +95,7 @@ class AuditAction(StrEnum):
     FACTORS_ADD_PASSKEY = "factors.add_passkey", "A passkey was added"
     FACTORS_RENAME_PASSKEY = "factors.rename_passkey", "A passkey was renamed"
     FACTORS_REMOVE_PASSKEY = "factors.remove_passkey", "A passkey was removed"
-    FACTORS_RECOVERY_CODES = "factors.recovery_codes", "New recovery codes were made"
+    FACTORS_RECOVERY_CODES = "factors.recovery_codes", "New recovery codes were created"
     FACTORS_REMOVE_RECOVERY_CODES = "factors.remove_recovery_codes", "The recovery codes were removed"
     USER_LANGUAGE = "user.language", "A person chose another language"
     USER_MAIL_CODE = "user.mail_code", "A code was sent to a new e-mail address, which a person wants to use"
@@ -105,41 +106,41 @@ class AuditAction(StrEnum):
     USER_UNDO_EMAIL = "user.undo_email", (
         "A change of an e-mail address was undone, in which `way`: `link` (every session ended), `account`")
     CONSENT_GIVE = "consent.give", (
-        "A person agreed to share data: `scopes` names it, `expires_at` says how long that is remembered")
-    CONSENT_WITHDRAW = "consent.withdraw", "A person withdrew their consent, which was for one client and entity"
+        "A person agreed to share data: `scopes` says which, `expires_at` how long CorpID remembers it")
+    CONSENT_WITHDRAW = "consent.withdraw", "A person withdrew their consent, for one client and entity"
 
     # replays, by a client that has authenticated
-    CODE_REPLAY = "code.replay", "A code came that is not there: used before, or another's; what it yielded is revoked"
-    ASSERTION_REPLAY = "assertion.replay", "A client assertion came a second time"
-    PROOF_REPLAY = "proof.replay", "A DPoP proof came a second time"
+    CODE_REPLAY = "code.replay", "A code was sent that is not stored: already used, or another client's; its tokens are revoked"
+    ASSERTION_REPLAY = "assertion.replay", "A client assertion was sent again"
+    PROOF_REPLAY = "proof.replay", "A DPoP proof was sent again"
 
     # records of the directory, each change with an event of its own
     DIRECTORY_APPLY = "directory.apply", (
-        "A file was applied: its `sha256`, and how many records it added, changed and removed, each of which has its "
-        "own event before this one; `by` says who ran the command")
+        "A file was applied: its `sha256`, and how many records it added, changed and removed; each record has its "
+        "own earlier event. `by` says who ran the command")
     CLIENT_ADD = "client.add", "A client was registered"
-    CLIENT_UPDATE = "client.update", "A client was changed; `members` names what"
+    CLIENT_UPDATE = "client.update", "A client was changed; `members` names the members"
     CLIENT_REMOVE = "client.remove", "A client was removed"
     CLIENT_ENABLE = "client.enable", "A client was enabled"
     CLIENT_DISABLE = "client.disable", "A client was disabled"
-    CLIENT_DROP_KEYS = "client.drop_keys", "A client's keys were dropped, those fetched from its `jwks_uri`"
-    PROVISIONING_TOKEN_ADD = "provisioning_token.add", "A provisioning token was made, for one entity, until `expires_at`"
-    PROVISIONING_TOKEN_REMOVE = "provisioning_token.remove", "A provisioning token was removed, and has no effect any more"
+    CLIENT_DROP_KEYS = "client.drop_keys", "A client's keys were dropped: those fetched from its `jwks_uri`"
+    PROVISIONING_TOKEN_ADD = "provisioning_token.add", "A provisioning token was created, for one entity, until `expires_at`"
+    PROVISIONING_TOKEN_REMOVE = "provisioning_token.remove", "A provisioning token was removed, and no longer works"
     API_CLIENT_ADD = "api_client.add", "A client of the admin API was registered"
-    API_CLIENT_UPDATE = "api_client.update", "A client of the admin API was changed; `members` names what"
+    API_CLIENT_UPDATE = "api_client.update", "A client of the admin API was changed; `members` names the members"
     API_CLIENT_REMOVE = "api_client.remove", "A client of the admin API was removed"
     API_CLIENT_ENABLE = "api_client.enable", "A client of the admin API was enabled"
-    API_CLIENT_DISABLE = "api_client.disable", "A client of the admin API was disabled, and with it its tokens"
+    API_CLIENT_DISABLE = "api_client.disable", "A client of the admin API was disabled; its tokens no longer work"
     SERVICE_ADD = "service.add", "A service was added"
-    SERVICE_UPDATE = "service.update", "A service was changed; `members` names what"
+    SERVICE_UPDATE = "service.update", "A service was changed; `members` names the members"
     SERVICE_REMOVE = "service.remove", "A service was removed"
     ENTITY_ADD = "entity.add", "An entity was added"
-    ENTITY_UPDATE = "entity.update", "An entity was changed; `members` names what"
+    ENTITY_UPDATE = "entity.update", "An entity was changed; `members` names the members"
     ENTITY_REMOVE = "entity.remove", "An entity was removed, with its memberships and roles"
     ENTITY_ENABLE = "entity.enable", "An entity was enabled"
-    ENTITY_DISABLE = "entity.disable", "An entity was disabled, and with it everybody who acts for it"
+    ENTITY_DISABLE = "entity.disable", "An entity was disabled; nobody can act for it"
     USER_ADD = "user.add", "A person was added"
-    USER_UPDATE = "user.update", "A person was changed; `members` names what"
+    USER_UPDATE = "user.update", "A person was changed; `members` names the members"
     USER_REMOVE = "user.remove", "A person was removed, with their memberships, factors and sessions"
     USER_ENABLE = "user.enable", "A person was enabled"
     USER_DISABLE = "user.disable", "A person was disabled; their sessions and links ended"
@@ -149,59 +150,59 @@ class AuditAction(StrEnum):
     USER_DOWNLOAD = "user.download", "A person downloaded their data: everything that is kept about them"
     USER_REQUEST_DELETION = "user.request_deletion", "A person asked to be deleted"
     USER_WITHDRAW_DELETION = "user.withdraw_deletion", "A request for deletion was withdrawn, by the person"
-    USER_UNLOCK = "user.unlock", "An operator ended pauses, and delays: those after wrong passwords and codes"
+    USER_UNLOCK = "user.unlock", "An operator ended pauses and delays, after wrong passwords and codes"
     CREDENTIALS_ADD = "credentials.add", "A person got a password or an app, by a file or command"
     CREDENTIALS_UPDATE = "credentials.update", "A file changed a password or an app; the person's sessions ended"
-    CREDENTIALS_REMOVE = "credentials.remove", "Password and app were removed, of a person"
-    MEMBERSHIP_ADD = "membership.add", "A person may act for an entity"
-    MEMBERSHIP_INVITE = "membership.invite", "An entity invited somebody, who is no member before accepting it"
-    MEMBERSHIP_UPDATE = "membership.update", "A membership was changed; `members` names what"
-    MEMBERSHIP_REMOVE = "membership.remove", "A person may no longer act for an entity"
-    MEMBERSHIP_ACCEPT = "membership.accept", "An invited person accepted; from then the membership is effective"
+    CREDENTIALS_REMOVE = "credentials.remove", "A person's password and app were removed"
+    MEMBERSHIP_ADD = "membership.add", "A person can act for an entity"
+    MEMBERSHIP_INVITE = "membership.invite", "An entity invited a person, who becomes a member by accepting"
+    MEMBERSHIP_UPDATE = "membership.update", "A membership was changed; `members` names the members"
+    MEMBERSHIP_REMOVE = "membership.remove", "A person can no longer act for an entity"
+    MEMBERSHIP_ACCEPT = "membership.accept", "An invited person accepted; the membership is now effective"
     MEMBERSHIP_RESEND = "membership.resend", "An invitation is to be sent again"
     MEMBERSHIP_DECLINE = "membership.decline", "An invitation was declined, by its link; the membership ended"
-    ADMINISTRATOR_ADD = "administrator.add", "A person may administer an entity"
+    ADMINISTRATOR_ADD = "administrator.add", "A person can administer an entity"
     ADMINISTRATOR_UPDATE = "administrator.update", (
-        "An administrator was changed: the level, or the services of a sub-administrator; `members` names what")
-    ADMINISTRATOR_REMOVE = "administrator.remove", "A person administers an entity no more"
+        "An administrator was changed: the level, or the services of a sub-administrator; `members` names the members")
+    ADMINISTRATOR_REMOVE = "administrator.remove", "A person no longer administers an entity"
     OPERATOR_ADD = "operator.add", "A person became an operator"
     OPERATOR_UPDATE = "operator.update", "The level of an operator was changed"
     OPERATOR_REMOVE = "operator.remove", "A person is no longer an operator"
     ASSIGNMENT_ADD = "assignment.add", "A person got a role"
-    ASSIGNMENT_UPDATE = "assignment.update", "A role was changed; `members` names what"
+    ASSIGNMENT_UPDATE = "assignment.update", "A role was changed; `members` names the members"
     ASSIGNMENT_REMOVE = "assignment.remove", "A person lost a role"
-    GRANT_OFFER = "grant.offer", "A grant was offered to a third party, or other terms of one"
-    GRANT_ACCEPT = "grant.accept", "A third party accepted an offer; from then it is effective"
+    GRANT_OFFER = "grant.offer", "A grant was offered to a third party, or other terms of a grant"
+    GRANT_ACCEPT = "grant.accept", "A third party accepted an offer; the grant is now effective"
     GRANT_DECLINE = "grant.decline", "A third party declined an offer"
     GRANT_WITHDRAW = "grant.withdraw", "An offer to a third party was withdrawn"
-    GRANT_END = "grant.end", "A third party's grant was ended, by one of the two; the roles under it have events of their own"
+    GRANT_END = "grant.end", "A third party's grant was ended, by one of the two sides; the roles under it have their own events"
     GRANT_ADD = "grant.add", "A third party was authorised, by an operator for both sides"
     GRANT_UPDATE = "grant.update", (
-        "A third party's grant was changed, by an operator or to less than before; `members` names what")
+        "A third party's grant was changed, by an operator or to narrower terms; `members` names the members")
     GRANT_REMOVE = "grant.remove", "A third party's grant was removed, by an operator"
     THIRD_PARTY_ASSIGNMENT_ADD = "third_party_assignment.add", "A third party's person got a role"
     THIRD_PARTY_ASSIGNMENT_UPDATE = "third_party_assignment.update", (
-        "A third party's role was changed, of one of its people; `members` names what")
+        "A third party's role was changed, of one of its people; `members` names the members")
     THIRD_PARTY_ASSIGNMENT_REMOVE = "third_party_assignment.remove", "A third party's person lost a role"
 
     # change requests; what is approved has events of its own, with the `approval` and who gave it
     APPROVAL_REQUEST = "approval.request", "A change was requested, which needs another administrator's approval"
-    APPROVAL_APPROVE = "approval.approve", "A request was approved, and what it asked for was done"
+    APPROVAL_APPROVE = "approval.approve", "A request was approved, and its change was made"
     APPROVAL_DECLINE = "approval.decline", "A request was declined"
-    APPROVAL_WITHDRAW = "approval.withdraw", "A request was withdrawn, by the one who made it"
+    APPROVAL_WITHDRAW = "approval.withdraw", "A request was withdrawn by its requester"
     APPROVAL_EXPIRE = "approval.expire", "A request expired, after 14 days without a decision"
 
     # the deployment
-    KEY_ROTATE = "key.rotate", "The next signing key was made; with `use` `audit` the next one that seals the audit"
-    KEY_RETIRE = "key.retire", "A signing key was retired, for when the next one takes over"
+    KEY_ROTATE = "key.rotate", "The next signing key was created; with `use` `audit`, the next key for the audit's seals"
+    KEY_RETIRE = "key.retire", "A signing key was set to retire, when the next key takes over"
     KEY_REVOKE = "key.revoke", "A signing key was revoked"
-    KEY_KEEP = "key.keep", "A retiring key is kept, until another one signs"
-    KEY_CERTIFY = "key.certify", "A key's certificate was changed: stored, or given up (no `fingerprint`)"
-    KEY_REWRAP = "key.rewrap", "Secrets were encrypted again, with the present key"
+    KEY_KEEP = "key.keep", "A retiring key is kept, until another key signs"
+    KEY_CERTIFY = "key.certify", "A key's certificate was changed: stored, or removed (no `fingerprint`)"
+    KEY_REWRAP = "key.rewrap", "Secrets were encrypted again, with the current key"
     MAINTENANCE_ON = "maintenance.on", "Maintenance began"
     MAINTENANCE_OFF = "maintenance.off", "Maintenance ended"
     DEPLOYMENT_RESTORE = "deployment.restore", "A backup was restored"
     AUDIT_PRUNE = "audit.prune", (
-        "Old audit entries were removed, and old details: `removed` and `erased` say how many. It is written before they are")
-    AUDIT_ERASE = "audit.erase", "Audit details were erased, those of a removed person; `erased` says how many"
+        "Old audit entries were removed, and old details: `removed` and `erased` say how many. It is written before the removal")
+    AUDIT_ERASE = "audit.erase", "Audit details were erased, of a removed person; `erased` says how many"
     # fmt: on

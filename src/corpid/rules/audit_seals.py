@@ -276,7 +276,7 @@ class Chain:
         return claims, found
 
     def _read(self, seal: Seal) -> tuple[Claims | None, str, str]:
-        """Claims, digest of the payload, and what is wrong in words."""
+        """Claims, digest of the payload, and faults in words."""
         try:
             token = compact.parse(seal.seal)
             key = self._keys.get(token.kid or "")
@@ -304,7 +304,7 @@ class RangeCheck:
         self._gone: Final[dict[str, Listed]] = {}
         self._unlisted: Final[list[int]] = []
         self.broken: Final[list[Finding]] = []
-        """what is wrong with the lists"""
+        """faults of the lists"""
         for name in {**claims.lists, **seal.digests}:
             self._take(name, claims.lists.get(name), seal)
 

@@ -161,7 +161,7 @@ class Inspector:
 
 Scenario: TypeAlias = "Callable[[Inspector, Outcome], Awaitable[None]]"
 FAILURES: Final = (CheckFailed, ProviderError, DeadEndError, httpx.HTTPError, LookupError, ValueError, RuntimeError)
-"""what a scenario may end with that is a finding, not a fault of the check"""
+"""exceptions that are findings of a scenario, not faults of the check"""
 
 
 async def published(inspector: Inspector, outcome: Outcome) -> None:
@@ -252,7 +252,7 @@ async def in_mode(inspector: Inspector, outcome: Outcome, *, response_mode: str)
     await inspector.signed_in(outcome, person, entity, choose=entity, response_mode=response_mode)
 
 
-async def proof_beside_a_code(inspector: Inspector, outcome: Outcome) -> None:
+async def proof_with_a_code(inspector: Inspector, outcome: Outcome) -> None:
     """Codes for bearer tokens ignore a DPoP proof.
 
     At the token endpoint. Source: decisions.md, "Generations"
@@ -264,7 +264,7 @@ async def proof_beside_a_code(inspector: Inspector, outcome: Outcome) -> None:
         callback = await people.sign_in(browser, await relying_party.begin(), person, outcome.entity)
     proof = relying_party.proof("POST", relying_party.metadata["token_endpoint"])
     answer = await relying_party.token(relying_party.callback(callback), headers={"DPoP": proof})
-    outcome.checks.equal("proof beside the code: status", answer.status_code, 200)
+    outcome.checks.equal("proof with the code: status", answer.status_code, 200)
     await relying_party.believe(answer)
 
 
@@ -275,7 +275,7 @@ async def own_pages(inspector: Inspector, outcome: Outcome) -> None:
     outcome.person, outcome.entity = person.user_name, entity
     async with inspector.browser(inspector.demo.relying_party_url) as browser:
         await browser.open(inspector.demo.relying_party_url + "/", site="none")
-        outcome.checks.that("start page: Log in", bool(browser.page.forms), "has no form")
+        outcome.checks.that("start page: Sign in", bool(browser.page.forms), "has no form")
         form = browser.page.forms[-1]
         if form.choices("response_mode"):
             form.fill("response_mode", inspector.interface.response_modes[-1])
@@ -295,7 +295,7 @@ def scenarios(interface: Interface) -> dict[str, Scenario]:
         "one of several entities": several_entities,
         "third party": third_party,
         **{f"response mode {mode}": partial(in_mode, response_mode=mode) for mode in further},
-        **({} if interface.bound else {"a proof beside a code": proof_beside_a_code}),
+        **({} if interface.bound else {"a proof with a code": proof_with_a_code}),
         "cancel": cancelled,
         **{f"cancel, response mode {mode}": partial(cancelled, response_mode=mode) for mode in further},
         "the demo RP's own pages": own_pages,

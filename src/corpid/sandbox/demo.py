@@ -25,7 +25,7 @@ from corpid.flows.directory.finding import user_named
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.sandbox import example_directory
-from corpid.sandbox.demo_rp import CLIENT_ID, Beside, CaughtMail, DemoRP, Registration
+from corpid.sandbox.demo_rp import CLIENT_ID, CaughtMail, DemoRP, ProviderAccess, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
@@ -131,7 +131,7 @@ async def running_issuers(
         await _apply(composed.provider, client_rules(chosen), registrations, directory)
         await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless, composed.streamed))
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
-        beside = Beside(mail=mail, invite=partial(_invite, composed.provider))
+        beside = ProviderAccess(mail=mail, invite=partial(_invite, composed.provider))
         for registration, own_sockets in websites:
             website = DemoRP(registration, http, time.time, beside)
             await stack.enter_async_context(_served(website.app, own_sockets))

@@ -142,7 +142,7 @@ SCOPES: Final = {
     "user.name": "the person's name",
 }
 PROMPTS: Final = {
-    "": "as the provider decides",
+    "": "not sent: the provider decides",
     "login": "login: sign in again",
     "select_account": "select_account: choose the entity again",
     "consent": "consent: ask for consent",
@@ -194,7 +194,7 @@ class CaughtMail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ProviderAccess:
     """A demo's private knowledge of its provider."""
 
     mail: CaughtMail
@@ -210,7 +210,7 @@ class DemoRP:
         registration: Registration,
         http: httpx.AsyncClient,
         clock: Callable[[], float],
-        provider: Beside | None = None,
+        provider: ProviderAccess | None = None,
     ) -> None:
         """`provider` is the demo's knowledge of it in addition to its interface."""
         self.registration = registration

@@ -21,7 +21,7 @@ class Reading:
     """A resource that the relying party reads with its access token."""
 
     name: str
-    """what checks and exchanges call it"""
+    """its name in checks and exchanges"""
     endpoint: str
     """the member of the metadata that holds its URL"""
     method: str = "GET"

@@ -54,19 +54,19 @@ GENERATIONS: Final = {
     "legacy": "The request goes through the browser, and the access token is a bearer token.",
     "intermediate": "The request is pushed, tokens are bound to a key, and there is an entity-info resource.",
     "current": "The request is pushed, and tokens are bound to a key.",
-    "fapi2": "The FAPI 2.0 Security Profile, as stock libraries speak it.",
+    "fapi2": "The FAPI 2.0 Security Profile, as stock libraries implement it.",
 }
-"""what sets each generation of the interface apart"""
+"""a description of each generation of the interface"""
 
 ADVICE: Final = {
     "access_denied": "The person pressed Cancel, refused consent, or has no entity that may use this service.",
-    "login_required": "prompt=none was asked, and nobody is signed in at the provider in this browser.",
-    "interaction_required": "prompt=none was asked, and the provider would have had to show a page.",
-    "consent_required": "prompt=none was asked, and the provider would have had to ask for consent.",
+    "login_required": "The request had prompt=none, and nobody is signed in at the provider in this browser.",
+    "interaction_required": "The request had prompt=none, and the provider had to show a page.",
+    "consent_required": "The request had prompt=none, and the provider had to ask for consent.",
     "invalid_request_uri": "The pushed request was completed already or is older than 60 seconds.",
     "invalid_request": "A parameter is missing, repeated, malformed or has an unsupported value.",
     "invalid_client": "The client is unknown or its assertion was refused: key, audience, lifetime or jti.",
-    "invalid_grant": "The code is unknown, spent, older than 60 seconds, or was not this client's.",
+    "invalid_grant": "The code is unknown, already used, older than 60 seconds, or belongs to another client.",
     "invalid_scope": "A scope is unknown, or this client is not registered for it.",
     "invalid_dpop_proof": "The proof is stale, was used before, or is for another method or address.",
     "invalid_token": "The access token has expired, was revoked, or is bound to another key.",

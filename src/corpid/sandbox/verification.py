@@ -253,7 +253,7 @@ def kid(token: str) -> object:
 def _resource(checks: Checklist, what: str, response: httpx.Response, content_type: str) -> None:
     _no_error(what, response)
     answer(checks, what, response, status=200, content_type=content_type)
-    checks.that(f"{what}: no challenge", "www-authenticate" not in response.headers, "a challenge beside an answer")
+    checks.that(f"{what}: no challenge", "www-authenticate" not in response.headers, "a challenge with a response")
 
 
 def _public(checks: Checklist, what: str, response: httpx.Response, *, content_type: str) -> dict[str, Any]:
@@ -296,7 +296,7 @@ class CheckFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check, and what was observed."""
+    """A check, and the observation."""
 
     name: str
     passed: bool

@@ -24,7 +24,7 @@ __all__ = ["Settings", "SettingsError", "documentation", "load"]
 FILE: Final = "corpid.toml"
 SECRET: Final = "key_encryption_key"
 _OF_A_TABLE: Final = 2
-"""what stands before the key in the place of an error: the setting, and the number of the table"""
+"""the parts before the key in an error's location: the setting, and the number of the table"""
 
 
 def load(**overrides: Any) -> Settings:  # noqa: ANN401
@@ -68,9 +68,9 @@ def documentation() -> str:
     lines = [
         "# Settings",
         "",
-        "Each setting is a variable of the environment, or a key of `corpid.toml`: the file that `CORPID_CONFIG` names,",
-        "else the one in the working directory. The environment wins. Relative paths start at the working directory.",
-        "This page is written by `make tables`.",
+        "Each setting is an environment variable, or a key of `corpid.toml`: the file that `CORPID_CONFIG` names, or else",
+        "the one in the working directory. The environment wins. Relative paths are relative to the working directory.",
+        "`make tables` writes this page.",
         "",
         "| In corpid.toml | In the environment | Default | Meaning |",
         "|---|---|---|---|",
@@ -97,8 +97,8 @@ def _preset_lines(name: str) -> list[str]:
         "|---|---|",
         *(f"| `{setting}` | {_shown(value)} |" for setting, value in preset.settings.items()),
         "",
-        "A client that is registered from then on gets this where its file or command says nothing; one that is there",
-        "already keeps what it has.",
+        "A client that you register afterwards gets these values, unless its file or command says otherwise. Existing",
+        "clients keep their values.",
         "",
         "| Key of a client | Value |",
         "|---|---|",

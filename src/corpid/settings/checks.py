@@ -37,14 +37,14 @@ def network(value: object) -> Network:
     try:
         return ip_network(str(value))
     except ValueError as error:
-        raise ValueError(f"{value} is no address or network ({error}): write 10.0.0.7 or 10.0.0.0/8") from error
+        raise ValueError(f"{value} is not an address or network ({error}): write 10.0.0.7 or 10.0.0.0/8") from error
 
 
 def proxies(value: object) -> Network:
     """An address or network of proxies (D47)."""
     found = network(value)
     if found.prefixlen == 0:
-        raise ValueError(f"{value} would trust everybody's forwarding headers: name the proxies' own addresses")
+        raise ValueError(f"{value} would trust everybody's forwarding headers: name only your proxies' addresses")
     return found
 
 
@@ -53,7 +53,7 @@ def zone(value: object) -> ZoneInfo:
     try:
         return value if isinstance(value, ZoneInfo) else ZoneInfo(str(value))
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"{value} is no time zone: write a name such as Asia/Singapore or UTC") from error
+        raise ValueError(f"{value} is not a time zone: write a name such as Asia/Singapore or UTC") from error
 
 
 def is_local(host: str) -> bool:
@@ -103,7 +103,9 @@ def issuer_id(value: str) -> str:
     if value == FIRST_ISSUER:
         raise ValueError(f"{value} is the issuer of the top-level settings: choose another id")
     if not ISSUER_ID.fullmatch(value):
-        raise ValueError(f"{value[:40]!r} is no id: write up to 32 small letters, digits and hyphens, such as legacy")
+        raise ValueError(
+            f"{value[:40]!r} is not an id: write up to 32 lower-case letters, digits and hyphens, such as legacy"
+        )
     return value
 
 
@@ -114,16 +116,16 @@ def tables(value: object) -> object:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"this is no JSON ({error}): {form}") from error
+            raise ValueError(f"this is not JSON ({error}): {form}") from error
     if not isinstance(value, list | tuple) or not all(isinstance(each, Mapping) for each in value):
-        raise ValueError(f"this is no list of tables: {form}")
+        raise ValueError(f"this is not a list of tables: {form}")
     return value
 
 
 def domain(value: str) -> str:
     """A domain of passkeys (WebAuthn §5.1.2)."""
     if value and not (value == "localhost" or DOMAIN.fullmatch(value)):
-        raise ValueError(f"{value} is no domain: write the host of base_url or a domain above it, such as example.org")
+        raise ValueError(f"{value} is not a domain: write the host of base_url or a parent domain, such as example.org")
     return value
 
 
@@ -144,7 +146,7 @@ def generations(value: tuple[str, ...]) -> tuple[str, ...]:
     others = ",".join(name for name in value if name not in alone)
     if alone and others:
         raise ValueError(
-            f"{alone[0]} is served alone, not together with {others}: write {alone[0]} or {others}, or serve one at a further issuer ([[issuers]])"
+            f"{alone[0]} must be the only generation of an issuer, not together with {others}: write {alone[0]} or {others}, or serve one at a further issuer ([[issuers]])"
         )
     pushed = [name for name in value if GENERATIONS[name].pushed]
     for way, alike in (
@@ -152,7 +154,7 @@ def generations(value: tuple[str, ...]) -> tuple[str, ...]:
         ("query parameters", [name for name in value if name not in pushed]),
     ):
         if len(alike) > 1:
-            raise ValueError(f"{' and '.join(alike)} both take {way}, and only one such is served: write one of them")
+            raise ValueError(f"{' and '.join(alike)} both take {way}, and only one of them can be served: choose one")
     return value
 
 
@@ -172,7 +174,7 @@ def session(seconds: int) -> int:
     """
     if 0 < seconds < INTERACTION_SECONDS:
         raise ValueError(
-            f"{seconds} is shorter than a sign-in may take: write {INTERACTION_SECONDS} or more, or 0 to turn it off"
+            f"{seconds} is shorter than a sign-in can take: write {INTERACTION_SECONDS} or more, or 0 to turn it off"
         )
     return seconds
 
@@ -187,7 +189,7 @@ def sql_url(value: str) -> str:
     """
     if value and not engines.named(value, engines.databases()):
         examples = ", ".join(each.url for each in engines.databases())
-        raise ValueError(f"{_scheme(value)} is no database that CorpID can use: write {examples} or leave it out")
+        raise ValueError(f"{_scheme(value)} is not a database that CorpID can use: write {examples} or omit it")
     return value
 
 
@@ -198,7 +200,7 @@ def transient_url(value: str) -> str:
     """
     if value and not engines.named(value, engines.transient_engines()):
         raise ValueError(
-            f"{_scheme(value)} cannot keep what lives for minutes: write {engines.transient_urls()}, or leave it out"
+            f"{_scheme(value)} cannot store short-lived data: write {engines.transient_urls()}, or omit it"
         )
     return value
 
@@ -220,7 +222,7 @@ def mail_address(value: str) -> str:
     except (ValueError, IndexError, HeaderParseError):
         parsed = None
     if value and (parsed is None or "." not in parsed.domain or not value.isascii()):
-        raise ValueError(f"{value!r} is no plain e-mail address: write for example sign-in@example.org")
+        raise ValueError(f"{value!r} is not a plain e-mail address: write for example sign-in@example.org")
     return value
 
 
@@ -231,7 +233,7 @@ def contact(value: str) -> str:
     """A URI for vulnerability reports. Source: RFC 9116 §2.5.3"""
     if not (value.isascii() and value.isprintable() and CONTACT.fullmatch(value)):
         raise ValueError(
-            f"{value[:80]!r} is no contact: write for example mailto:security@example.org or https://example.org/security"
+            f"{value[:80]!r} is not a contact: write for example mailto:security@example.org or https://example.org/security"
         )
     return value
 
@@ -240,7 +242,7 @@ def metrics_address(value: str) -> str:
     """A separate address for metrics."""
     host, _, number = value.rpartition(":")
     if value and not (host and number.isdecimal() and 0 < int(number) < 1 << 16):
-        raise ValueError(f"{value} is no HOST:PORT: write for example 127.0.0.1:9464")
+        raise ValueError(f"{value} is not HOST:PORT: write for example 127.0.0.1:9464")
     return value
 
 

@@ -50,13 +50,13 @@ def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
     yield (
         secure and not own_tls and not behind_proxy,
         (
-            f"base_url {settings.base_url} is https, but nothing here speaks TLS: set tls_certificate and tls_key, "
-            "or name the proxy that does in trusted_proxies"
+            f"base_url {settings.base_url} is https, but nothing here serves TLS: set tls_certificate and tls_key, "
+            f"or name the proxy that does in trusted_proxies"
         ),
     )
     yield (
         settings.developer_mode and not local,
-        f"developer_mode is for one's own machine: turn it off, or use a base_url on localhost, not {settings.base_url}",
+        f"developer_mode is for your own machine: turn it off, or use a base_url on localhost, not {settings.base_url}",
     )
     yield (
         bool(settings.mail_url) != bool(settings.mail_from),
@@ -80,7 +80,7 @@ class SettingsError(Exception):
     """
 
 
-_MINUTE: Final = ", a minute; 0 for any number. In developer mode loopback addresses are not counted."
+_MINUTE: Final = ", per minute; 0: no limit. In developer mode loopback addresses are not counted."
 
 List = Annotated[tuple[T, ...], NoDecode, BeforeValidator(checks.listed)]
 BaseUrl = Annotated[str, AfterValidator(checks.base_url)]
@@ -93,51 +93,52 @@ class IssuerSettings(BaseModel):
 
     base_url: BaseUrl = Field(
         default="http://localhost:8080",
-        description="Where browsers and relying parties reach CorpID; it is the issuer. https, or http on localhost "
-        "(elsewhere only behind a proxy named in trusted_proxies). A path is allowed, a query is not.",
+        description="Public address of CorpID, and its issuer. https, or http on localhost (elsewhere only behind a "
+        "proxy named in trusted_proxies). Can have a path, but no query.",
     )
     preset: Literal["", "public-service"] = Field(
-        default="", description="Settings that belong together, see below; every one that is set itself wins."
+        default="", description="A group of settings, see below. A setting that you set yourself overrides it."
     )
     generations: Annotated[List[str], AfterValidator(checks.generations)] = Field(
         default=("current",),
-        description="Generations of the interface that are served, separated by commas: legacy, intermediate, current, "
-        "fapi2. At most one with pushed requests, and legacy with it or alone; fapi2 is served alone at an issuer.",
+        description="Generations of the interface to serve, separated by commas: legacy, intermediate, current, "
+        "fapi2. At most one with pushed requests; legacy with it or alone; fapi2 only alone at an issuer.",
     )
     return_iss: bool | None = Field(
         default=None,
-        description="Whether callbacks carry iss (RFC 9207), in every generation. Empty: as the generation says "
-        "that the discovery document describes (of two, the one with pushed requests).",
+        description="Whether callbacks carry iss (RFC 9207), in every generation. Empty: the default of the "
+        "generation in the discovery document (of two, the one with pushed requests).",
     )
     acr_prefix: str = Field(
         default="urn:idp:authentication:loa:",
         min_length=1,
         max_length=200,
         pattern=r"^[!-~]+$",
-        description="What stands before the assurance level in acr.",
+        description="Prefix of the assurance level in acr.",
     )
     dpop_mismatch_error: Literal["invalid_grant", "invalid_dpop_proof"] = Field(
         default="invalid_grant",
-        description="Error of a code that is redeemed with another DPoP key than the one bound to it: invalid_grant "
-        "or invalid_dpop_proof.",
+        description="Error for a code redeemed with a DPoP key other than the one bound to it: invalid_grant or "
+        "invalid_dpop_proof.",
     )
     context_message_punctuation: bool = Field(
         default=True,
-        description="Whether authentication_context_message may hold . , - @ ' ! ( ) in addition to ASCII letters, digits and spaces.",
+        description="Whether authentication_context_message can contain . , - @ ' ! ( ) in addition to ASCII "
+        "letters, digits and spaces.",
     )
     jwe_header_claims: bool = Field(
         default=False,
-        description="Whether the header of an encrypted ID token or resource answer repeats its iss and aud (RFC 7519 5.3).",
+        description="Whether the header of an encrypted ID token or resource response repeats its iss and aud (RFC 7519 5.3).",
     )
     consent_days: int = Field(
         default=365,
         ge=0,
         le=3650,
-        description="How long a person's consent to share data with a relying party is remembered, in days; 0: it is asked for "
-        "at every sign-in. A change holds for consent given from then on, 0 at once.",
+        description="Days to remember a person's consent to share data with a relying party; 0: ask at every "
+        "sign-in. A change applies to consent given afterwards; 0 applies at once.",
     )
     timezone: Annotated[ZoneInfo, BeforeValidator(checks.zone)] = Field(
-        default=ZoneInfo("UTC"), validate_default=True, description="Time zone in which dates of roles begin and end."
+        default=ZoneInfo("UTC"), validate_default=True, description="Time zone of the dates of roles."
     )
 
 
@@ -166,10 +167,12 @@ class Settings(IssuerSettings, BaseSettings):
     port: Annotated[int, BeforeValidator(checks.port)] = Field(
         default=8080, ge=1, le=65535, description="Port to listen on."
     )
-    name: str = Field(default="CorpID", min_length=1, max_length=60, description="What the pages call this provider.")
+    name: str = Field(
+        default="CorpID", min_length=1, max_length=60, description="Name of this provider on pages and in e-mails."
+    )
     theme: Path | None = Field(
         default=None,
-        description="Directory with theme.toml, the look of the pages (docs/theming.md). Empty: CorpID's own.",
+        description="Directory with theme.toml, the look of the pages (docs/theming.md). Empty: CorpID's own look.",
     )
     network_database: Path | None = Field(
         default=None,
@@ -179,7 +182,7 @@ class Settings(IssuerSettings, BaseSettings):
     data_dir: Path = Field(
         default=Path("data"),
         validate_default=True,
-        description="Directory of the embedded database and of its key; created if it is missing.",
+        description="Directory of the embedded database and its key; created if missing.",
     )
     database_url: str = Field(
         default="",
@@ -189,17 +192,17 @@ class Settings(IssuerSettings, BaseSettings):
     )
     migrate_on_start: bool = Field(
         default=False,
-        description="Whether `corpid serve` migrates a PostgreSQL database by itself; of several that start at once one does. "
-        "Otherwise run `corpid migrate`.",
+        description="Whether `corpid serve` migrates a PostgreSQL database when it starts; if several start at once, "
+        "one migrates. Otherwise run `corpid migrate`.",
     )
     database_connections: int = Field(
-        default=10, ge=1, le=500, description="Connections to PostgreSQL that one process holds at most."
+        default=10, ge=1, le=500, description="Most connections to PostgreSQL that one process opens."
     )
     transient_url: Annotated[str, AfterValidator(checks.transient_url)] = Field(
         default="",
         repr=False,
-        description=f"{transient_urls()}, for what lives for minutes; of a cluster one node, or several with commas. "
-        "Empty: in the database.",
+        description=f"{transient_urls()}, for short-lived data. For a cluster, one node, or several separated by "
+        f"commas. Empty: the database.",
     )
     issuers: Annotated[tuple[Issuer, ...], NoDecode, BeforeValidator(checks.tables)] = Field(
         default=(),
@@ -209,19 +212,19 @@ class Settings(IssuerSettings, BaseSettings):
     )
     passkey_rp_id: Annotated[str, AfterValidator(checks.domain)] = Field(
         default="",
-        description="Domain that passkeys belong to: the host of an issuer, or a domain above it; issuers outside of it take "
-        "none. Empty: the host of base_url. A change makes existing passkeys useless.",
+        description="Domain of passkeys: the host of an issuer, or a parent domain; issuers outside it offer no "
+        "passkeys. Empty: the host of base_url. If you change it, existing passkeys stop working.",
     )
     session_seconds: Annotated[int, AfterValidator(checks.session)] = Field(
         default=0,
         ge=0,
         le=604800,
-        description="How long a sign-in serves further relying parties, 600 at least; 0: never (single sign-on is off).",
+        description="Seconds that a sign-in is valid for further relying parties, 600 or more; 0: single sign-on is off.",
     )
     email_codes: bool = Field(
         default=True,
-        description="Whether a person whose e-mail address is known can have a code sent to it as their second factor, "
-        "where CorpID sends mail.",
+        description="Whether a person with a known e-mail address can get a code by e-mail as second factor, if "
+        "CorpID sends mail.",
     )
     mail_url: Annotated[str, AfterValidator(checks.mail_url)] = Field(
         default="",
@@ -230,7 +233,7 @@ class Settings(IssuerSettings, BaseSettings):
         "smtps://USER:PASSWORD@HOST:465. Empty: CorpID sends no mail.",
     )
     mail_from: Annotated[str, AfterValidator(checks.mail_address)] = Field(
-        default="", description="Address that e-mails come from, such as sign-in@example.org; needed with mail_url."
+        default="", description="Sender address of e-mails, such as sign-in@example.org; required with mail_url."
     )
     mail_reply_to: Annotated[str, AfterValidator(checks.mail_address)] = Field(
         default="", description="Address that answers to e-mails go to, such as a help desk. Empty: mail_from."
@@ -238,7 +241,7 @@ class Settings(IssuerSettings, BaseSettings):
     security_contact: List[Annotated[str, AfterValidator(checks.contact)]] = Field(
         default=(),
         description="Where to report a vulnerability of this deployment, as mailto:, https: or tel: URIs separated by "
-        "commas: published in /.well-known/security.txt (RFC 9116). Empty: there is no such file.",
+        "commas; published in /.well-known/security.txt (RFC 9116). Empty: there is no such file.",
     )
     api_enabled: bool = Field(default=True, description="Whether the admin API and its token endpoint are served.")
     api_networks: List[Annotated[Network, BeforeValidator(checks.network)]] = Field(
@@ -247,42 +250,43 @@ class Settings(IssuerSettings, BaseSettings):
         "all others these paths do not exist. Empty: every address.",
     )
     scim_enabled: bool = Field(default=True, description="Whether SCIM is served.")
-    dpop_nonces: bool = Field(default=False, description="Whether DPoP proofs must carry a nonce of this server.")
+    dpop_nonces: bool = Field(default=False, description="Whether DPoP proofs must contain a nonce of this server.")
     trusted_proxies: List[Annotated[Network, BeforeValidator(checks.proxies)]] = Field(
         default=(),
-        description="Addresses or networks of the proxies in front, separated by commas. Only their "
-        "word is taken for who calls, in the header that forwarded_header names.",
+        description="Addresses or networks of your proxies, separated by commas. CorpID believes only their "
+        "forwarded_header for the caller's address.",
     )
     forwarded_header: ForwardingHeader = Field(
         default=ForwardingHeader.X_FORWARDED_FOR,
-        description="Header in which trusted_proxies say who calls: X-Forwarded-For or Forwarded. The other one counts for "
-        "nothing, since it may be a caller's own.",
+        description="Header in which trusted_proxies report the caller's address: X-Forwarded-For or Forwarded. "
+        "CorpID ignores the other header, because callers can set it.",
     )
     allowed_hosts: List[str] = Field(
-        default=(), description="Further Host headers that are answered, as name (any port) or name:port."
+        default=(), description="Further accepted Host headers, as name (any port) or name:port."
     )
     tls_certificate: Path | None = Field(
         default=None,
-        description="PEM file with the certificate chain, for own TLS. Renewed files are taken over within a minute.",
+        description="PEM file with the certificate chain, for own TLS. Renewed files are reloaded within a minute.",
     )
     tls_key: Path | None = Field(
         default=None, description="PEM file with the key of tls_certificate, without password."
     )
     key_encryption_key: SecretStr | None = Field(
         default=None,
-        description="32 bytes in base64 that encrypt secrets at rest. With the default database and "
-        "neither this nor the file, CorpID makes one in data_dir.",
+        description="32 bytes in base64 that encrypt secrets at rest. With the default database and neither this nor "
+        "the file, CorpID creates a key in data_dir.",
     )
     key_encryption_key_file: Path | None = Field(
-        default=None, description="File that holds key_encryption_key; readable by its owner alone (mode 0600)."
+        default=None, description="File with the value of key_encryption_key; readable only by its owner (mode 0600)."
     )
     old_key_encryption_key_files: List[Path] = Field(
         default=(),
-        description="Files with earlier key-encryption keys, separated by commas: they only open what "
-        "`corpid key rewrap` has not encrypted again yet.",
+        description="Files with earlier key-encryption keys, separated by commas, to decrypt what `corpid key "
+        "rewrap` has not encrypted again yet.",
     )
     developer_mode: bool = Field(
-        default=False, description="Lifts, visibly, rules that make no sense on one's own machine. Only on localhost."
+        default=False,
+        description="Relaxes rules that make no sense on your own machine, and shows this on pages. Only on localhost.",
     )
     hashing_threads: int = Field(
         default_factory=lambda: os.cpu_count() or 1,
@@ -290,42 +294,44 @@ class Settings(IssuerSettings, BaseSettings):
         le=256,
         description="Threads that check passwords; one check takes about 0.2 s and 64 MiB. Default: one per processor.",
     )
-    hashing_queue: int = Field(default=64, ge=4, description="Password checks that may wait, in fair turn.")
+    hashing_queue: int = Field(default=64, ge=4, description="Most password checks that can wait; networks take turns.")
     connections: int = Field(
         default=4000,
         ge=16,
         le=100_000,
-        description="Connections of callers that one process holds; fewer where the system lets it open fewer files. "
-        "Beyond them the one ends that has been silent longest.",
+        description="Most callers' connections that one process holds; fewer if the system limits open files. Beyond "
+        "the limit, the connection idle longest is closed.",
     )
     concurrent_requests: int = Field(
         default=1000,
         ge=1,
-        description="Requests that one process answers at the same time; more get a 503 at once.",
+        description="Most requests that one process handles at the same time; further requests get 503 at once.",
     )
     workers: int = Field(
         default=1, ge=1, le=64, description="Processes of `corpid serve` on this machine, all on the same port."
     )
     keepalive_seconds: float = Field(
-        default=75, gt=0, le=3600, description="How long an idle connection stays open; longer than the proxy's own."
+        default=75,
+        gt=0,
+        le=3600,
+        description="Seconds that an idle connection stays open; longer than the proxy's own timeout.",
     )
     par_per_client: int = Field(default=300_000, ge=0, description=f"Pushed requests of one client{_MINUTE}")
     par_per_address: int = Field(default=300_000, ge=0, description=f"Pushed requests from one address{_MINUTE}")
     token_per_client: int = Field(default=300_000, ge=0, description=f"Token requests of one client{_MINUTE}")
     token_per_address: int = Field(default=300_000, ge=0, description=f"Token requests from one address{_MINUTE}")
     sign_in_per_address: int = Field(
-        default=30_000, ge=0, description=f"Browsers arriving to sign in from one address{_MINUTE}"
+        default=30_000, ge=0, description=f"Browsers that start to sign in from one address{_MINUTE}"
     )
     account_per_address: int = Field(
         default=600,
         ge=0,
-        description=f"Browsers arriving at the account or with a forgotten password from one address{_MINUTE}",
+        description=f"Browsers that open the account, or the page for a forgotten password, from one address{_MINUTE}",
     )
     arrivals_per_network: int = Field(
         default=1200,
         ge=0,
-        description="Sign-ins that browsers without an earlier one begin in one network (IPv4 /24, IPv6 /48), without a "
-        f"pushed request{_MINUTE}",
+        description="Sign-ins without a pushed request that new browsers start in one network (IPv4 /24, IPv6 /48){_MINUTE}",
     )
     arrivals_in_all: int = Field(default=12_000, ge=0, description=f"The same from all networks together{_MINUTE}")
     api_per_client: int = Field(default=30_000, ge=0, description=f"Calls of the admin API by one client{_MINUTE}")
@@ -336,15 +342,16 @@ class Settings(IssuerSettings, BaseSettings):
         default=0,
         ge=0,
         le=600,
-        description="How long CorpID goes on as before after a signal to stop, while /readyz already says no: longer than "
-        "the load balancer takes to notice.",
+        description="Seconds that CorpID continues to serve after a signal to stop, while /readyz already fails; "
+        "longer than the load balancer takes to notice.",
     )
     drain_seconds: float = Field(
-        default=10, ge=0, le=600, description="How long requests in flight may take to finish when CorpID stops."
+        default=10, ge=0, le=600, description="Seconds that requests in flight have to finish when CorpID stops."
     )
     metrics_address: Annotated[str, AfterValidator(checks.metrics_address)] = Field(
         default="",
-        description="HOST:PORT where Prometheus asks, under this HOST, its address or one of allowed_hosts; empty: nowhere. Keep it private.",
+        description="HOST:PORT of the Prometheus metrics, at this HOST, its address or one of allowed_hosts. Empty: "
+        "no metrics. Keep it private.",
     )
     audit_days: int = Field(
         default=0, ge=0, description="Days that `corpid maintenance prune` keeps audit entries; 0: for ever."
@@ -356,10 +363,10 @@ class Settings(IssuerSettings, BaseSettings):
         default=0,
         ge=0,
         description="Days that `corpid maintenance prune` keeps details of audit entries (addresses, names, e-mail "
-        "addresses), if the entries are kept longer; 0: as long as these.",
+        "addresses), if the entries are kept longer; 0: as long as the entries.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Least important lines that are logged: debug, info, warning, error."
+        default="info", description="Lowest level of log lines: debug, info, warning, error."
     )
 
     @field_validator("data_dir")

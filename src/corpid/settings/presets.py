@@ -27,10 +27,10 @@ class Preset:
 
 
 PUBLIC_SERVICE: Final = Preset(
-    purpose="The wire shape of the public service that the specification was written from, so that relying parties "
-    "of that service can be tested by changing one URL. That was done with one, unchanged: the npm package "
-    "`@govtechsg/singpass-myinfo-oidc-helper` 8.4.6, with legacy. The requests of that service's demo relying parties "
-    "for Node and Java were rebuilt as tests, with current. Others have not been run.",
+    purpose="The requests and responses of the public service from which the specification was written, so that you can "
+    "test a relying party of that service by changing one URL. One was run in this way, unchanged: the npm package "
+    "`@govtechsg/singpass-myinfo-oidc-helper` 8.4.6, with legacy. Tests also send the requests of that service's demo "
+    "relying parties for Node and Java, with current. No other relying party has been run.",
     settings=MappingProxyType(
         {
             "generations": ("current", "legacy"),

@@ -1,4 +1,4 @@
-"""Detection of lost data, and the rejection of what was issued before.
+"""Detection of lost data, and rejection of anything issued before.
 
 One-time things (codes, proofs, assertions, an authenticator's codes) are safe only while the store that notes what
 was spent remembers it. A store that lost notes would take a spent value as new. So this is the rule for every engine:
@@ -64,7 +64,7 @@ FORGOTTEN_AT: Final = "forgotten_at"
 
 
 async def forget(database: Database, *, now: float) -> None:
-    """End sessions and short-lived entries, and refuse what was issued before.
+    """End sessions and short-lived entries; refuse anything issued before.
 
     Inside a transaction. `now` is the limit. An authenticator's codes of this minute may have been spent without a
     trace, so they count as spent; a change of an e-mail address may have been undone. docs/decisions/0008

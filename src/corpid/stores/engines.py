@@ -32,7 +32,7 @@ class EngineType:
     tls_prefix: str = ""
     """the scheme of a URL with TLS, if it differs from the example's; for messages"""
     is_database: bool = False
-    """it holds what lasts, and what lives for minutes unless another engine is named for that"""
+    """it stores lasting data, and short-lived data unless another engine is named for that"""
     has_pool: bool = False
     """a process holds a bounded number of connections to it, `database_connections`"""
     transient: str = ""

@@ -38,7 +38,7 @@ class MemoryTransientStore:
         self.lock: Final = asyncio.Lock()
         self.owner: asyncio.Task[Any] | None = None
         self.replaced: Final[list[tuple[tuple[str, bytes], _Entry | None]]] = []
-        """what the open unit wrote over, in order"""
+        """the values that the open unit replaced, in order"""
 
     def unit(self, now: float) -> MemoryTransientUnit:
         """A unit of the task that has one open joins it."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 revision = "9002"
 phase = "expand"
-locks = "nothing: the index is built beside the writers"
+locks = "nothing: the index is built while others write"
 concurrently = True
 
 

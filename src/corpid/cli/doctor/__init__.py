@@ -51,23 +51,21 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
 )
 _UNANSWERED: Final = "A request was not answered"
 _ENOUGH: Final = 3
-"""requests without an answer, after which nothing more is asked"""
+"""unanswered requests, after which the checks stop"""
 
 
 def doctor(
     url: Annotated[
         str,
-        typer.Argument(
-            metavar="[URL]", help="Where relying parties reach CorpID. Default: base_url, then every further issuer."
-        ),
+        typer.Argument(metavar="[URL]", help="Public URL of CorpID. Default: base_url, then every further issuer."),
     ] = "",
     *,
     node: Annotated[
-        bool, typer.Option("--node", help="Look at this node's settings and engines, too. Default without URL.")
+        bool, typer.Option("--node", help="Also check this node's settings and engines. Default without URL.")
     ] = False,
-    ca: Annotated[Path | None, typer.Option(help="PEM file of a certification authority to trust instead.")] = None,
+    ca: Annotated[Path | None, typer.Option(help="PEM file of the certification authority to trust instead.")] = None,
     proxy: Annotated[
-        Path | None, typer.Option(help="The proxy's configuration (nginx, HAProxy), for what no request shows.")
+        Path | None, typer.Option(help="The proxy's configuration (nginx, HAProxy), for what requests cannot show.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -137,7 +135,7 @@ def _checked(about: str, check: Check, there: Deployment) -> list[Finding]:
     try:
         return _understood(about, lambda: check(there))
     except NoResponse as error:
-        change = "Change: look at the proxy's own log, and at the nodes'."
+        change = "Change: check the logs of the proxy and of the nodes."
         return [findings.problem(about, findings.sentence(f"{_UNANSWERED}: {error}"), change)]
 
 
@@ -151,6 +149,6 @@ def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) 
     except NoResponse:
         raise
     except Exception as error:  # noqa: BLE001 - the answer may be anything
-        seen = f"The answer cannot be understood ({type(error).__name__})."
+        seen = f"The response cannot be understood ({type(error).__name__})."
         return [findings.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
     return result if isinstance(result, list) else [result] if result else []

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from corpid.cli.doctor.reachability import Deployment
 
 _EXPIRED_SECONDS: Final = 3600
-"""how long ago the assertion expired that is sent"""
+"""how long ago the sent assertion expired"""
 _HEADERS_TOO_LARGE: Final = 431
 _BODY_TOO_LARGE: Final = 413
 _NOT_FOUND: Final = 404
 _FIELDS: Final = 140
-"""header fields, more than CorpID takes"""
+"""header fields, more than CorpID accepts"""
 _KIB: Final = 1024
 _LARGEST_FIELD: Final = 9 * _KIB
-"""a token or proof of the longest that is accepted, and a little more"""
+"""the longest accepted token or proof, and a little more"""
 _USUAL_FIELD: Final = 3 * _KIB
 _EXPIRED: Final = re.compile(r"expired (\d{1,12}) s ago")
 _AUDIENCE: Final = re.compile(r"aud must be the issuer (\S+), as one string")
@@ -49,7 +49,7 @@ _READY, _OK, _NOT_READY = "/readyz", 200, 503
 
 
 def paths(reached: Deployment) -> Finding:
-    """Check that the proxy passes paths on letter by letter.
+    """Check that the proxy passes on paths unchanged.
 
     Source: Spec 2.1, D32
     """
@@ -57,8 +57,8 @@ def paths(reached: Deployment) -> Finding:
     for changed, what in ((f"{path}/", "with a slash at its end"), (path.upper(), "in capitals")):
         answer = reached.origin.ask("GET", changed)
         if not (answer.is_corpid and answer.status == _NOT_FOUND):
-            seen = f"{path} {what} is another path, but was not answered as one: {answer.summary()}."
-            return warning(about, seen, "Change: let the proxy pass paths on unchanged, without redirects of its own.")
+            seen = f"{path} {what} is another path, but CorpID did not see it as one: {answer.summary()}."
+            return warning(about, seen, "Change: let the proxy pass on paths unchanged, without its own redirects.")
     return ok(about, "Paths arrive as they were sent.")
 
 
@@ -69,18 +69,18 @@ def authorization(reached: Deployment) -> Finding:
     """
     about, path = "Authorization", reached.path("userinfo_endpoint")
     if path is None:
-        return warning(about, "The discovery document names no userinfo endpoint.", "Change: ask another URL.")
+        return warning(about, "The discovery document names no userinfo endpoint.", "Change: check another URL.")
     found: list[RawResponse] = [
         reached.origin.ask("GET", path, [("Authorization", f"{scheme} corpid-doctor")]) for scheme in ("DPoP", "Bearer")
     ]
     challenges = [answer.all("www-authenticate") for answer in found]
     if any("invalid_token" in challenge for answered in challenges for challenge in answered):
-        return ok(about, "The header arrives, and challenges come back.")
+        return ok(about, "The header arrives, and challenges are returned.")
     if not any(challenges):
-        seen = f"Userinfo answers without a challenge: {found[0].summary()}."
-        return problem(about, seen, "Change: let the proxy leave WWW-Authenticate in answers.")
-    seen = "Userinfo was called with an Authorization header, and none arrived."
-    return problem(about, seen, "Change: let the proxy pass Authorization on, and not ask for it itself.")
+        seen = f"Userinfo responds without a challenge: {found[0].summary()}."
+        return problem(about, seen, "Change: let the proxy keep WWW-Authenticate in responses.")
+    seen = "Userinfo was called with an Authorization header, but none arrived."
+    return problem(about, seen, "Change: let the proxy pass on Authorization, and not ask for it itself.")
 
 
 def dpop(reached: Deployment) -> Finding:
@@ -93,17 +93,17 @@ def dpop(reached: Deployment) -> Finding:
     for fields in ([("DPoP", "x")] * _FIELDS, [("DPoP", "x" * (HEAD_BYTES // 4))] * 5):
         answer = reached.origin.offer(path, fields)
         if answer.is_corpid and answer.status == _HEADERS_TOO_LARGE:
-            return ok(about, "The header arrives, and as often as it was sent.")
+            return ok(about, "The header arrives as often as it was sent.")
         answers.append(answer)
     if any(answer.is_corpid for answer in answers):
-        seen = f"DPoP headers do not arrive as they were sent: {_FIELDS} of them did not count."
-        return problem(about, seen, "Change: let the proxy pass every DPoP header on, neither removed nor joined.")
-    seen = f"It is unknown whether DPoP headers arrive, since they were refused on the way: {answers[-1].summary()}."
-    return warning(about, seen, "Change: allow heads of 36 KiB in the proxy, so that CorpID's own limit is what holds.")
+        seen = f"DPoP headers do not arrive as they were sent: {_FIELDS} of them had no effect."
+        return problem(about, seen, "Change: let the proxy pass on every DPoP header, neither removed nor joined.")
+    seen = f"It is unknown whether DPoP headers arrive, because they were refused on the way: {answers[-1].summary()}."
+    return warning(about, seen, "Change: allow 36 KiB of headers in the proxy, so that CorpID's own limit applies.")
 
 
 def heads(reached: Deployment) -> Finding:
-    """Check that large heads arrive, and that CorpID refuses larger ones.
+    """Check that large headers arrive, and that CorpID refuses larger ones.
 
     Source: D33, D47
     """
@@ -119,7 +119,7 @@ def heads(reached: Deployment) -> Finding:
     if answer.status == _HEADERS_TOO_LARGE:
         return ok(about, f"Headers of 9 KiB arrive; 40 KiB in all are refused with {_refusing_party(answer, 431)}.")
     seen = f"40 KiB of headers are not refused with 431: {answer.summary()}."
-    return warning(about, seen, "Change: allow 64 KiB of headers in the proxy, so that it is CorpID who refuses.")
+    return warning(about, seen, "Change: allow 64 KiB of headers in the proxy, so that CorpID refuses them itself.")
 
 
 def _padded(reached: Deployment, size: int, total: int) -> RawResponse:
@@ -142,7 +142,7 @@ def bodies(reached: Deployment) -> Finding:
     if answer.status == _BODY_TOO_LARGE:
         return ok(about, f"A body of 60 KiB arrives; one of 68 KiB is refused with {_refusing_party(answer, 413)}.")
     seen = f"A body of 68 KiB is not refused with 413: {answer.summary()}."
-    return problem(about, seen, "Change: let the proxy pass bodies on, so that it is CorpID who refuses.")
+    return problem(about, seen, "Change: let the proxy pass on bodies, so that CorpID refuses them itself.")
 
 
 def _refusing_party(answer: RawResponse, status: int) -> str:
@@ -150,18 +150,18 @@ def _refusing_party(answer: RawResponse, status: int) -> str:
 
 
 def caching(reached: Deployment) -> Finding:
-    """Check that cache headers come back, and answers are not cached (D31)."""
+    """Check that cache headers are returned, and responses are not cached (D31)."""
     about, path = "caching", reached.pushing or reached.token
     refused = [reached.origin.ask("POST", path, [FORM], b"x=y") for _ in range(2)]
     if refused[0].reference and refused[0].reference == refused[1].reference:
-        return problem(about, "Two requests got one and the same answer.", "Change: let the proxy cache nothing.")
+        return problem(about, "Two requests got the same response.", "Change: let the proxy cache nothing.")
     lifetime = f"max-age={METADATA_CACHE_SECONDS}"
     expected = [(refused[0], "no-store"), (reached.answer, lifetime)]
     for answer, wanted in expected:
         if wanted not in answer.header("cache-control"):
             seen = f"Cache-Control should have {wanted} and is {answer.header('cache-control') or 'missing'}."
-            return problem(about, seen, "Change: let the proxy leave Cache-Control as CorpID sets it.")
-    return ok(about, "Cache-Control comes back as it was set, and nothing is answered twice.")
+            return problem(about, seen, "Change: let the proxy keep Cache-Control as CorpID sets it.")
+    return ok(about, "Cache-Control is returned unchanged, and no response is reused.")
 
 
 def compression(reached: Deployment) -> Finding:
@@ -173,7 +173,7 @@ def compression(reached: Deployment) -> Finding:
     encoding = answer.header("content-encoding")
     if encoding in {"", "identity"}:
         return ok("compression", "Pages are not compressed.")
-    seen = f"Pages are compressed on the way ({encoding}), so their length reveals something of their content."
+    seen = f"Pages are compressed on the way ({encoding}), so their length reveals something about their content."
     return warning("compression", seen, "Change: turn off compression for this host (nginx: gzip off).")
 
 
@@ -186,8 +186,8 @@ def keys(reached: Deployment) -> Finding:
     found = reached.origin.ask("GET", path).json.get("keys")
     signing = [key for key in found if isinstance(key, dict)] if isinstance(found, list) else []
     if not signing or any("kid" not in key or "d" in key for key in signing):
-        change = "Change: look at `corpid key list`, and let the proxy leave answers alone."
-        return problem("key set", f"The key set at {path} has no keys that can be used.", change)
+        change = "Change: check `corpid key list`, and let the proxy pass on responses unchanged."
+        return problem("key set", f"The key set at {path} has no usable keys.", change)
     return ok("key set", f"{counted(len(signing), 'public key')}: {', '.join(str(key['kid']) for key in signing)}.")
 
 
@@ -220,7 +220,7 @@ def clock(reached: Deployment) -> list[Finding]:
     answer = reached.origin.ask("POST", reached.pushing or reached.token, [FORM], form)
     other = _AUDIENCE.search(answer.description)
     if other:
-        seen = f"One node has the issuer {reached.issuer}, and another {other[1]}."
+        seen = f"One node has the issuer {reached.issuer}, and another has {other[1]}."
         return [problem("nodes", seen, "Change: give every node the same base_url.")]
     return [_distance(answer.description, answer.header("date"), before, time.time())]
 
@@ -230,10 +230,10 @@ def _distance(description: str, date: str, before: float, after: float) -> Findi
     if expired:
         at, clock_owner = float(int(before) - _EXPIRED_SECONDS + int(expired[1])), "CorpID's clock"
     elif date:
-        at, clock_owner = parsedate_to_datetime(date).timestamp(), "The clock of the answering server"
+        at, clock_owner = parsedate_to_datetime(date).timestamp(), "The clock of the responding server"
     else:
         return warning(
-            "clock", "No response has the time of the nodes.", "Change: let the proxy leave Date in answers."
+            "clock", "No response has the time of the nodes.", "Change: let the proxy keep Date in responses."
         )
     # the clock has whole seconds, and the request itself took a while
     apart = max(0.0, before - at - 1, at - after - 1)
@@ -250,12 +250,12 @@ def ready(reached: Deployment) -> Finding:
     It lies outside base_url's path, and a proxy may not forward it (D49).
     """
     if reached.origin.path:
-        return ok("readiness", "Not asked: base_url has a path, and /readyz is outside of it.")
+        return ok("readiness", "Not checked: base_url has a path, and /readyz is outside it.")
     answer = reached.origin.ask("GET", _READY)
     status = answer.json.get("status")
     if answer.status == _OK and status == "ready":
-        return ok("readiness", "The node that answered is ready.")
+        return ok("readiness", "The node that responded is ready.")
     if answer.status == _NOT_READY and isinstance(status, str):
         part = answer.json.get("part", status)
-        return problem("readiness", f"A node is not ready: {part}.", "Change: look at the log of that node.")
-    return ok("readiness", "Not shown to the outside.")
+        return problem("readiness", f"A node is not ready: {part}.", "Change: check the log of that node.")
+    return ok("readiness", "Not visible from outside.")

@@ -40,19 +40,19 @@ _LISTENS: Final = "0A"
 
 
 def look_at_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Finding:
-    """Check that those who connect are the trusted proxies.
+    """Check that only trusted proxies connect.
 
     Ask just after requests came through them (D47).
     """
     about = "callers' addresses"
     change = "Change: name the addresses from which the proxy connects in trusted_proxies."
     if not settings.trusted_proxies and settings.tls_certificate is None:
-        return warning(about, "No proxy is trusted: behind one, all callers have one address.", change)
+        return warning(about, "No proxy is trusted: behind a proxy, all callers have the same address.", change)
     entries = [entry for table in tables for entry in _entries(table)]
     if not settings.trusted_proxies:
-        return ok(about, "CorpID speaks TLS itself, and callers' addresses are those of their connections.")
+        return ok(about, "CorpID serves TLS itself, and uses the addresses of its callers' connections.")
     if not any(port == settings.port and state == _LISTENS for port, _, state in entries):
-        seen = f"Nothing listens on port {settings.port} of this machine, so who connects cannot be seen."
+        seen = f"Nothing listens on port {settings.port} of this machine, so it is unknown who connects."
         return warning(about, seen, "Change: run this on a node, with its settings.")
     peers = {peer for port, peer, state in entries if port == settings.port and state != _LISTENS}
     foreign = {peer for peer in peers if not any(peer in network for network in settings.trusted_proxies)}
@@ -62,16 +62,16 @@ def look_at_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Findi
 def _peer_finding(about: str, change: str, peers: set[Address], foreign: set[Address]) -> Finding:
     shown = ", ".join(sorted(map(str, foreign)))
     if not peers:
-        seen = "No connection of a proxy was open or had just been, so its address cannot be seen."
-        return warning(about, seen, "Change: run this again, or look at `address` in the log: it must be the caller's.")
+        seen = "No proxy is or was just connected, so its address is unknown."
+        return warning(about, seen, "Change: run this again, or check `address` in the log: it must be the caller's.")
     if foreign == peers:
-        seen = f"Connections come from {shown}, which is not trusted: all callers have that one address."
+        seen = f"Connections come from {shown}, which is not trusted: all callers have that address."
         return problem(about, seen, change)
     if foreign:
         return warning(
-            about, f"Connections come from {shown}, too, which is not trusted.", f"{change[:-1]}, if it is one."
+            about, f"Connections also come from {shown}, which is not trusted.", f"{change[:-1]}, if this is a proxy."
         )
-    return ok(about, "Connections come from trusted proxies only, which are believed about callers' addresses.")
+    return ok(about, "Connections come only from trusted proxies, which report callers' addresses.")
 
 
 def _entries(table: Path) -> Iterator[tuple[int, Address, str]]:
@@ -101,9 +101,9 @@ _DAY: Final = 86_400
 OLD_KEY_DAYS: Final = 400
 """a key is rotated once a year; the age at which an alert is due (CorpidSigningKeyOld)"""
 LETTER_DAYS: Final = 2
-"""an invitation whose e-mail waits for longer is a warning"""
+"""the age at which a waiting invitation e-mail is a warning"""
 UNSEALED_SECONDS: Final = 7200
-"""for how long an entry of the audit may be without a seal: twice what it takes at most"""
+"""how long an audit entry can be unsealed: twice the longest time that sealing takes"""
 _OLDEST_RUN: Final = 15
 """of PostgreSQL"""
 
@@ -121,13 +121,15 @@ def _chosen(settings: Settings) -> Iterator[Finding]:
     parts = urlsplit(settings.base_url)
     found: list[Finding] = []
     if settings.developer_mode:
-        change = "Change: leave developer_mode out wherever others than yourself sign in."
+        change = "Change: turn off developer_mode wherever other people sign in."
         found.append(warning("developer_mode", "It is on: security rules are relaxed.", change))
     elif is_local(parts.hostname or ""):
         change = "Change: set base_url to the URL that callers use."
-        found.append(warning("base_url's host", f"base_url is {settings.base_url}, for this machine only.", change))
+        found.append(
+            warning("base_url's host", f"base_url is {settings.base_url}, which works only on this machine.", change)
+        )
     elif parts.scheme != "https":
-        change = "Change: let the proxy speak TLS, and base_url begin with https://."
+        change = "Change: let the proxy serve TLS, and begin base_url with https://."
         found.append(problem("base_url's scheme", "base_url is http: codes and tokens are sent unencrypted.", change))
     if settings.network_database is not None:
         try:
@@ -136,31 +138,31 @@ def _chosen(settings: Settings) -> Iterator[Finding]:
             change = "Change: name a file in MaxMind DB format that CorpID may read, or leave network_database out."
             found.append(problem("network_database", sentence(str(error)), change))
     if settings.trusted_proxies and not settings.drain_delay_seconds:
-        change = "Change: set drain_delay_seconds to more than the proxy needs to notice what /readyz says, such as 5."
-        found.append(warning("drain_delay_seconds", "It is 0: requests may fail while a node restarts.", change))
+        change = "Change: set drain_delay_seconds longer than the proxy takes to notice /readyz, such as 5."
+        found.append(warning("drain_delay_seconds", "It is 0: requests can fail while a node restarts.", change))
     if settings.transient_url and settings.sqlite_path is not None:
-        change = "Change: set database_url to a PostgreSQL, or leave transient_url out."
+        change = "Change: set database_url to a PostgreSQL database, or omit transient_url."
         found.append(
             warning(
                 "engines",
-                f"{engine_type(settings.transient_url).title} together with SQLite: further nodes could not share the database.",
+                f"{engine_type(settings.transient_url).title} together with SQLite: further nodes cannot share the database.",
                 change,
             )
         )
     if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
-        change = "Change: name the address of the network in which Prometheus asks."
+        change = "Change: name the address in the network of Prometheus."
         found.append(warning("metrics_address", "Metrics are served on every address.", change))
     found += _passkeys(settings)
-    yield from found or [ok("settings", "Nothing in them looks wrong.")]
+    yield from found or [ok("settings", "No problem found in them.")]
 
 
 def _passkeys(settings: Settings) -> Iterator[Finding]:
-    """Issuers where passkeys do not work that are there for people (D62)."""
+    """Issuers where people's passkeys do not work (D62)."""
     rp_id = settings.passkey_rp_id or urlsplit(settings.base_url).hostname or ""
     outside = [name for name, issuer in issuers(settings).items() if not works_at(issuer.base_url, rp_id)]
     if outside and (settings.issuers or settings.passkey_rp_id):
-        seen = f"No passkeys are offered at {', '.join(outside)}: their host is not {rp_id} or below it."
-        change = "Change: set passkey_rp_id to a domain above every issuer's host before people have passkeys, or leave it so."
+        seen = f"No passkeys are offered at {', '.join(outside)}: their host is not {rp_id} or a subdomain of it."
+        change = "Change: set passkey_rp_id to a parent domain of every issuer's host before people have passkeys, or keep it."
         yield warning("passkeys", seen, change)
 
 
@@ -169,15 +171,17 @@ def _key_encryption_key(settings: Settings) -> Finding:
     made = settings.data_dir / EMBEDDED_KEY_NAME
     named = settings.key_encryption_key or settings.key_encryption_key_file
     if settings.is_embedded and not named and not made.exists():
-        return ok(about, f"The first start makes one, {made}.")
+        return ok(about, f"The first start creates one, {made}.")
     try:
         engines.secret_cipher(settings)
     except (engines.StartError, EncryptionError) as error:
-        return problem(about, sentence(error), "Change: give every node the same key, in a file of its user's alone.")
+        return problem(
+            about, sentence(error), "Change: give every node the same key, in a file that only its user can read."
+        )
     if settings.key_encryption_key is not None:
-        change = "Change: put it in a file (mode 0600) and name that in key_encryption_key_file."
-        return warning(about, "It is a variable of the environment, which other programs may see.", change)
-    return ok(about, "It is there, and its file is its owner's alone.")
+        change = "Change: put it in a file (mode 0600), and name the file in key_encryption_key_file."
+        return warning(about, "It is in an environment variable, which other programs may see.", change)
+    return ok(about, "It is set, and only the owner can read its file.")
 
 
 def _database(settings: Settings) -> Iterator[Finding]:
@@ -188,10 +192,12 @@ def _database(settings: Settings) -> Iterator[Finding]:
         return
     seen = f"{found.engine} {found.version} at {found.place}"
     if found.engine == "PostgreSQL" and int(found.version.split(".")[0]) < _OLDEST_RUN:
-        yield warning("database", f"{seen}.", f"Change: {_OLDEST_RUN} is the oldest that CorpID is run with.")
+        yield warning(
+            "database", f"{seen}.", f"Change: {_OLDEST_RUN} is the oldest version that CorpID is tested with."
+        )
     elif found.apart > CLOCKS_APART_SECONDS:
         change = "Change: synchronise the clocks (NTP)."
-        yield problem("database", f"{seen}, whose clock is {found.apart:.0f} s off this machine's.", change)
+        yield problem("database", f"{seen}, whose clock differs from this machine's by {found.apart:.0f} s.", change)
     else:
         yield ok("database", f"{seen}.")
     yield _schema(found.older, found.now, found.later)
@@ -209,16 +215,16 @@ def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding
         return warning("schema", f"Not done yet: {'; '.join(now)}.", "Change: run `corpid migrate`.")
     if later:
         change = "Change: run `corpid migrate --contract` once every node has this version."
-        return warning("schema", f"Left for later: {'; '.join(later)}.", change)
-    return ok("schema", "It is that of this version.")
+        return warning("schema", f"Waiting: {'; '.join(later)}.", change)
+    return ok("schema", "It matches this version.")
 
 
 def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
     now = time.time()
     signing = [(begun, kid) for kid, begun, ends in keys if begun <= now and (ends is None or ends > now)]
     if not signing:
-        change = "Change: start a node, which makes the first key, or run `corpid key rotate`."
-        return problem("signing keys", "No key signs now.", change)
+        change = "Change: start a node, which creates the first key, or run `corpid key rotate`."
+        return problem("signing keys", "No key is signing now.", change)
     since, kid = max(signing)
     days = (now - since) / _DAY
     seen = f"{kid} has signed for {days:.0f} days."
@@ -228,17 +234,19 @@ def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
 
 
 def _seals(unsealed_since: int | None) -> Finding:
-    """Entries of the audit that should have been sealed within the hour (D58)."""
+    """Audit entries unsealed for too long (D58)."""
     waits = 0.0 if unsealed_since is None else time.time() - unsealed_since
     if waits > UNSEALED_SECONDS:
-        seen = f"Entries have been waiting for a seal for {waits / 3600:.0f} hours, and are not protected until they have one."
+        seen = (
+            f"Entries have been waiting for a seal for {waits / 3600:.0f} hours. Without a seal they are not protected."
+        )
         change = "Change: look for sweep_failed in the log of a running server, or run `corpid audit seal`."
         return warning("audit seals", seen, change)
     return ok("audit seals", "No audit entry has been waiting too long for its seal.")
 
 
 def _emails(waiting: int, oldest: int, *, sends: bool) -> Finding:
-    """Invitation e-mails that nobody sends (D60)."""
+    """Invitation e-mails that wait too long (D60)."""
     if waiting and not sends:
         seen = f"{waiting:,} invitation e-mails are waiting, because no mail server is set."
         return warning("invitations", seen, "Change: set mail_url and mail_from.")
@@ -268,15 +276,15 @@ def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Findin
         change = (
             "Change: register pkce required, or the last day as pkce_optional_until, as soon as they send a challenge."
         )
-        clients = f"{', '.join(found)} may leave it out (pkce optional)"
+        clients = f"{', '.join(found)} can omit it (pkce optional)"
         seen = f"{clients}. A request with neither code_challenge nor nonce does not meet RFC 9700 2.1.1."
         yield warning("PKCE", seen, change)
     elif allowing:
-        yield ok("PKCE", "No client may leave it out.")
+        yield ok("PKCE", "No client can omit it.")
 
 
 def _unknown_issuers(settings: Settings, named: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[Finding]:
-    """Clients that name an issuer which is not in the settings (D62)."""
+    """Clients that name an issuer absent from the settings (D62)."""
     known = issuers(settings)
     gone = [f"{client_id} ({name})" for client_id, names in named for name in names if name not in known]
     if gone:
@@ -285,7 +293,7 @@ def _unknown_issuers(settings: Settings, named: tuple[tuple[str, tuple[str, ...]
 
 
 def _transient(url: str) -> Iterator[Finding]:
-    """One finding, or one for each node that was looked at.
+    """One finding, or one for each checked node.
 
     Under the name that the setting uses.
     """

@@ -68,7 +68,7 @@ def every(directives: list[Directive]) -> Iterator[Directive]:
 
 _ABOUT: Final = "access log"
 _MASKED: Final = "enrol"
-"""what a pattern that masks the links of before has in it"""
+"""part of any pattern that masks links in paths"""
 _QUERY: Final = "query"
 _PATH: Final = "path"
 _UNKNOWN: Final = "unknown"
@@ -79,7 +79,7 @@ _VARIABLES: Final = {
     **dict.fromkeys(("uri", "document_uri", "request_filename"), _PATH),
 }
 _COMBINED: Final = "$request $http_referer"
-"""what nginx writes if nothing else is said, as far as it matters here"""
+"""the relevant part of nginx's default format"""
 
 _COMMENT: Final = re.compile(r"(?<!\S)#.*")
 _HAPROXY: Final = re.compile(r"^\s*(?:frontend|listen|defaults|backend)\b", re.MULTILINE)
@@ -113,14 +113,20 @@ def look_at_access_log(text: str) -> Finding:
 
 def _judged(found: set[str], example: str) -> Finding:
     if _QUERY in found:
-        seen = "Query strings or referrers are logged: they hold what relying parties send, and who signs in where."
-        return problem(_ABOUT, seen, f"Change: log the path alone, on port 80 too, as {example} does.")
+        seen = (
+            "Query strings or referrers are logged: they contain requests of relying parties, and who signs in where."
+        )
+        return problem(_ABOUT, seen, f"Change: log only the path, on port 80 too, as {example} does.")
     if _PATH in found:
-        seen = "Paths are logged whole: the secrets of links that went out before they had it in the fragment, too."
-        return warning(_ABOUT, seen, f"Change: mask what follows /enrol/, as {example} does.")
+        seen = (
+            "Whole paths are logged, with the secrets of older links (newer links have their secret in the fragment)."
+        )
+        return warning(_ABOUT, seen, f"Change: mask the part of the path after /enrol/, as {example} does.")
     if _UNKNOWN in found:
-        seen = "A log format is not in this file, or none is."
-        return warning(_ABOUT, seen, f"Change: look whether it holds query strings; {example} shows one that does not.")
+        seen = "This file contains no log format, or not all of them."
+        return warning(
+            _ABOUT, seen, f"Change: check whether it contains query strings. {example} shows a format without them."
+        )
     return ok(_ABOUT, "Neither query strings nor secrets in paths are logged.")
 
 
@@ -204,10 +210,10 @@ def look_at_failover(text: str) -> Finding:
     configuration = _TRAILING_COMMENT.sub("", text)
     about = "retries"
     if _NGINX.search(configuration):
-        seen = "proxy_next_upstream has non_idempotent: a POST is sent again, with a proof and a code that are spent."
+        seen = "proxy_next_upstream has non_idempotent: a POST is sent again, with a used proof and code."
         return problem(about, seen, "Change: remove non_idempotent.")
     reasons = {reason for line in _HAPROXY_DIRECTIVE.findall(configuration) for reason in line.split()}
     if reasons - _NEVER_SENT and not _NO_POST.search(configuration):
-        seen = f"retry-on has {', '.join(sorted(reasons - _NEVER_SENT))}: a POST is sent again, with what is spent by then."
+        seen = f"retry-on has {', '.join(sorted(reasons - _NEVER_SENT))}: a POST is sent again, with a used proof and code."
         return problem(about, seen, "Change: write retry-on conn-failure.")
-    return ok(about, "A request that was sent to a node is not sent again.")
+    return ok(about, "A request that reached a node is not sent again.")

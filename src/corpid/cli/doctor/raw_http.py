@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS: Final = 10.0
 MOST_BYTES: Final = 1 << 20
-"""of an answer; the rest is not read"""
+"""of a response; the rest is not read"""
 _RECEIVED_BYTES: Final = 2 * MOST_BYTES
 """of everything that comes with it"""
 FORM: Final = ("Content-Type", "application/x-www-form-urlencoded")
 _REFERENCE: Final = re.compile(r"\(reference ([0-9a-f]{16})\)")
 _SERVERS: Final = ("Server", "Via")
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
-"""what OpenSSL says of an answer that is not TLS"""
+"""OpenSSL's error for a response that is not TLS"""
 
 
 class NoResponse(Exception):
-    """The origin cannot be reached, or hung up.
+    """The origin cannot be reached, or closed the connection.
 
     The text gives the reason.
     """
@@ -46,7 +46,7 @@ class NoResponse(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawResponse:
-    """An answer, from CorpID or a proxy."""
+    """A response, from CorpID or a proxy."""
 
     status: int
     """0: the connection was closed without one"""
@@ -78,7 +78,7 @@ class RawResponse:
 
     @property
     def reference(self) -> str:
-        """CorpID's request id, which finds its log line; else empty (D28)."""
+        """CorpID's request id, which leads to its log line; otherwise empty (D28)."""
         found = _REFERENCE.search(self.description)
         return found[1] if found else ""
 
@@ -191,7 +191,7 @@ class _Bounded(io.RawIOBase):
 
 @contextmanager
 def _in_time(connected: socket.socket) -> Iterator[None]:
-    """Hang up after ANSWER_SECONDS in all.
+    """Close the connection after ANSWER_SECONDS in all.
 
     A socket's own timeout restarts with each byte. Raises TimeoutError.
     """

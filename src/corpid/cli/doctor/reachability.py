@@ -33,7 +33,7 @@ _CHAIN: Final = "local issuer certificate"
 
 
 def trusting(authority: Path | None) -> ssl.SSLContext:
-    """Believes the machine's certification authorities, or those in a file.
+    """A TLS context with the machine's, or given, certification authorities.
 
     Raises OSError, ssl.SSLError.
     """
@@ -78,17 +78,17 @@ def _certificate(origin: Origin) -> Finding:
     finally:
         connection.close()
     left = (given.not_valid_after_utc - datetime.now(UTC)).days
-    seen = f"Whole, for {origin.host}, and valid for {left} days."
+    seen = f"Complete, for {origin.host}, and valid for {left} days."
     if left < _SOON_DAYS:
-        return warning(about, seen, "Change: renew it, and look at what should have renewed it.")
+        return warning(about, seen, "Change: renew it, and check why it was not renewed automatically.")
     return ok(about, seen)
 
 
 def _certificate_remedy(origin: Origin, error: ssl.SSLCertVerificationError) -> str:
     if _CHAIN in error.verify_message:
         return (
-            "give the proxy the whole chain, with the certificates between its own and the root; a root of one's own is "
-            "named with --ca"
+            "give the proxy the whole chain, with the certificates between its own and the root; name your own root "
+            "with --ca"
         )
     if "expired" in error.verify_message:
         return "renew it"
@@ -98,10 +98,10 @@ def _certificate_remedy(origin: Origin, error: ssl.SSLCertVerificationError) -> 
 def _versions(origin: Origin) -> Finding:
     if _speaks(origin, ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
         change = "Change: allow TLS 1.2 and 1.3 only (nginx: ssl_protocols TLSv1.2 TLSv1.3)."
-        return problem("TLS", "Versions before 1.2 are spoken.", change)
+        return problem("TLS", "Versions before 1.2 are accepted.", change)
     if not _speaks(origin, ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_3):
-        return warning("TLS", "1.3 is not spoken.", "Change: allow TLS 1.3 in the proxy, too.")
-    return ok("TLS", "1.3 is spoken, and nothing before 1.2.")
+        return warning("TLS", "1.3 is not accepted.", "Change: allow TLS 1.3 in the proxy, too.")
+    return ok("TLS", "1.3 is accepted, and nothing before 1.2.")
 
 
 def _speaks(origin: Origin, lowest: ssl.TLSVersion, highest: ssl.TLSVersion) -> bool:
@@ -123,7 +123,7 @@ def _speaks(origin: Origin, lowest: ssl.TLSVersion, highest: ssl.TLSVersion) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """A deployment that answered with its discovery document."""
+    """A deployment that returned its discovery document."""
 
     origin: Origin
     answer: RawResponse
@@ -131,7 +131,7 @@ class Deployment:
 
     @property
     def issuer(self) -> str:
-        """The base_url of the deployment that answered."""
+        """The base_url of the deployment that responded."""
         return str(self.document["issuer"])
 
     def path(self, member: str) -> str | None:
@@ -162,27 +162,27 @@ def reach(origin: Origin) -> tuple[Finding, Deployment | None]:
     try:
         answer = origin.ask("GET", discovery.DISCOVERY_PATH, [("Accept", "application/json")])
     except NoResponse as error:
-        change = "start the proxy, and look at its address, its certificate and the firewall"
+        change = "start the proxy, and check its address, its certificate and the firewall"
         return problem(about, sentence(f"{origin.url} does not answer: {error}"), f"Change: {change}."), None
     document = answer.json
     if answer.status == 200 and isinstance(document.get("issuer"), str):
-        return ok(about, "The discovery document is there."), Deployment(
+        return ok(about, "The discovery document was found."), Deployment(
             origin=origin, answer=answer, document=document
         )
-    seen = f"The discovery document at {discovery.DISCOVERY_PATH} is not there: {answer.summary()}."
+    seen = f"There is no discovery document at {discovery.DISCOVERY_PATH}: {answer.summary()}."
     return problem(about, seen, f"Change: {_remedy(answer)}."), None
 
 
 def _remedy(answer: RawResponse) -> str:
     if answer.status == _MISDIRECTED:
         return (
-            "let the proxy pass the caller's Host on (nginx: proxy_set_header Host $http_host), or set base_url to the "
-            "host that callers use; Host reached CorpID as another one than base_url's"
+            "let the proxy pass on the caller's Host (nginx: proxy_set_header Host $http_host), or set base_url to "
+            "the host that callers use; the Host that reaches CorpID is not that of base_url"
         )
     if answer.is_corpid:
         return (
-            "let the proxy pass paths on as they are, without putting a prefix before them or taking one off; if all "
-            "paths are to begin with a prefix, it belongs to base_url, too"
+            "let the proxy pass on paths unchanged, without adding or removing a prefix; if all paths are to have a "
+            "prefix, include it in base_url"
         )
     if answer.status in _GATEWAY_ERRORS:
         return "start CorpID, and let the proxy send requests to the host and port it listens on; /readyz says more"
@@ -190,7 +190,7 @@ def _remedy(answer: RawResponse) -> str:
 
 
 def issuer(reached: Deployment) -> Finding:
-    """Check that base_url is what callers use.
+    """Check that base_url is the address that callers use.
 
     Proofs name URLs that begin with it (RFC 9449 §4.3, D7, D32).
     """
@@ -201,7 +201,7 @@ def issuer(reached: Deployment) -> Finding:
         f"The issuer is {claimed}, and not {given}: a relying party that calls {given}{reached.token} signs that as "
         f"htu, and CorpID expects {claimed}{reached.token}."
     )
-    return problem("base_url", seen, f"Change: set base_url to {given}, or give out {claimed} only.")
+    return problem("base_url", seen, f"Change: set base_url to {given}, or publish only {claimed}.")
 
 
 def endpoints(reached: Deployment) -> Finding:
@@ -219,12 +219,12 @@ def endpoints(reached: Deployment) -> Finding:
         elif not _is_answered(reached.origin, path):
             lost.append(path)
     if foreign:
-        seen = f"URLs of the discovery document lie outside of the issuer: {', '.join(foreign)}."
-        return problem(about, seen, "Change: let the proxy leave the body of answers alone.")
+        seen = f"URLs in the discovery document are outside the issuer: {', '.join(foreign)}."
+        return problem(about, seen, "Change: let the proxy pass on response bodies unchanged.")
     if lost:
         seen = f"Not answered by CorpID: {', '.join(lost)}."
         return problem(about, seen, "Change: let the proxy send every path of this host to CorpID, unchanged.")
-    return ok(about, "Every endpoint of the discovery document is answered by CorpID.")
+    return ok(about, "CorpID answers at every endpoint of the discovery document.")
 
 
 def _is_answered(origin: Origin, path: str) -> bool:
@@ -238,7 +238,7 @@ def _is_answered(origin: Origin, path: str) -> bool:
 
 
 def hsts(reached: Deployment) -> Finding | None:
-    """Check that browsers are to stay on https (RFC 6797).
+    """Check that browsers must stay on https (RFC 6797).
 
     None for http.
     """
@@ -247,9 +247,9 @@ def hsts(reached: Deployment) -> Finding | None:
     values = reached.answer.all("strict-transport-security")
     age = _AGE.search(values[0]) if len(values) == 1 else None
     if age is not None and int(age[1]) >= _HALF_A_YEAR:
-        return ok("HSTS", f"Browsers are told to stay on https for {int(age[1]) // 86400} days.")
+        return ok("HSTS", f"Browsers stay on https for {int(age[1]) // 86400} days.")
     seen = f"Strict-Transport-Security is {' and '.join(values) or 'missing'}."
-    return warning("HSTS", seen, "Change: let the proxy leave this header as CorpID sets it, and add none of its own.")
+    return warning("HSTS", seen, "Change: let the proxy keep this header as CorpID sets it, and add none of its own.")
 
 
 def plain_http(reached: Deployment) -> Finding | None:
@@ -266,8 +266,8 @@ def plain_http(reached: Deployment) -> Finding | None:
         return ok("plain HTTP", "Port 80 does not answer.")
     where = answer.header("location")
     if answer.status in _MOVED and where.startswith("https://"):
-        return ok("plain HTTP", "Port 80 sends browsers to https.")
+        return ok("plain HTTP", "Port 80 redirects browsers to https.")
     if answer.json.get("issuer"):
-        change = "Change: let port 80 redirect to https, and answer nothing else."
+        change = "Change: let port 80 only redirect to https."
         return problem("plain HTTP", "Port 80 leads to CorpID without TLS.", change)
     return ok("plain HTTP", f"Port 80 does not lead to CorpID ({answer.status}).")

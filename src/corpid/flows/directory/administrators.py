@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from corpid.flows.large import beside, in_turns
+from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.ports import Remains, Seen
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import Administering, ApiClient, DirectoryFile, Operating, Person, ProvisioningToken
@@ -118,7 +118,7 @@ async def considered(
         guards += further
     if isinstance(actor, Operating):
         guards = [guard for guard in guards if not isinstance(guard, Remains) or not guard.entity_id]
-    return found, await beside(lambda: list(dict.fromkeys(guards)), len(guards))
+    return found, await in_thread_if_many(lambda: list(dict.fromkeys(guards)), len(guards))
 
 
 async def needing_approval(

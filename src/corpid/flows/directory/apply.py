@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from corpid.flows.directory.write import REMOVALS, audit_event, write
-from corpid.flows.large import beside, in_turns
+from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import COMMAND_LINE, AuditQuery
 from corpid.rules.audit_actions import AuditAction
@@ -94,14 +94,14 @@ async def prepare(
     D44, D51.
     """
     number = _entries(document)
-    needed = await beside(lambda: references(document), number)
+    needed = await in_thread_if_many(lambda: references(document), number)
     by_name, by_id = await _users(registry, needed)
 
     def identified() -> dict[str, str]:
         fresh = {name: new_user_id() for name in newcomers(document, by_name)}
         return user_ids(document, by_name, by_id, fresh)
 
-    ids = await beside(identified, number)
+    ids = await in_thread_if_many(identified, number)
     records, sources = await (_everything(registry) if prune else _named(registry, document, needed, ids))
     current = Current(records=records)
     complete = _with_public_keys(_with_what_new_clients_get(document, current, rules))
@@ -120,7 +120,7 @@ async def prepare(
             hashed, current, ids, client_record=Client, check_client=check_client, prune=prune, claims=settled
         )  # fmt: skip
 
-    made = await beside(planned, number)
+    made = await in_thread_if_many(planned, number)
     warnings = sorted({*made.warnings, *document.remarks, *_key_remarks(document)})
     names = {user.user_id: user.user_name for user in current.of("user").values() if isinstance(user, User)}
     names |= {user_id: name for name, user_id in ids.items()}
@@ -149,7 +149,7 @@ async def _removers(
     """
     found: dict[tuple[Kind, Key], str] = {}
     for kind in RELATIONS:
-        missing = await beside(partial(_missing, kind, document, current, ids), _entries(document))
+        missing = await in_thread_if_many(partial(_missing, kind, document, current, ids), _entries(document))
         actions = REMOVALS[kind]
         if not missing or not await registry.audit.latest(AuditQuery(actions=actions), limit=1):
             continue
@@ -176,7 +176,7 @@ async def _everything(registry: Registry) -> tuple[Records, AllSources]:
 async def _named(
     registry: Registry, document: Document, needed: References, ids: Mapping[str, str]
 ) -> tuple[Records, AllSources]:
-    keys = await beside(lambda: _named_keys(document, needed, ids), _entries(document))
+    keys = await in_thread_if_many(lambda: _named_keys(document, needed, ids), _entries(document))
     records, sources = _nothing(), _nothing()
     for kind, record in _EVERY.items():
         read = await registry.directory.sourced(record, keys[kind])  # type: ignore[type-var]
@@ -396,14 +396,14 @@ async def apply(
     read = document
     if read is None:
         number = len(content) // _BYTES_OF_AN_ENTRY
-        read = await beside(lambda: parse(content, file, plain_passwords=plain_passwords), number)
+        read = await in_thread_if_many(lambda: parse(content, file, plain_passwords=plain_passwords), number)
     kinds = (ALL_BUT_LEVELS if prune else frozenset()) | (LEVELS if prune_administrators else frozenset())
     prepared = await prepare(
         registry, passwords, read, new_user_id=new_user_id, rules=rules, prune=kinds,
         claims=Claims(channel=channel(actor.name), sources={}, take_over=take_over),
     )  # fmt: skip
     changes = prepared.plan.changes
-    applied = await beside(lambda: _applied(prepared, written=bool(changes) and not dry_run), len(changes))
+    applied = await in_thread_if_many(lambda: _applied(prepared, written=bool(changes) and not dry_run), len(changes))
 
     async def last() -> None:
         if within is not None:

@@ -120,7 +120,7 @@ async def remove_administrator(
             f"{user.user_name} does not administer {entity_id}: `corpid administrator list --entity {entity_id}` shows who does"
         )
     is_last = mine.level == "owner" and not has_owner_beside(key, held)
-    remarks = [f"the entity {entity_id} will have no owner left who can act"] if is_last else []
+    remarks = [f"the entity {entity_id} will have no owner who can act"] if is_last else []
     change = Change(verb="remove", kind="administrator", key=key, was=mine)
     names = {user.user_id: user.user_name}
     return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)

@@ -150,7 +150,7 @@ def _check_reason(reason: str) -> None:
 
 
 async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
-    """Approve a request and do what it asks for.
+    """Approve a request and make its change.
 
     Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's. Raises
     Refused if it was decided before, what it changes is no longer as it was, or breaks a rule by now, access.Forbidden,
@@ -182,7 +182,7 @@ async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: 
 
 
 def _as_requested(changes: Iterable[Change]) -> Iterable[Seen]:
-    """Guards of the changed records: each is what it was."""
+    """Guards that the changed records are unchanged."""
     for change in changes:
         yield Seen(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
 

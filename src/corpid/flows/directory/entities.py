@@ -138,7 +138,7 @@ async def carried_out(
     dry_run: bool,
     action: AuditAction | None = None,
 ) -> Applied:
-    """Write what was prepared, unless `dry_run`, and return it in words.
+    """Write the prepared change, unless `dry_run`, and describe it.
 
     `action` as in `write`. Raises Refused if a change is none of `verbs`, access.Forbidden, Conflict, StoreUnavailable.
     Source: docs/directory.md

@@ -1,4 +1,4 @@
-"""People, entities and services by what somebody typed, with hints."""
+"""Search for people, entities and services, with suggestions."""
 
 from __future__ import annotations
 

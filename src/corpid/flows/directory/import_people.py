@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.plan import Change
 
     Report: TypeAlias = Callable[[Literal["checked", "imported"], int, int], None]
-    """what was done with how many people, of how many"""
+    """the result for a number of people, of a total"""
 
 PEOPLE_AT_ONCE: Final = 100
 """people of one transaction: themselves and their memberships"""

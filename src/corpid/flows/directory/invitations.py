@@ -87,7 +87,7 @@ async def decline(registry: Registry, invited: Membership) -> None:
 async def open_invitations(
     registry: Registry, entity_id: str, *, actor: Actor, after: str, limit: int
 ) -> Page[Membership]:
-    """List invitations of an entity that nobody has accepted.
+    """List open invitations of an entity.
 
     In the order of their identifiers, `after` one. Raises access.Forbidden, StoreUnavailable. Source: D59, D60
     """
@@ -123,7 +123,7 @@ async def send_again(
 
 
 def _authorise(actor: Person, action: Action, invited: Membership) -> None:
-    """Authorise the answer of somebody who has the invitation's link."""
+    """Authorise an answer by the invitation's link."""
     thing = Object(kind="membership", entity_id=invited.entity_id, user_id=actor.user_id, answers=invited.invited)
     authorise(actor, action, thing)
 

@@ -191,7 +191,7 @@ async def third_party_roles(registry: Registry, actor: Actor, wanted: Wanted, *,
 
 
 async def grants(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[ThirdPartyGrant]:
-    """List what client entities grant to third parties.
+    """List grants of client entities to third parties.
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: R-21
     """
@@ -253,7 +253,7 @@ async def _where(registry: Registry, actor: Actor, wanted: Wanted) -> dict[str, 
 
 
 async def _roles(directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]) -> tuple[Role, ...]:
-    """Return the rows with what they rest on.
+    """Return the rows with the records that they depend on.
 
     One that has lost it meanwhile is left out.
     """
@@ -309,7 +309,7 @@ async def _page(
 
 
 def cut(found: Sequence[S], limit: int, places: Sequence[str]) -> Page[S]:
-    """Cut what was found to a page.
+    """Limit results to one page.
 
     It is one more than the page may have, if there are more. `places` are those of each. Source: DESIGN, Speed
     """

@@ -90,7 +90,7 @@ async def remove_membership(
         changes.append(Change(verb="remove", kind="administrator", key=level.key, was=level))
         administrators = await registry.directory.administrators(entity_id)
         if level.level == "owner" and not has_owner_beside(level.key, administrators):
-            remarks.append(Problem(0, f"the entity {entity_id} will have no owner left who can act"))
+            remarks.append(Problem(0, f"the entity {entity_id} will have no owner who can act"))
     changes.append(Change(verb="remove", kind="membership", key=membership.key, was=membership))
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
     prepared = Prepared(plan=plan, user_names={user.user_id: user.user_name})

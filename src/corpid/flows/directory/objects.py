@@ -247,7 +247,7 @@ async def _authorise_reading(by: Administration, actor: ApiClient, resource: Res
 
 
 async def _refuse_strangers(by: Administration, resource: Resource, new: Read) -> None:
-    """Refuse what a bound client cannot write, whatever there is.
+    """Refuse writes that are never allowed to a bound client.
 
     Another entity, and people of others, are refused in the same words as those that do not exist.
     """

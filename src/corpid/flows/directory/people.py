@@ -67,7 +67,7 @@ async def considered_addition(
     new_user_id: Callable[[], str],
     actor: Actor,
 ) -> Applied:
-    """Return what adding a person would change; nothing is written.
+    """Return the changes of adding a person, without writing.
 
     `members` as in a directory file. Raises write.Refused, access.Forbidden, StoreUnavailable. Source: D51
     """
@@ -134,7 +134,7 @@ async def switch_user(
     alone = [] if enabled else await entities_without_owner(registry, user.user_id)
     return await one_change(
         registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name},
-        remarks=[f"the entity {entity_id} has no owner left who can act" for entity_id in alone],
+        remarks=[f"the entity {entity_id} has no owner who can act" for entity_id in alone],
     )  # fmt: skip
 
 
@@ -277,7 +277,7 @@ async def _account_named(registry: Registry, user_name: str, *, actor: Actor) ->
 
 
 def _refuse_invited(user: User) -> None:
-    """Refuse what would give somebody factors who has not accepted an invitation (D60)."""
+    """Refuse factors for a person who has not accepted an invitation (D60)."""
     if user.placeholder:
         raise Refused(f"{user.user_name} has not accepted an invitation yet: there is no account to change")
 

@@ -89,7 +89,7 @@ class Taken(Exception):
 
 
 class LastOwner(Exception):
-    """The entity would have no owner left who can act."""
+    """The entity would have no owner who can act."""
 
     def __init__(self) -> None:
         super().__init__(OWNER_STAYS.reason)
@@ -190,7 +190,7 @@ async def invite(
     enabled: bool = True,
     send: bool = True,
 ) -> Member:
-    """Invite somebody to an entity.
+    """Invite a person to an entity.
 
     `entity_id` is the actor's if it is empty; `now` is in epoch seconds; `new_id` gives UUIDs. The e-mail is sent
     later, if `send` and there is an address. Raises MalformedDetails, Taken, TooManyInvitations, Refused if there is no
@@ -215,7 +215,7 @@ async def submit_invitation(
     now: float,
     new_id: Callable[[], str],
 ) -> Membership | ChangeRequest:
-    """Invite somebody to an entity, or request it if that needs approval.
+    """Invite a person to an entity, or request it for approval.
 
     As `invite`; `reason` is for whoever approves it. Raises MalformedDetails (also of `entity`, if there is none),
     Taken, TooManyInvitations, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D59, D60
@@ -251,7 +251,7 @@ async def considered_invitation(registry: Registry, change: Change, *, actor: Ac
 def invitation(
     details: MemberDetails, entity_id: str, *, now: float, new_id: Callable[[], str], enabled: bool, send: bool
 ) -> Change:
-    """The change that invites somebody.
+    """The change that invites a person.
 
     Raises MalformedDetails. Source: D60
     """
@@ -361,7 +361,7 @@ async def _end(registry: Registry, found: Membership, *, actor: Actor) -> None:
 
 
 async def _authorised(registry: Registry, actor: Actor, change: Change) -> Authorised:
-    """Authorise one change of a membership that needs nobody's approval."""
+    """Authorise one change of a membership that needs no approval."""
     try:
         found = await authorised(registry, actor, [change])
     except Forbidden as error:
@@ -380,7 +380,7 @@ async def _write(registry: Registry, allowed: Authorised, seen: Seen) -> None:
 
 @contextmanager
 def _refusals_of_the_store() -> Iterator[None]:
-    """Raise Taken or LastOwner for what the store refuses."""
+    """Raise Taken or LastOwner for a refusal by the store."""
     try:
         yield
     except MemberNameTaken:

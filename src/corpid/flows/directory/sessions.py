@@ -1,4 +1,4 @@
-"""Sessions and locks of a person, for those who administer."""
+"""Sessions and locks of a person, for administrators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAME_CHARACTERS: Final = 32
 
 
 def name_of(session: Session) -> str:
-    """Return what names a session to others than its browser.
+    """Return the public identifier of a session.
 
     Nothing can be done with it but to end the session. Source: D30
     """

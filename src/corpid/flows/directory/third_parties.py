@@ -74,7 +74,7 @@ async def offer(
 
 
 def _offered(change: Change) -> Change | None:
-    """An offer; of a grant that was accepted what stays effective."""
+    """An offer, with the accepted terms that stay effective."""
     was, becomes = change.was, change.becomes
     if not isinstance(was, ThirdPartyGrant) or not isinstance(becomes, ThirdPartyGrant):
         return change

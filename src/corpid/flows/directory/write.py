@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from corpid.flows.directory.administrators import considered, needing_approval
-from corpid.flows.large import beside
+from corpid.flows.large import in_thread_if_many
 from corpid.ports import AuditEvent, Delete, RolesUnder, SignOut, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
@@ -57,7 +57,7 @@ GRANT_ACTIONS: Final[Mapping[Event, AuditAction]] = {
     Event.NARROW: AuditAction.GRANT_UPDATE,
     Event.END: AuditAction.GRANT_END,
 }
-"""of what one side of a grant decides"""
+"""of a decision by one side of a grant"""
 REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
     **{kind: (ACTIONS[kind, "remove"],) for kind in KINDS},
     "grant": (
@@ -93,17 +93,17 @@ async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change]
     Raises access.Forbidden if one of them is not allowed, Refused if approvals are turned on with nobody to give them,
     and StoreUnavailable. Source: DESIGN "Security", D53, D55
     """
-    plain = await beside(lambda: [object_of(change) for change in changes], len(changes))
+    plain = await in_thread_if_many(lambda: [object_of(change) for change in changes], len(changes))
     objects, guards = await considered(registry, actor, changes, plain)
 
     def allowed() -> None:
         for change, thing in zip(changes, objects, strict=True):
             authorise(actor, "delete" if change.verb == "remove" else "write", thing)
 
-    await beside(allowed, len(changes))
+    await in_thread_if_many(allowed, len(changes))
     needing, seen = await needing_approval(registry, actor, changes, objects)
     if is_of_entity(actor):
-        guards = await beside(partial(_distinct, [*guards, *seen]), len(guards))
+        guards = await in_thread_if_many(partial(_distinct, [*guards, *seen]), len(guards))
         await _check_approvers(registry, changes)
     return Authorised(
         actor=actor, changes=tuple(changes), objects=tuple(objects), guards=tuple(guards), needing=tuple(needing)
@@ -154,7 +154,7 @@ async def write(
         needing = found.needing[0]
         raise Forbidden(actor, "delete" if needing.verb == "remove" else "write", needing.kind, NEEDS_APPROVAL)
     further = [each for each in seen if each not in found.guards]
-    written = await beside(partial(recorded, found, action=action), len(changes))
+    written = await in_thread_if_many(partial(recorded, found, action=action), len(changes))
     await registry.directory.write([*written, *further], summary, within)
 
 
@@ -245,7 +245,7 @@ def switched(record: S, described: str, *, enabled: bool) -> S:
 
 
 def audit_event(actor: Actor, action: AuditAction, subject: str, **detail: str) -> AuditEvent:
-    """An event of an actor; `subject` is what was acted on. Source: DESIGN, Security."""
+    """An event of an actor; `subject` is the object of the action. Source: DESIGN, Security."""
     details = {**actor.detail, **detail}
     return AuditEvent(actor=actor.name, action=action, object=subject, request_id=actor.request_id, detail=details)
 
@@ -298,7 +298,7 @@ def _roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder
 
 
 def _from_whom(change: Change) -> str:
-    """The actors that had written what a file takes over (D65)."""
+    """The previous writers of records that a file takes over (D65)."""
     return " ".join(sorted(set(change.taken.values())))
 
 

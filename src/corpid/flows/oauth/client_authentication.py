@@ -126,7 +126,7 @@ def failed(context: RequestContext, reason: Reason, candidate: Candidate, detail
 
 
 def _no_signing_key(url: str, keys: ClientKeySet) -> str:
-    """The reason why no key fits, and what the client must change.
+    """The reason why no key matches, and the remedy for the client.
 
     Applies to fetched key sets: an inline set without a key would have been refused at registration. Source: D27
     """

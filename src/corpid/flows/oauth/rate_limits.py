@@ -34,7 +34,7 @@ API: Final = "api"
 SCIM: Final = "scim"
 """requests of SCIM (D60)"""
 COUNTED: Final = (PAR, TOKEN, SIGN_IN, ACCOUNT, ARRIVALS, API, SCIM)
-"""what is counted; the limits are the settings of these names, each with the name of a member of RateLimit behind it"""
+"""the counted requests; a limit is the setting with this name and a member of RateLimit"""
 WINDOW_SECONDS: Final = 60
 _PARTS: Final = 20
 _ENTRIES: Final = 20_000

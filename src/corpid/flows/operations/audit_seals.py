@@ -50,7 +50,7 @@ _ENTRIES_AT_ONCE: Final = 200
 """others run between two reads"""
 _SEALS_READ_AT_ONCE: Final = 8
 _PRUNES: Final = 10_000
-"""entries about removals that are looked at; one a day"""
+"""most entries about removals to check; one a day"""
 _LATEST_PRUNES: Final = 10
 """those that can have begun during a verification"""
 _BEFORE_EVERY_NUMBER: Final = -(1 << 63)
@@ -238,7 +238,7 @@ class Verified(msgspec.Struct, kw_only=True):
     """whether a seal has the digest that was expected; None: none was"""
     found: int = 0
     findings: list[Finding] = msgspec.field(default_factory=list)
-    """what is wrong, in the order of the numbers; at most so many"""
+    """the faults, in the order of the numbers; at most so many"""
     next: int = 0
     """the seal after which the next part begins; 0: this was the last one"""
 
@@ -300,7 +300,7 @@ async def _verify_range(registry: Registry, check: RangeCheck, after: int, last:
 
 
 async def _verify_rest(registry: Registry, check: RangeCheck, prunes: Prunes, result: Verified, now: float) -> Prunes:
-    """Judge what is missing in a range.
+    """Judge missing entries in a range.
 
     Returns what was pruned by now.
     """

@@ -22,7 +22,7 @@ ASKED_EVERY_SECONDS: Final = 1
 
 
 class NotReady(Exception):
-    """The process is not ready; `part` is what is missing."""
+    """The process is not ready; `part` is the failing part."""
 
     def __init__(self, part: str, reason: str) -> None:
         super().__init__(f"{part}: {reason}")

@@ -197,7 +197,7 @@ async def stored_keys(registry: Registry) -> list[SealedKey]:
 
 
 async def listed(registry: Registry, actor: Actor) -> list[SealedKey]:
-    """Every signing key, for somebody who may see the calendar.
+    """Every signing key with its dates.
 
     Raises access.Forbidden, StoreUnavailable. Source: D42, D59
     """

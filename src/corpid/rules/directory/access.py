@@ -221,11 +221,11 @@ RULES: Final[Mapping[tuple[Role, Action, ObjectKind], tuple[Condition, ...]]] = 
 }
 """(role, action, kind) → conditions, which all have to hold; a triple that is not here is refused"""
 RULES_WRITTEN: Final = sum(len(rule.roles) * len(rule.actions) * len(rule.kinds) for rule in _TABLE)
-"""the number of triples in the table: as many as in `RULES` if none stands there twice"""
+"""the number of triples in the table: equal to `RULES` without duplicates"""
 
 
 def refuse_early(actor: Actor, action: Action, thing: Object) -> None:
-    """Raise Forbidden for what no fact could allow.
+    """Raise Forbidden if no fact could allow the action.
 
     Asked before anything is looked up, so that a refusal says nothing about what there is. Source: D59, D61
     """

@@ -63,7 +63,7 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     belongs: bool = False
     """whether the person is a member of the entity already"""
     takes_last_owner: bool | None = None
-    """whether the entity would have no owner left who can act"""
+    """whether the entity would have no owner who can act"""
     operates: bool | None = None
     """whether the person is an operator of the deployment, of any level"""
     parameters: bool | None = None
@@ -270,143 +270,143 @@ OWN_CHOICE: Final = Condition(
     holds=_own_choice,
     description="the language and the e-mail address",
     source="D61",
-    reason="this is changed by an operator",
+    reason="only an operator can change this",
 )
 OWN_REQUEST: Final = Condition(
     holds=_own_request,
-    description="of one's own request",
+    description="of the actor's own request",
     source="D55",
-    reason="only the one who made a request withdraws it",
+    reason="only the person who made a request can withdraw it",
 )
 ANOTHERS_REQUEST: Final = Condition(
     holds=_anothers_request,
-    description="of somebody else's request",
+    description="of another person's request",
     source="D55",
-    reason="nobody decides on their own request",
+    reason="nobody can decide on their own request",
 )
 SETTINGS: Final = Condition(
     holds=_settings,
     description="`approvals`",
     source="D55",
-    reason="this member of an entity is changed by an operator",
+    reason="only an operator can change this member of an entity",
 )
 OWN_ENTITY: Final = Condition(
     holds=_own_entity,
-    description="of the one entity that is acted for",
+    description="of the actor's own entity",
     source="D54, D59, D60",
     reason="it does not belong to the entity that you act for",
     needs_facts=False,
 )
 EITHER_SIDE: Final = Condition(
     holds=_either_side,
-    description="if the entity that is acted for is one of the two",
+    description="if the actor's entity is one of the two",
     source="D56",
     reason=OWN_ENTITY.reason,
     needs_facts=False,
 )
 SPEAKING_SIDE: Final = Condition(
     holds=_speaking_side,
-    description="if the entity that is acted for is the side that decides this: the client entity offers and narrows, the third "
-    "party accepts",
+    description="if the actor's entity is the side that decides this: the client entity offers and narrows, the "
+    "third party accepts",
     source="D56",
     reason="the client entity offers and the third party accepts: your side does not decide this",
 )
 COVERED: Final = Condition(
     holds=_covered,
-    description="if a grant that was accepted covers it",
+    description="if an accepted grant covers it",
     source="D56",
-    reason="no grant that your entity has accepted covers this",
+    reason="no grant accepted by your entity covers this",
 )
 STAYS_STRICT: Final = Condition(
     holds=_stays_strict,
-    description="if `approval_required` does not end with it",
+    description="if it does not turn off `approval_required`",
     source="D55",
-    reason="that roles at this service need approval is ended by an operator",
+    reason="only an operator can end approval for roles at this service",
 )
 ADDRESS_STAYS: Final = Condition(
     holds=_address_stays,
     description="if the person's e-mail address stays",
     source="D61",
-    reason="the address for sign-in and recovery is changed by the person or an operator",
+    reason="only the person or an operator can change the address for sign-in and recovery",
 )
 RECIPIENT_STAYS: Final = Condition(
     holds=_recipient_stays,
-    description="if an invitation with a level does not go to another address",
+    description="if an invitation with a level keeps its address",
     source="D53, D60",
-    reason="the invited person was appointed: end the invitation and make another one, or ask an owner",
+    reason="the invited person already has a level: end the invitation and send a new one, or ask an owner",
 )
 RECENT: Final = Condition(
     holds=_recent,
     description="with a sign-in at most 15 minutes old",
     source="D54",
-    reason="a change needs a sign-in of the last 15 minutes: sign in again",
+    reason="a change needs a sign-in within the last 15 minutes: sign in again",
     needs_facts=False,
 )
 SOMEBODY_ELSE: Final = Condition(
     holds=_somebody_else,
-    description="of somebody else; an owner who is the only administrator also their own roles and level",
+    description="of another person; an owner who is the only administrator also their own roles and level",
     source="D54",
-    reason="nobody changes their own membership, roles or level",
+    reason="nobody can change their own membership, roles or level",
 )
 WITHIN_REACH: Final = Condition(
     holds=_within_reach,
-    description="of a person of no higher level; an administrator neither of an owner nor of another administrator",
+    description="of a person of no higher level; an administrator not of an owner or another administrator",
     source="D53",
-    reason="this person's level is not one that you may change anything of",
+    reason="you cannot make changes to a person of this level",
 )
 APPOINTS: Final = Condition(
     holds=_appoints,
-    description="up to the level that one appoints: an owner every one, an administrator sub-administrators",
+    description="up to the level that the actor can appoint: an owner every level, an administrator sub-administrators",
     source="D53",
-    reason="this level is not one that you may give",
+    reason="you cannot give this level",
 )
 NO_OWNER: Final = Condition(
     holds=_no_owner,
-    description="if neither before nor after it the person is an owner",
+    description="if the person is not an owner before or after it",
     source="D59",
-    reason="owners are appointed by people",
+    reason="only people can appoint owners",
 )
 BELONGS: Final = Condition(
     holds=_belongs,
-    description="of a person who belongs to the entity already",
+    description="of a person who is already a member of the entity",
     source="D53, D60, D61",
-    reason="this is for people who belong to the entity already",
+    reason="this is only for people who are already members of the entity",
 )
 BELONGS_OR_INVITED: Final = Condition(
     holds=_belongs_or_invited,
-    description="of a person who belongs to the entity already, or as an invitation",
+    description="of a person who is already a member of the entity, or as an invitation",
     source="D53, D60, D61",
     reason="people become members by accepting an invitation: invite them",
 )
 ANSWERS: Final = Condition(
     holds=_answers,
-    description="as the answer to an invitation",
+    description="by accepting an invitation",
     source="D60",
-    reason="a membership is given by the entity",
+    reason="only the entity can give a membership",
 )
 LISTED_SERVICE: Final = Condition(
     holds=_listed_service,
-    description="at a service of the sub-administrator's list",
+    description="at a service in the sub-administrator's list",
     source="D53",
-    reason="the service is not one that you administer",
+    reason="you do not administer this service",
 )
 OWNER_STAYS: Final = Condition(
     holds=_owner_stays,
     description="if an owner who can act remains",
     source="D54",
-    reason="the last owner stays: appoint another one first",
+    reason="the last owner must stay: appoint another owner first",
 )
 NO_OPERATOR: Final = Condition(
     holds=_no_operator,
     description="of a person who does not operate the deployment",
     source="D53",
-    reason="operators are out of reach here",
+    reason="operators cannot be changed here",
 )
 WITHOUT_PARAMETERS: Final = Condition(
     holds=_without_parameters,
     description="if the role needs no parameters",
     source="D60",
-    reason="roles with parameters are not given by provisioning",
+    reason="provisioning cannot give roles with parameters",
 )
 DIRECTORY_READ: Final = _scope("directory.read")
 DIRECTORY_WRITE: Final = _scope("directory.write")

@@ -15,7 +15,7 @@ Role: TypeAlias = Literal[
     "command line", "file", "operator", "support", "auditor", "owner", "administrator", "sub_administrator", "person",
     "API client", "API client of an entity", "provisioning token", "anonymous",
 ]  # fmt: skip
-"""kind or level of an actor: what the rules of access are written for"""
+"""kind or level of an actor, as in the rules of access"""
 Scope: TypeAlias = scopes.ApiScope
 """of a token of the admin API (D59)"""
 ALL_SCOPES: Final[frozenset[Scope]] = frozenset(get_args(Scope))
@@ -100,7 +100,7 @@ class Administering(_Actor, frozen=True, kw_only=True):
     level: AdministratorLevel
     services: AdministratorServices
     alone: bool
-    """whether nobody else has a level there"""
+    """whether the actor is the only one with a level there"""
     auth_time: float
     now: float
 

@@ -42,7 +42,9 @@ def read(client_id: str, members: Mapping[str, object]) -> dict[str, object]:
         if given is None:
             continue
         if key is None:
-            reasons.append(f"{name}: a client of the API has none, its members are {', '.join(_KEYS)} and its entity")
+            reasons.append(
+                f"{name}: a client of the API does not have this; its members are {', '.join(_KEYS)} and its entity"
+            )
             continue
         try:
             found[name] = key.value(_node(given))

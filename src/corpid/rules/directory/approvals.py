@@ -85,11 +85,11 @@ class Decided(Exception):
 
 
 _OVER: Final[Mapping[State, str]] = {
-    State.PENDING: "this request still waits for a decision",
-    State.APPROVED: "this request was approved already",
-    State.DECLINED: "this request was declined already",
-    State.WITHDRAWN: "this request was withdrawn by the one who made it",
-    State.EXPIRED: "this request is older than 14 days: it has to be made again",
+    State.PENDING: "this request is still waiting for a decision",
+    State.APPROVED: "this request was already approved",
+    State.DECLINED: "this request was already declined",
+    State.WITHDRAWN: "this request was withdrawn by the person who made it",
+    State.EXPIRED: "this request is older than 14 days: make it again",
 }
 
 
@@ -117,7 +117,7 @@ def decided(request: ChangeRequest, event: Event, *, by: str, reason: str, now: 
 
 
 STRICTNESS: Final[tuple[Approvals, ...]] = ("none", "roles", "all")
-"""what an entity can demand, each more than the one before"""
+"""the values of `approvals`, in increasing order"""
 _AT_SERVICE: Final[frozenset[Kind]] = frozenset({"assignment", "third-party row", "grant"})
 _ROLES: Final[frozenset[Kind]] = _AT_SERVICE | {"administrator"}
 _ALL: Final[frozenset[Kind]] = _ROLES | {"membership", "entity"}

@@ -19,7 +19,7 @@ _AGO: Final = re.compile(r"([0-9]{1,5})([mhdw])")
 
 
 class MalformedFilter(ValueError):
-    """A filter that cannot be read; the text says what to write."""
+    """A filter that cannot be read; the text is the remedy."""
 
 
 def actions(text: str) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def actions(text: str) -> tuple[str, ...]:
         nouns = {f"{action.partition('.')[0]}." for action in known}
         close = suggestion(text, nouns if text.endswith(".") or "." not in text else known)
         raise MalformedFilter(
-            f"{quoted(text)} is no action{close or ';'} docs/audit.md lists them, and `user.` means every one of a user"
+            f"{quoted(text)} is not an action{close or ';'} docs/audit.md lists them, and `user.` means every action on a user"
         )
     return found
 
@@ -54,7 +54,7 @@ def moment(text: str, *, now: float, zone: ZoneInfo) -> int:
         return int((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError):
         raise MalformedFilter(
-            f"{quoted(text)} is no moment: write how long ago (30m, 2h, 3d, 1w), a day ({_example(now, zone):%Y-%m-%d}) or a "
+            f"{quoted(text)} is not a time: write how long ago (30m, 2h, 3d, 1w), a day ({_example(now, zone):%Y-%m-%d}) or a "
             f"time ({_example(now, zone):%Y-%m-%dT%H:%M})"
         ) from None
 

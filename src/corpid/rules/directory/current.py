@@ -106,13 +106,13 @@ def user_ids(
         line = entry.line_of("user_id")
         if name in by_name and by_name[name].user_id != wanted:
             problems.append(
-                Problem(line, f"id: {name} has the id {by_name[name].user_id} already, which never changes")
+                Problem(line, f"id: {name} already has the id {by_name[name].user_id}, which never changes")
             )
         if wanted in owners:
             problems.append(Problem(line, f"id: {owners[wanted]} has this id too"))
         former = by_id.get(wanted)
         if former is not None and former.user_name != name and (former.user_name,) in document.of("user"):
-            problems.append(Problem(line, f"id: belongs to {former.user_name}, who stands in this file too"))
+            problems.append(Problem(line, f"id: belongs to {former.user_name}, who is also in this file"))
         owners[wanted] = name
         ids[name] = wanted
     if problems:

@@ -92,7 +92,7 @@ def kept_record(kept: Kept, user_names: Mapping[str, str]) -> KeptRecord:
 
 
 def remarks(every: Sequence[KeptRecord]) -> list[Problem]:
-    """Remarks on what a file leaves to others, by line.
+    """Remarks on records that a file leaves to others, by line.
 
     Of records that pruning leaves, the first twenty. Source: D65
     """
@@ -120,11 +120,11 @@ def remarks(every: Sequence[KeptRecord]) -> list[Problem]:
 
 
 def _by_whom(one: KeptRecord) -> str:
-    return f"as by {one.by[0]}" if one.by else "since what it rests on was"
+    return f"as by {one.by[0]}" if one.by else "because what it depends on was"
 
 
 def _why(one: KeptRecord) -> str:
-    return f"last written by {' and '.join(one.by)}" if one.by else "what others wrote rests on it"
+    return f"last written by {' and '.join(one.by)}" if one.by else "records of others depend on it"
 
 
 def _subject(kind: Kind, key: Key, user_names: Mapping[str, str]) -> str:

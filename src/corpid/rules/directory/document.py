@@ -63,7 +63,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     listed_members: frozenset[str]
     """user names whose memberships the file lists"""
     remarks: tuple[Problem, ...] = ()
-    """what should be written otherwise, and is understood"""
+    """deprecated but valid input"""
 
     def of(self, kind: Kind) -> dict[tuple[str, ...], Entry]:
         """The entries of a kind, by key."""
@@ -129,20 +129,20 @@ class _Reading:
             elif key.text in SECTIONS:
                 yield key.text, node
             else:
-                self._report(key.line, f"{quoted(key.text)} is no section{suggestion(key.text, _TOP)}")
+                self._report(key.line, f"{quoted(key.text)} is not a section{suggestion(key.text, _TOP)}")
 
     def _parts(self, node: Node) -> Iterator[tuple[str, Node]]:
-        for key, part in self._pairs(node, "third_party holds grants and assignments"):
+        for key, part in self._pairs(node, "third_party has the keys grants and assignments"):
             if key.text in _PARTS:
                 yield f"third_party.{key.text}", part
             else:
-                self._report(key.line, f"{quoted(key.text)} is no key of third_party{suggestion(key.text, _PARTS)}")
+                self._report(key.line, f"{quoted(key.text)} is not a key of third_party{suggestion(key.text, _PARTS)}")
 
     def _pairs(self, node: Node, expected: str) -> tuple[tuple[Scalar, Node], ...]:
         if isinstance(node, Pairs):
             return node.entries
         empty = isinstance(node, Scalar) and not node.text
-        self._report(node.line, f"{expected}: this one is empty, leave it out" if empty else expected)
+        self._report(node.line, f"{expected}: this one is empty, omit it" if empty else expected)
         return ()
 
     def _keyed(self, section: Section, identifier: Reader, node: Node) -> Iterator[Entry]:
@@ -184,10 +184,10 @@ class _Reading:
             rule = section.keys.get(self._name(section, key))
             if rule is None:
                 hint = suggestion(key.text, section.keys)
-                self._report(key.line, f"{quoted(key.text)} is no key of {described}{hint}")
+                self._report(key.line, f"{quoted(key.text)} is not a key of {described}{hint}")
                 continue
             if rule.member in lines:
-                self._report(key.line, f"{key.text}: line {lines[rule.member]} says it already, under its other name")
+                self._report(key.line, f"{key.text}: line {lines[rule.member]} already has it, under its other name")
             lines[rule.member] = key.line
             try:
                 fields[rule.member] = rule.value(value)
@@ -199,7 +199,7 @@ class _Reading:
         """The current name of a key; a former name gets a note."""
         name = section.former.get(key.text, key.text)
         if name != key.text:
-            self.remarks.append(Problem(key.line, f"{key.text} is deprecated: its name is {name} now"))
+            self.remarks.append(Problem(key.line, f"{key.text} is deprecated: use {name}"))
         return name
 
     def _add(self, entry: Entry) -> None:
@@ -210,8 +210,8 @@ class _Reading:
         held = self.entries[entry.kind]
         if entry.key in held:
             first = held[entry.key].line
-            other = "; a different ref tells two such rows apart" if entry.kind in _WITH_REF else ""
-            self._report(entry.line, f"the same {entry.kind} stands in line {first} already{other}")
+            other = "; give two such rows different refs" if entry.kind in _WITH_REF else ""
+            self._report(entry.line, f"the same {entry.kind} is already in line {first}{other}")
             return
         held[entry.key] = entry
 

@@ -79,7 +79,7 @@ def _third_party_reasons(role: Role, client_entity: Entity, today: str) -> Itera
     if any(grant.state == "offered" and grant.fits(role.row) for grant in role.grants):
         yield f"{role.entity.entity_id} has not accepted what {client_entity.entity_id} offers"
     else:
-        yield f"{client_entity.entity_id} grants this to {role.entity.entity_id} no longer, or not yet"
+        yield f"{client_entity.entity_id} does not grant this to {role.entity.entity_id} today"
 
 
 def _cut(role: Role, client_entity: Entity, today: str) -> list[ThirdPartyAssignment]:
@@ -111,7 +111,7 @@ def sentence(role: Role, today: str, given_by: str = "") -> str:
 
 
 def described(role: Role) -> str:
-    """Return what a role is and for whom, without dates. Source: R-14.1."""
+    """Describe a role and its entity, without dates. Source: R-14.1."""
     row = role.row
     further = [
         f"sub-entity {row.sub_entity}" if row.sub_entity else "",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Form: TypeAlias = tuple[EntityType, EntityStatus]
-"""what the services of a client judge an entity by"""
+"""the facts by which a client's services accept an entity"""
 
 FORMS: Final[tuple[Form, ...]] = tuple(product(get_args(EntityType), get_args(EntityStatus)))
 _EVERY_FORM: Final = frozenset(FORMS)

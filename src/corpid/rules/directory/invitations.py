@@ -30,7 +30,7 @@ SENDING_SECONDS: Final = 300
 
 
 def is_invitation(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> bool:
-    """Return whether a change of a record invites somebody. Source: D60"""
+    """Return whether a change of a record is an invitation. Source: D60"""
     return was is None and isinstance(becomes, Membership) and becomes.invited
 
 
@@ -45,7 +45,7 @@ def is_redirection(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -
 
 
 def placeholder(invited: Membership) -> User:
-    """Return the person that an invited membership stands on.
+    """Return the placeholder of an invited membership.
 
     It has no factors, no address and no name that anybody can sign in with, and it is disabled. Source: D60
     """
@@ -101,7 +101,7 @@ _OF_ACCOUNTS: Final[frozenset[Kind]] = frozenset({"user", "credentials", "member
 def of_nobody(
     entry: Entry, key: Key, existing: msgspec.Struct | None, record: msgspec.Struct, current: Current
 ) -> list[Problem]:
-    """Return what is wrong with an entry about a placeholder.
+    """Return the fault of an entry about a placeholder.
 
     A file makes no account of it: its membership is suspended, its roles and level are given. Source: D60
     """

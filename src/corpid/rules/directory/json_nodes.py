@@ -118,7 +118,7 @@ def _unique(pairs: list[tuple[str, Json]]) -> Mapping[str, Json]:
     if len(members) != len(pairs):
         seen: set[str] = set()
         repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise _Unfit(f"the member {repeated[:80]!r} stands in one object twice")
+        raise _Unfit(f"the member {repeated[:80]!r} occurs twice in one object")
     return members
 
 
@@ -144,9 +144,9 @@ def _check(value: Json, depth: int) -> None:
 
 def _check_text(text: str) -> None:
     if "\0" in text:
-        raise _Unfit("a text holds the character U+0000")
+        raise _Unfit("a text contains the character U+0000")
     if not text.isascii() and any(_FIRST_SURROGATE <= each <= _LAST_SURROGATE for each in text):
-        raise _Unfit("a text holds half of a surrogate pair")
+        raise _Unfit("a text contains a single surrogate")
 
 
 def _node(value: Json, at: tuple[int, str | int], places: list[tuple[int, str | int]]) -> Node:

@@ -119,12 +119,12 @@ def entities_without_owner(directory: Directory) -> list[Problem]:
     """
     was, becomes = directory.owners()
     lost = sorted(entity for entity in was.keys() - becomes.keys() if not directory.removes("entity", (entity,)))
-    reason = "will have no owner left who can act: appoint another one in administrators"
+    reason = "will have no owner who can act: appoint another one in administrators"
     return [Problem(max(map(directory.line, was[entity])), f"the entity {entity} {reason}") for entity in lost]
 
 
 def entities_without_approvers(directory: Directory) -> list[Problem]:
-    """Warnings about entities that demand approvals which nobody there can give.
+    """Warnings about entities without enough approvers.
 
     Source: D55
     """
@@ -137,7 +137,7 @@ def entities_without_approvers(directory: Directory) -> list[Problem]:
             and demanded != "none"
             and directory.approvers(key[0]) < APPROVERS
         ):
-            reason = f"the entity {key[0]} has fewer than two people who can approve: operators approve in their place"
+            reason = f"the entity {key[0]} has fewer than two people who can approve: operators must approve instead"
             found.append(Problem(directory.line_of("entity", key), reason))
     return found
 
@@ -150,17 +150,17 @@ def lost_operators(directory: Directory) -> list[Problem]:
     was, becomes = directory.operators()
     if not was or becomes:
         return []
-    reason = "no operator would be left who can act: appoint another one in operators, with the level operator"
+    reason = "no operator who can act would remain: appoint another one in operators, with the level operator"
     return [Problem(max(map(directory.line, was)), reason)]
 
 
 def unasked(directory: Directory, removed: Removed) -> list[Problem]:
-    """Problems of levels that pruning would take though nobody asked.
+    """Problems of levels that pruning would remove unasked.
 
     Source: D65
     """
     administrators = [
-        f"--prune would end what {name} administers at {key[1]}: keep {name} and the membership, or add {FLAG}"
+        f"--prune would end the administration of {key[1]} by {name}: keep {name} and the membership, or add {FLAG}"
         for key in sorted(removed.get("administrator", ()))
         for name in [_name(directory, key)]
     ]
@@ -177,7 +177,7 @@ def _name(directory: Directory, key: Key) -> str:
 
 
 def kept_to_level(record: msgspec.Struct) -> msgspec.Struct:
-    """A record without what its level gives no meaning to.
+    """A record without members that its level ignores.
 
     So a later lower level begins without any service. Source: D53
     """

@@ -55,7 +55,7 @@ def checked(details: MemberDetails, *, named: bool = True) -> MemberDetails:
         except ValueError as error:
             faults.append((member, str(error)))
     if named and not faults and not (read["user_name"] or read["email"]):
-        faults.append(("user_name", "a name for this member is needed, such as an e-mail address"))
+        faults.append(("user_name", "a name for this member is required, such as an e-mail address"))
     if faults:
         raise MalformedDetails(tuple(faults))
     read["email"] = read["email"] or _address_or_empty(read["user_name"])
@@ -72,7 +72,7 @@ def _short(text: str) -> str:
 def _identifier(text: str) -> str:
     """A text that another system chose, which is compared exactly."""
     if printable(text) != text or any(unicodedata.category(each) == "Cs" for each in text):
-        raise ValueError("characters that cannot be seen are not allowed here")
+        raise ValueError("invisible characters are not allowed here")
     return text
 
 

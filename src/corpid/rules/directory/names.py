@@ -27,7 +27,7 @@ _WRITTEN_TOGETHER: Final = tuple(
 
 
 def user_name(text: str) -> str:
-    """The canonical form of a user name; what people type is mapped.
+    """The canonical form of a user name, mapped from input.
 
     Raises ValueError, with the reason in words, for a text that is no user name.
     RFC 8265 §3.3, D51.

@@ -162,7 +162,7 @@ class _Reader:
         next(self._events)  # the document's end
         following = next(self._events)
         if not isinstance(following, yaml.StreamEndEvent):
-            self._refuse(following, "a second document starts here: one file holds one document")
+            self._refuse(following, "a second document starts here: a file can have only one document")
         if self._problems:
             raise _Refused(self._problems)
         return node
@@ -174,10 +174,12 @@ class _Reader:
             if self._room < 0:
                 raise _Refused([Problem(0, TOO_MANY_NODES)])
         if getattr(event, "anchor", None) is not None:
-            self._refuse(event, "anchors (&) and aliases (*) are not used in directory files: write the value out")
+            self._refuse(
+                event, "anchors (&) and aliases (*) are not allowed in directory files: write the value itself"
+            )
         tag = getattr(event, "tag", None)
         if tag is not None:
-            self._refuse(event, f"tags are not used in directory files: remove {quoted(tag)}")
+            self._refuse(event, f"tags are not allowed in directory files: remove {quoted(tag)}")
         if depth > DEPTH:
             raise _Refused([*self._problems, Problem(line, NESTED_TOO_DEEPLY)])
         if isinstance(event, yaml.ScalarEvent):
@@ -201,7 +203,7 @@ class _Reader:
                 self._refuse(event, "a key must be a text")
                 continue
             if key.text in seen:
-                self._refuse(event, f"{quoted(key.text)} stands here twice, first in line {seen[key.text]}")
+                self._refuse(event, f"{quoted(key.text)} occurs twice here, first in line {seen[key.text]}")
                 continue
             seen[key.text] = key.line
             yield key, node

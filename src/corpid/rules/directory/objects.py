@@ -93,7 +93,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     identity: tuple[str, ...] = ()
     """the members that name an object and never change"""
     filters: tuple[str, ...]
-    """what its list can be narrowed by"""
+    """the filters of its list"""
     sides: tuple[str, ...] = ()
     """the filters that name an entity; of what concerns two, the one that a bound client has by default first"""
 
@@ -321,7 +321,7 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
             faults.append(Fault(document.pointer(error.line), error.reason))
     named = {fault.pointer for fault in faults}
     faults += [
-        Fault(pointer(name), f"{name} is needed: {resource.noun} has one")
+        Fault(pointer(name), f"{name} is required in {resource.noun}")
         for name in resource.required
         if resource.keys[name].member not in fields and pointer(name) not in named
     ]
@@ -341,13 +341,13 @@ def _read(resource: Resource, value: Json, *, existing: msgspec.Struct | None) -
 
 def _unknown(resource: Resource, name: str) -> str:
     if name in READ_ONLY:
-        return f"{name} cannot be written: leave it out"
+        return f"{name} is read-only: omit it"
     return unknown_member(name, resource.keys, resource.noun)
 
 
 def unknown_member(name: str, known: Collection[str], noun: str = "this object") -> str:
     """A sentence about a member that there is not. Source: D59"""
-    return f"{quoted(name)} is no member of {noun}{suggestion(name, known)}"
+    return f"{quoted(name)} is not a member of {noun}{suggestion(name, known)}"
 
 
 def _key_sources(resource: Resource, fields: dict[str, object]) -> Iterator[Fault]:
@@ -366,7 +366,7 @@ def _with_defaults(resource: Resource, fields: dict[str, object]) -> dict[str, o
             whole[rule.member] = default
     if resource.kind == "entity" and "registration_number" not in whole:
         if whole["type"] != "UEN":
-            raise Unfit([Fault("/registration_number", "registration_number is needed, since the type is not UEN")])
+            raise Unfit([Fault("/registration_number", "registration_number is required, because the type is not UEN")])
         whole["registration_number"] = whole["entity_id"]
     return whole
 

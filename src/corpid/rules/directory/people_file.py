@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 USER_NAME: Final = "user_name"
 _OTHERWISE: Final = OWN_FACTORS | {"id", "enabled", "memberships"}
 COLUMNS: Final = (USER_NAME, *(name for name in SECTIONS["users"].keys if name not in _OTHERWISE))
-"""what a row may say of a person"""
+"""the columns about a person"""
 NEEDED: Final = (USER_NAME, *(name for name, key in SECTIONS["users"].keys.items() if key.needed))
 
 
@@ -62,7 +62,9 @@ def read_table(
         if len(cells) == len(columns):
             yield line, {name: cell.strip() for name, cell in zip(columns, cells, strict=True)}
         elif cells:
-            problems.append(Problem(line, f"{len(cells)} cells are here, and {len(columns)} columns in the first line"))
+            problems.append(
+                Problem(line, f"this line has {len(cells)} cells, the first line has {len(columns)} columns")
+            )
 
 
 def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]:
@@ -80,10 +82,10 @@ def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]
 
 
 def _header_problems(columns: Sequence[str], every: Sequence[str], needed: Sequence[str]) -> list[Problem]:
-    unknown = [f"{quoted(name)} is no column{suggestion(name, every)}" for name in columns if name not in every]
-    twice = [f"the column {name} is there twice" for name in dict.fromkeys(columns) if columns.count(name) > 1]
+    unknown = [f"{quoted(name)} is not a column{suggestion(name, every)}" for name in columns if name not in every]
+    twice = [f"the column {name} occurs twice" for name in dict.fromkeys(columns) if columns.count(name) > 1]
     lacking = [name for name in needed if name not in columns]
-    known = f"its columns are among {', '.join(every)}"
+    known = f"the possible columns are {', '.join(every)}"
     missing = [f"the first line lacks {', '.join(lacking)}: {known}"] if lacking else []
     return [Problem(1, reason) for reason in (*unknown, *twice, *missing)]
 

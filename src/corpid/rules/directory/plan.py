@@ -149,7 +149,7 @@ class _Checking:
         self._member(entry, record)
         named = entry.fields.get("services", ())
         if record.level != "sub_administrator" and named:
-            reason = f"services: {record.level} has every service: only a sub_administrator has a list of them"
+            reason = f"services: {record.level} has every service: only a sub_administrator has a list of services"
             self.found.wrong(entry, "services", reason)
         for service_id in named if isinstance(named, tuple) else ():
             self._there(entry, "service", (service_id,), "services")
@@ -186,7 +186,7 @@ class _Checking:
         if row.role in service.roles or (not row.role and (blank or not service.roles)):
             return
         roles = f"its roles are {', '.join(service.roles)}" if service.roles else "it has no roles"
-        named = f"role: {quoted(row.role)} is no role of" if row.role else "role: a role is needed at"
+        named = f"role: {quoted(row.role)} is no role of" if row.role else "role: a role is required at"
         self.found.wrong(entry, "role", f"{named} {service.service_id}; {roles}{suggestion(row.role, service.roles)}")
 
     def _parameters(self, entry: Entry, row: Row, service: Service) -> None:
@@ -229,7 +229,7 @@ class _Checking:
         spans = [f"{grant.start_date} to {grant.end_date}" for grant in grants if grant.allows(row)]
         why = f"; it was granted for {' and '.join(spans)}" if spans else ": role, sub-entity or parameters differ"
         member = "end_date" if spans else "role"
-        self.found.wrong(entry, member, f"the row lies outside {granted}{why}")
+        self.found.wrong(entry, member, f"the row is outside {granted}{why}")
 
 
 CheckClient: TypeAlias = "Callable[[msgspec.Struct], Iterable[tuple[str, str]]]"

@@ -27,7 +27,7 @@ class RegisteredProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
     token_id: str
     entity_id: str
     name: str
-    """what it is for, as its maker says"""
+    """its purpose, as its creator named it"""
     token_hash: str
     """SHA-256 of the token, in hexadecimal"""
     created_at: int

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Named: TypeAlias = "Mapping[Kind, set[Key]]"
 """kind → keys that a document names"""
 Wanted: TypeAlias = "Mapping[Kind, Mapping[Key, tuple[Entry, msgspec.Struct]]]"
-"""kind → what the document decides, by key"""
+"""kind → the document's entries, by key"""
 Removed: TypeAlias = "dict[Kind, frozenset[Key]]"
 
 _DEPENDS: Final[Mapping[Kind, tuple[tuple[Kind, tuple[str, ...]], ...]]] = {

@@ -64,7 +64,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     account_type: AccountType = "standard"
     enabled: bool = True
     placeholder: bool = False
-    """stands for somebody who has not accepted an invitation: disabled, and nobody signs in as it (D60)"""
+    """placeholder of a person who has not accepted an invitation: disabled, cannot sign in (D60)"""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     membership_id: str = ""
     """a UUID, unique; given by the store, and the same before and after acceptance (D60)"""
     invited: bool = False
-    """whether nobody has accepted it: the person is a placeholder, and nothing of it has effect (D60)"""
+    """whether it is not accepted yet: the person is a placeholder, and it has no effect (D60)"""
     user_name: str = ""
     """unique in the entity, capital and small letters alike"""
     external_id: str = ""
@@ -296,7 +296,7 @@ class Administrator(msgspec.Struct, frozen=True, kw_only=True):
         return self.level != "sub_administrator"
 
     def serves(self, service_id: str) -> bool:
-        """Return whether the roles of a service are among what is administered."""
+        """Return whether the actor administers the roles of a service."""
         return self.level != "sub_administrator" or self.services == "all" or service_id in self.services
 
 

@@ -30,7 +30,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     "service", "entity", "user", "credentials", "membership", "administrator", "operator",
     "assignment", "grant", "third-party row", "client",
 )  # fmt: skip
-"""every kind of record, in the order of writing: what is referred to comes first"""
+"""every kind of record, in the order of writing: referenced records come first"""
 LEVELS: Final[frozenset[Kind]] = frozenset({"administrator", "operator"})
 """kinds that are pruned only if that is asked for on its own (D65)"""
 
@@ -68,7 +68,7 @@ def memberships(node: Node) -> dict[str, tuple[int, dict[str, object]]]:
     for item in node.nodes:
         entity_id, fields = _membership(item)
         if entity_id in found:
-            raise Malformed(item.line, f"{quoted(entity_id)} stands in the list twice")
+            raise Malformed(item.line, f"{quoted(entity_id)} occurs twice in the list")
         found[entity_id] = (item.line, fields)
     return found
 

@@ -47,7 +47,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     record: str = ""
     """who wrote it last, of a user who made it"""
     members: dict[str, str] = msgspec.field(default_factory=dict)
-    """of a user, those that somebody else has set since"""
+    """of a user, the members that others have set since"""
 
     def of(self, member: str) -> str:
         """The actor that set a member."""
@@ -55,7 +55,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 UNKNOWN: Final = Sources()
-"""of what was written before sources were kept, by a version before, or by CorpID itself"""
+"""of records from before sources were stored, from an earlier version, or from CorpID itself"""
 ABSENT: Final = Sources(record="absent")
 """of a record that there is not"""
 
@@ -184,7 +184,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
         return by if not self.take_over and self._is_another(by) else ""
 
     def settle(self, entry: Entry, key: Key, existing: msgspec.Struct, record: msgspec.Struct) -> Settled:
-        """Return what a document may write of a record that is there.
+        """Return what a document can change in an existing record.
 
         What others set stays, unless everything is taken over. Source: D65
         """

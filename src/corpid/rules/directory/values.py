@@ -76,7 +76,7 @@ def text_of(node: Node) -> str:
     if not isinstance(node, Scalar):
         raise Malformed(node.line, "a single value is expected here, not a list or a mapping")
     if node.plain and not node.text:
-        raise Malformed(node.line, 'there is no value: leave the key out to change nothing, or write "" for empty')
+        raise Malformed(node.line, 'there is no value: omit the key to change nothing, or write "" for empty')
     return node.text
 
 
@@ -120,7 +120,7 @@ def identifier(limit: int, allowed: str = r"[A-Za-z0-9._-]", described: str = "l
 
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"{quoted(text)} is no identifier: use {described}")
+            raise ValueError(f"{quoted(text)} is not an identifier: use {described}")
         return _short(text, limit)
 
     return lambda node: _checked(node, check)
@@ -152,7 +152,7 @@ def whole_number(node: Node) -> int:
     """A small number of digits (D10)."""
     text = text_of(node)
     if not re.fullmatch(r"[0-9]{1,6}", text):
-        raise Malformed(node.line, f"{quoted(text)} is no whole number")
+        raise Malformed(node.line, f"{quoted(text)} is not a whole number")
     return int(text)
 
 
@@ -161,7 +161,7 @@ def country(node: Node) -> str:
 
     def check(text: str) -> str:
         if text not in COUNTRIES:
-            raise ValueError(f"{quoted(text)} is no country code: two capital letters of ISO 3166-1, such as SG")
+            raise ValueError(f"{quoted(text)} is not a country code: two capital letters of ISO 3166-1, such as SG")
         return text
 
     return _checked(node, check)
@@ -175,7 +175,7 @@ def day(node: Node) -> str:
 def real_day(text: str) -> str:
     """The text, if it is a date that exists. Raises ValueError. D23"""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        raise ValueError(f"{quoted(text)} is no date: write YYYY-MM-DD, and {NO_END} for no end")
+        raise ValueError(f"{quoted(text)} is not a date: write YYYY-MM-DD, and {NO_END} for no end")
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
@@ -194,7 +194,7 @@ def address(text: str) -> str:
     """An address as `email` reads it. Raises ValueError. RFC 5321 §4.1.2"""
     if not text or (len(text) <= _EMAIL_CHARACTERS and _EMAIL.fullmatch(text)):
         return text
-    raise ValueError(f"{quoted(text)} is no address that mail can be sent to: {_address_fault(text)}")
+    raise ValueError(f"{quoted(text)} is not a usable e-mail address: {_address_fault(text)}")
 
 
 def _address_fault(text: str) -> str:
@@ -211,7 +211,7 @@ def language(node: Node) -> str:
 
     def check(text: str) -> str:
         if not _LANGUAGE.fullmatch(text):
-            raise ValueError(f"{quoted(text)} is no language tag: write en, ms, ta, zh-Hans …")
+            raise ValueError(f"{quoted(text)} is not a language tag: write en, ms, ta, zh-Hans …")
         return text
 
     return _checked(node, check)
@@ -222,7 +222,7 @@ def stable_id(node: Node) -> str:
 
     def check(text: str) -> str:
         if not _UUID.fullmatch(text):
-            raise ValueError(f"{quoted(text)} is no UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
+            raise ValueError(f"{quoted(text)} is not a UUID, such as 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10")
         return text
 
     return _checked(node, check)
@@ -280,7 +280,7 @@ def texts(read: Reader, *, least: int = 0) -> Reader:
         for item in node.nodes:
             value = read(item)
             if value in values:
-                raise Malformed(item.line, f"{quoted(value)} stands in the list twice")
+                raise Malformed(item.line, f"{quoted(value)} occurs twice in the list")
             values[value] = None
         if len(values) < least:
             raise Malformed(node.line, "the list needs at least one value")
@@ -346,7 +346,7 @@ def _parameter_definition(node: Pairs) -> dict[str, object]:
     for key, value in node.entries:
         if key.text not in _DEFINITION_KEYS:
             hint = suggestion(key.text, _DEFINITION_KEYS)
-            raise Malformed(key.line, f"{quoted(key.text)} is no key of a parameter definition{hint}")
+            raise Malformed(key.line, f"{quoted(key.text)} is not a key of a parameter definition{hint}")
         members[key.text] = _DEFINITION_KEYS[key.text](value)
     return members
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 TWO_FACTORS: Final = 2
 """the level that a password and a one-time code reach, and a passkey that verified its user"""
 LEVELS: Final = (TWO_FACTORS,)
-"""what a sign-in can reach here"""
+"""the level that a sign-in can reach"""
 
 PASSWORD_AND_CODE: Final = ("pwd", "otp", "mfa")
 """amr of a password and a code: of an app, by mail, or one kept for recovery"""

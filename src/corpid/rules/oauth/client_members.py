@@ -28,11 +28,11 @@ class Member:
     help: str = ""
     """a sentence for the option of the commands; empty: no option sets it"""
     default_help: str = ""
-    """what `client add` says besides, of leaving the option out"""
+    """further help of `client add`, on omitting the option"""
     doc: str
     """the value, for docs/directory.md"""
     default_doc: str = ""
-    """what leaving it out means, for docs/directory.md; empty: as the record's default says"""
+    """the meaning of omitting it, for docs/directory.md; empty: the record's default"""
     form: Form | None = None
     """of the value, or of each value of a list; None: as its type says"""
     limit: int = 64

@@ -99,7 +99,7 @@ _ENCRYPTED_USERINFO: Final = ("generations", "issuers", userinfo_encryption.ALG,
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A fault of a registration: the member, and what is wrong."""
+    """A fault of a registration: the member, and the reason."""
 
     member: str
     reason: str
@@ -323,7 +323,7 @@ def _audience_faults(client: Client, rules: Rules) -> Iterator[Fault]:
 
 def _no_day(member: str, day: str | None) -> Iterator[Fault]:
     if day is not None and not _is_day(day):
-        yield Fault(member, f"{shown(day)!r} is no date: write a day that exists, YYYY-MM-DD")
+        yield Fault(member, f"{shown(day)!r} is not a date: write a day that exists, YYYY-MM-DD")
 
 
 def _is_day(text: str) -> bool:

@@ -30,7 +30,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     issuer_id: str
     """the issuer where it was given; each remembers its own"""
     scopes: tuple[str, ...]
-    """what is shared (`shared_scopes`), in order"""
+    """the shared scopes (`shared_scopes`), in order"""
     given_at: int
     expires_at: int
 

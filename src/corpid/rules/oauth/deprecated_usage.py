@@ -20,7 +20,7 @@ SIGN_IN: Final = ""
 PAR_ENDPOINT_AUDIENCE: Final = "par_endpoint_audience"
 TOKEN_ENDPOINT_AUDIENCE: Final = "token_endpoint_audience"
 AUDIENCES: Final = frozenset({PAR_ENDPOINT_AUDIENCE, TOKEN_ENDPOINT_AUDIENCE})
-"""what `endpoint_audience_until` allows (D64)"""
+"""use of the exception `endpoint_audience_until` (D64)"""
 
 _SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
     {

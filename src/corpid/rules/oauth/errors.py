@@ -248,7 +248,7 @@ class RequestOf:
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Name the client in what is raised."""
+        """Name the client in the exception."""
         if isinstance(error, Attributed):
             error.client_id = self._client_id
 

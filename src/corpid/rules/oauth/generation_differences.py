@@ -22,39 +22,39 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "resources": "resources",
         "scopes": "scopes",
         "returns_iss": "callbacks carry `iss`",
-        "required_parameters": "needed in addition to RFC 6749 and PKCE",
+        "required_parameters": "required in addition to RFC 6749 and PKCE",
         "key_binding_required": "PAR needs a DPoP proof or `dpop_jkt`",
-        "pkce_optional": "a client may be registered to leave PKCE out",
+        "pkce_optional": "a client can be registered to omit PKCE",
         "bad_verifier_code": "error of a missing or malformed `code_verifier`",
         "statuses": "statuses that differ at PAR and token",
         "unknown_acr_refused": "`acr_values` without a supported value are refused",
         "assertion_algorithms": "algorithms of client assertions",
         "proof_algorithms": "algorithms of DPoP proofs",
-        "assertion_seconds": "longest life of a client assertion, in seconds",
+        "assertion_seconds": "longest lifetime of a client assertion, in seconds",
         "assertion_iat_required": "a client assertion needs `iat`",
         "assertion_jti_required": "a client assertion needs `jti`, used once",
-        "endpoint_audience": "a client may be allowed to name the endpoint that it asks (PAR, token) as `aud`, until a day",
+        "endpoint_audience": "a client can be allowed to use the endpoint's URL (PAR, token) as `aud`, until a day",
         "response_modes": "response modes, the default first",
         "acr_in_id_token": "the ID token has `acr`",
         "sid_in_id_token": "the ID token has `sid` if the person stays signed in (`session_seconds`)",
-        "packed_subject": "`sub` packs the person; `userInfo` and `entityInfo` tell the rest",
+        "packed_subject": "`sub` packs the person; `userInfo` and `entityInfo` have the rest",
         "id_token_encrypted": "the ID token is always encrypted",
-        "userinfo_signed": "resources always answer with a signed JWT",
+        "userinfo_signed": "resources always respond with a signed JWT",
         "certificates": "published keys carry `x5c`, `x5t` and `x5t#S256`",
         "code_prefix": "first character of its codes",
-        "stands_alone": "is served alone",
+        "stands_alone": "must be the only generation of an issuer",
         "ends": "serves a client until that client's end date",
-        "successor": "its clients have to move to",
+        "successor": "its clients must move to",
     }
 )
 """field of a generation → what a page calls it; `name` and `metadata` are shown otherwise"""
 _HEAD: Final = """# The generations of the interface
 
-One provider serves them from one engine: each is a record of constants, and this page is written from those records by
-`make tables`. A deployment serves the generations that the setting `generations` names: at most one
-whose requests are pushed, and at most one whose requests come in the query. A client names its own in its record; without a
-name it uses the pushed one. [Further issuers](operate.md#several-issuers) of a deployment have generations of their own. What they have in
-common is not repeated here.
+CorpID serves all generations from one engine. Each is a record of constants, and `make tables` writes this page from
+these records. The setting `generations` names the generations that a deployment serves: at most one with pushed
+requests, and at most one with requests in the query. A client names its generations in its record; without a name it
+uses the one with pushed requests. [Further issuers](operate.md#several-issuers) of a deployment have their own
+generations. This page lists only the differences.
 """
 
 
@@ -97,7 +97,7 @@ def _resource(resource: Resource) -> str:
     blocks = [f"`{member}` {f'by scope `{scope}`' if scoped else 'whatever the scopes'}" for scope, member in names]
     if resource.entity_member is not None:
         blocks.append(f"`{resource.entity_member}` by scopes `entity.*`")
-    nested = "nested in a JWE where the client registered for that"
+    nested = "nested in a JWE if the client is registered for it"
     if not resource.encrypted_by_enc:
         *most, last = map(_words, resource.encryption_algs)
         nested = f"nested in a JWE only for a client that names {', '.join(most)} or {last}"

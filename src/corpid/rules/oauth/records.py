@@ -21,7 +21,7 @@ Sector = Literal["private", "government"]
 ContextTypeRule = Literal["required", "optional", "refused"]
 PkceMode = Literal["required", "optional"]
 FIRST_ISSUER: Final = "first"
-"""what clients call the issuer of the top-level settings; further ones have names of the operator's (D62)"""
+"""the id of the top-level issuer; the operator names further issuers (D62)"""
 ALG_OF_KEY: Final = "key"
 """registered in the place of an alg: the ID token is always encrypted, with the alg of the client's key"""
 
@@ -45,8 +45,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     redirect_uris: Annotated[
         tuple[str, ...],
         Member(
-            help="Where browsers are sent back to; repeat for several.",
-            default_help="Needed, except with --api.",
+            help="A redirect URI; repeat for several.",
+            default_help="Required, except with --api.",
             doc="exact https URLs; http for localhost and loopback addresses in developer mode",
             form="url", least=1, needed=True, example=("https://rp.example/cb", "https://rp.example/other"),
         ),
@@ -64,16 +64,17 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     jwks_uri: Annotated[
         str | None,
         Member(
-            help="Or the https URL where the client publishes it.",
-            doc="https URL on port 443, under a public name and not under `localhost`; a key there whose `kid` is not as "
-            "above is left out; exactly one of `jwks` and `jwks_uri` is needed, and naming one takes the other away",
+            help="Or the https URL where the client publishes its key set.",
+            doc="https URL on port 443, under a public name and not under `localhost`; a key there whose `kid` is "
+                "not as above is ignored; exactly one of `jwks` and `jwks_uri` is required, and setting one removes the "
+                "other",
             form="url", example="https://rp.example/j",
         ),
     ] = None  # fmt: skip
     scopes: Annotated[
         tuple[str, ...],
         Member(
-            help="A scope it may ask for; repeat.", default_help="Default: all of them; with --api, name each.",
+            help="A scope that it can request; repeat for several.", default_help="Default: all of them; with --api, name each.",
             doc="list: `openid`, `authinfo`, `tpauthinfo`, `entity.identity`, `entity.basic_profile.name`, "
             "`entity.basic_profile.uen_status`, `user.identity`, `user.name`",
             form="identifier", least=1, example=("openid", "authinfo"),
@@ -82,9 +83,9 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     services: Annotated[
         tuple[str, ...],
         Member(
-            help="An entity service it may read; repeat.",
-            doc="list of service identifiers whose roles it reads; also which entities may be chosen",
-            default_doc="none: every entity may be chosen",
+            help="An entity service that it can read; repeat for several.",
+            doc="list of services whose roles it reads; also decides which entities people can choose",
+            default_doc="none: people can choose every entity",
             form="identifier", limit=25, example=(),
         ),
     ] = ()  # fmt: skip
@@ -92,10 +93,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     generations: Annotated[
         tuple[str, ...],
         Member(
-            help="A generation of the interface it may use; repeat.",
+            help="A generation of the interface that it can use; repeat for several.",
             default_help="Default: the one with pushed requests.",
             doc="list: `current`, `intermediate`, `fapi2`, `legacy`",
-            default_doc="the one with pushed requests that is served",
+            default_doc="the served generation with pushed requests",
             form="identifier", limit=32, example=(),
         ),
     ] = ()  # fmt: skip
@@ -103,10 +104,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     issuers: Annotated[
         tuple[str, ...],
         Member(
-            help="An issuer of this deployment that knows it; repeat.",
+            help="An issuer of this deployment at which it is known; repeat for several.",
             default_help="Default: the first.",
-            doc="list of issuers that know it: `first`, and the `id` of each of `[[issuers]]` ([operate.md]"
-            "(operate.md#several-issuers)); of its generations each serves those that it has",
+            doc="list of issuers at which it is known: `first`, and the `id` of each of `[[issuers]]` ([operate.md]"
+            "(operate.md#several-issuers)); each issuer serves those of the client's generations that it has",
             default_doc="`first`",
             form="identifier", limit=32, example=("first",),
         ),
@@ -116,7 +117,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Member(
             help="Its last day with legacy, YYYY-MM-DD.",
-            doc="last day of `legacy` for this relying party, which needs it, or `none`",
+            doc="last day of `legacy` for this relying party (required for `legacy`), or `none`",
             form="day", clearable=True, concerns="ends", example="2027-03-31",
         ),
     ] = None  # fmt: skip
@@ -124,11 +125,11 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     endpoint_audience_until: Annotated[
         str | None,
         Member(
-            help="Last day on which its assertions may name the endpoint they are sent to as aud, YYYY-MM-DD; not with "
+            help="Last day on which its assertions can use the endpoint's URL as aud, YYYY-MM-DD; not with "
             "fapi2.",
-            doc="last day on which assertions may name the endpoint they are sent to as `aud` (at the push its URL, at "
-            "the token endpoint its own), or `none`; not for clients of `fapi2`. An older file calls it "
-            "token_endpoint_audience_until, which is still read",
+            doc="last day on which assertions can use the URL of the endpoint that they are sent to as `aud` (PAR, "
+                "token), or `none`; not for clients of `fapi2`. The older name token_endpoint_audience_until still "
+                "works",
             form="day", clearable=True, concerns="endpoint_audience", former="token_endpoint_audience_until",
             example="2026-12-31",
         ),
@@ -138,7 +139,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         PkceMode,
         Member(
             help="PKCE in its requests at legacy: required (default) or optional.",
-            doc="`required`, or `optional`: its requests at `legacy` may come without `code_challenge` "
+            doc="`required`, or `optional`: its requests at `legacy` can omit `code_challenge` "
             "([legacy.md](legacy.md))",
             concerns="pkce_optional", example="optional",
         ),
@@ -148,7 +149,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Member(
             help="Last day on which PKCE is optional, YYYY-MM-DD.", default_help="Default: no end.",
-            doc="last day on which they may, or `none`: as long as it may use `legacy`",
+            doc="last day on which they can, or `none`: as long as it may use `legacy`",
             form="day", clearable=True, concerns="pkce_optional", example="2027-01-31",
         ),
     ] = None  # fmt: skip
@@ -156,18 +157,18 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     subject: Annotated[
         SubjectMode,
         Member(
-            help="Whom sub names: user (default) or entity.",
-            doc="`user` or `entity`: whom `sub` names",
+            help="The party in sub: user (default) or entity.",
+            doc="`user` or `entity`: the party in `sub`",
             example="entity",
         ),
     ] = "user"  # fmt: skip
     id_token_encryption_alg: Annotated[
         str | None,
         Member(
-            help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: as its key says, with fapi2, too.",
-            default_help="Default: as its key says.",
-            doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW`, `key` or `none` (both: as its encryption key "
-            "says); with `fapi2`, ID tokens are encrypted unless this is `none`",
+            help="How keys of ID tokens are wrapped, such as ECDH-ES+A256KW; key: from its key, also with fapi2.",
+            default_help="Default: from its key.",
+            doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW`, `key` or `none` (both: from its encryption "
+                "key); with `fapi2`, ID tokens are encrypted unless this is `none`",
             values=(*WRAPS, ALG_OF_KEY), clearable=True, example="ECDH-ES+A128KW",
         ),
     ] = None  # fmt: skip
@@ -183,8 +184,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     userinfo_signing_alg: Annotated[
         str | None,
         Member(
-            help="How userinfo is signed where it need not be: ES256.",
-            doc="`ES256` or `none` (as the generation says: JSON with `fapi2`, else signed)",
+            help="How userinfo is signed if signing is optional: ES256.",
+            doc="`ES256` or `none` (the default of the generation: JSON with `fapi2`, otherwise signed)",
             values=("ES256",), clearable=True, example="ES256",
         ),
     ] = None  # fmt: skip
@@ -193,8 +194,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Member(
             help="How keys of userinfo are wrapped. Legacy encrypts only if this is ECDH-ES, RSA-OAEP or RSA-OAEP-256.",
-            default_help="Default: as its key says.",
-            doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW` or `none` (as its encryption key says). `legacy` "
+            default_help="Default: from its key.",
+            doc="`ECDH-ES+A128KW`, `ECDH-ES+A192KW`, `ECDH-ES+A256KW` or `none` (from its encryption key). `legacy` "
             "encrypts only if this is `ECDH-ES`, `RSA-OAEP` or `RSA-OAEP-256`: see "
             "[legacy.md](legacy.md#encrypted-authorization-info)",
             form="algorithm", limit=32, clearable=True, example="RSA-OAEP",
@@ -214,16 +215,16 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     stringified_blocks: Annotated[
         bool,
         Member(
-            help="Blocks of userinfo are strings that hold JSON.",
-            doc="`true`: userinfo blocks are strings that hold JSON",
+            help="Blocks of userinfo are strings that contain JSON.",
+            doc="`true`: userinfo blocks are strings that contain JSON",
             example=True,
         ),
     ] = False  # fmt: skip
     context_types: Annotated[
         tuple[str, ...],
         Member(
-            help="An authentication_context_type it may send; repeat.",
-            doc="list of values of `authentication_context_type` it may send",
+            help="An authentication_context_type that it can send; repeat for several.",
+            doc="list of values of `authentication_context_type` that it can send",
             form="identifier", least=1, example=("APP_PAYMENT_DEFAULT",),
         ),
     ] = ("APP_AUTHENTICATION_DEFAULT",)  # fmt: skip
@@ -231,7 +232,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
         ContextTypeRule,
         Member(
             help="Whether authentication_context_type is required (default), optional or refused.",
-            doc="whether its pushed requests must name `authentication_context_type`: `required`, `optional`, or "
+            doc="whether its pushed requests must have `authentication_context_type`: `required`, `optional`, or "
             "`refused` (for a client that only reads data); `fapi2` never requires it",
             example="optional",
         ),
@@ -239,13 +240,13 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """whether its requests must, may or must not name one of them, if the generation requires it (D63)"""
     assurance_level: Annotated[
         int,
-        Member(help="The level of assurance where it asks for none: 2.", doc="`2`", example=2),
+        Member(help="The assurance level if it requests none: 2.", doc="`2`", example=2),
     ] = 2
     sector: Annotated[
         Sector,
         Member(
-            help="private (default; consent is asked) or government.",
-            doc="`private` (consent is asked for facts about people and entities) or `government`",
+            help="private (default; people are asked for consent) or government.",
+            doc="`private` (people are asked for consent to share data about themselves and entities) or `government`",
             example="government",
         ),
     ] = "private"  # fmt: skip
@@ -279,7 +280,7 @@ class AuthorizationRequest(msgspec.Struct, frozen=True, kw_only=True, array_like
     ui_locales: tuple[str, ...] = ()
     """language tags, the best first"""
     habits: tuple[str, ...] = ()
-    """what is counted of its push (`deprecated_usage`)"""
+    """the counters of its push (`deprecated_usage`)"""
 
 
 class RequestingClient(msgspec.Struct, frozen=True, kw_only=True):

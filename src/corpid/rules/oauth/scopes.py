@@ -33,7 +33,7 @@ API_SCOPE_MEANINGS: Final[Mapping[ApiScope, str]] = {
     "audit.read": "Read and verify the audit",
     "operations": "Read signing keys, make the next one, see and end sessions and locks, and switch maintenance",
 }
-"""scope → what it lets a client do"""
+"""scope → its meaning"""
 API_SCOPES: Final = tuple(API_SCOPE_MEANINGS)
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*")
 

@@ -116,7 +116,7 @@ def written(sent: User, was: User | None = None, membership: Membership | None =
     does not become the entity's. Raises InvalidValueException. Source: RFC 7643 §4.1, D60, D61
     """
     if not sent.user_name:
-        raise InvalidValueException(detail="userName is needed")
+        raise InvalidValueException(detail="userName is required")
     name = sent.name or Name()
     details = MemberDetails(
         user_name=sent.user_name,

@@ -94,7 +94,7 @@ def conditions(kind: str, node: FilterNode) -> tuple[FilterCondition, ...]:
     """
     found = tuple(_conditions(kind, node))
     if len(found) > MOST_CONDITIONS:
-        raise InvalidFilterException(detail=f"a filter may have {MOST_CONDITIONS} conditions here")
+        raise InvalidFilterException(detail=f"a filter can have at most {MOST_CONDITIONS} conditions")
     return found
 
 
@@ -110,7 +110,7 @@ def sorting(kind: str, path: str) -> Attribute:
     for spelled, attribute in sorts.items():
         if spelled.lower() == name:
             return attribute
-    raise InvalidPathException(path=path[:80], detail=f"{kind}s are sorted by {' or '.join(sorts)}")
+    raise InvalidPathException(path=path[:80], detail=f"{kind}s can be sorted by {' or '.join(sorts)}")
 
 
 def refuse_long(text: str) -> None:
@@ -119,7 +119,7 @@ def refuse_long(text: str) -> None:
     Raises InvalidFilterException. Source: D47
     """
     if len(text) > LONGEST:
-        raise InvalidFilterException(detail=f"a filter may have {LONGEST:,} characters here")
+        raise InvalidFilterException(detail=f"a filter can have at most {LONGEST:,} characters")
 
 
 def _conditions(kind: str, node: FilterNode) -> Iterator[FilterCondition]:
@@ -194,7 +194,7 @@ def _text(value: object) -> str:
 
 
 def _refused(kind: str) -> InvalidFilterException:
-    return InvalidFilterException(detail=f"{kind}s are filtered by {_KINDS[kind].filters_in_words}")
+    return InvalidFilterException(detail=f"{kind}s can be filtered by {_KINDS[kind].filters_in_words}")
 
 
 def holds(condition: FilterCondition, value: str) -> bool:

@@ -1,4 +1,4 @@
-"""PATCH of SCIM: what clients write, and the members of a group.
+"""PATCH of SCIM: dialects of clients, and members of a group.
 
 A User's operations are applied by scim2-models. Those of a group become members to add and to remove, so that changing
 one of twenty thousand does not load them all.
@@ -67,12 +67,12 @@ def operations(body: Json, *, most: int, most_values: int) -> list[dict[str, Jso
     if not isinstance(listed, list) or not listed:
         raise InvalidSyntaxException(detail="Operations must be an array of one or more operations")
     if len(listed) > most:
-        raise InvalidValueException(detail=f"a PATCH may have {most:,} operations here")
+        raise InvalidValueException(detail=f"a PATCH can have at most {most:,} operations")
     found = [one for each in listed for one in _spelt_out(_operation(each))]
     if len(found) > most:
-        raise InvalidValueException(detail=f"a PATCH may have {most:,} operations here")
+        raise InvalidValueException(detail=f"a PATCH can have at most {most:,} operations")
     if any(_values(each.get("value")) > most_values for each in found):
-        raise InvalidValueException(detail=f"an operation may write {most_values:,} values here")
+        raise InvalidValueException(detail=f"an operation can write at most {most_values:,} values")
     return found
 
 
@@ -105,7 +105,7 @@ def _spelt_out(operation: dict[str, Json]) -> Iterable[dict[str, Json]]:
         return [operation]
     filtered = {name: each for name, each in value.items() if "[" in name}
     if any(len(name) > LONGEST for name in value):
-        raise InvalidPathException(detail=f"an attribute's path may have {LONGEST:,} characters here")
+        raise InvalidPathException(detail=f"an attribute's path can have at most {LONGEST:,} characters")
     plain = {name: each for name, each in value.items() if name not in filtered}
     rest = [{"op": operation["op"], "path": name, "value": each} for name, each in filtered.items()]
     return [{**operation, "value": plain}, *rest] if plain or not rest else rest
@@ -161,7 +161,9 @@ class _Changes:
     def found(self) -> MemberChanges:
         remove = () if self._replaced else tuple(self._remove)
         if len(self._add) + len(remove) > MOST_MEMBERS:
-            raise InvalidValueException(detail=f"one request may add or remove {MOST_MEMBERS:,} members: send several")
+            raise InvalidValueException(
+                detail=f"one request can add or remove at most {MOST_MEMBERS:,} members: send several"
+            )
         return MemberChanges(add=tuple(self._add), remove=remove, replaced=self._replaced)
 
 

@@ -1,4 +1,4 @@
-"""The resources of SCIM: their attributes, and what the service supports.
+"""The resources of SCIM: attributes, and supported features.
 
 A User is a membership, a Group is a role at a service that needs no parameters. Each has the attributes that CorpID
 stores, and no others: what a client sends in addition is dropped.
@@ -129,7 +129,7 @@ PROVIDER: Final = ScimProvider(
             AuthenticationScheme(
                 type=AuthenticationScheme.Type.oauthbearertoken,
                 name="Provisioning token",
-                description="A bearer token of one entity: its owners and operators make it, and it ends within a year",
+                description="A bearer token of one entity, created by its owners or by operators, valid for at most a year",
                 spec_uri=Reference[External]("https://www.rfc-editor.org/rfc/rfc6750"),
                 primary=True,
             )

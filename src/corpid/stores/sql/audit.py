@@ -172,7 +172,7 @@ class SqlAudit:
         return [_entry(row) for row in rows]
 
     async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
-        """The last entries, by a stretch of one index for each way."""
+        """The last entries, by a range of one index for each way."""
         found: dict[int, AuditEntry] = {}
         for way in ways(query):
             least, is_all = _BEFORE_EVERY_NUMBER, True
@@ -185,7 +185,7 @@ class SqlAudit:
         return [found[number] for number in sorted(found, reverse=True)[:limit]]
 
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
-        """Down to where the way that is looked at least far ends."""
+        """Down to the end of the shortest index range."""
         found: dict[int, AuditEntry] = {}
         least = _BEFORE_EVERY_NUMBER
         for way in ways(query):
@@ -199,15 +199,15 @@ class SqlAudit:
         return AuditPart(entries=entries, before=0 if least == _BEFORE_EVERY_NUMBER else least)
 
     async def _end(self, way: Way, query: AuditQuery, examined: int) -> tuple[int, bool]:
-        """The least number that is looked at on a way.
+        """The lowest number of an index range.
 
         And whether no entry before it can fit.
         """
         if not way.rest or not way.in_order:
             return _BEFORE_EVERY_NUMBER, True
-        stretch = self._database.prepare(way.stretch())
+        index_range = self._database.prepare(way.index_range())
         values = way.values | {"before": query.before or _AFTER_EVERY_NUMBER, "limit": examined}
-        number, latest, count = await self._database.row(stretch, values) or (None, 0, 0)
+        number, latest, count = await self._database.row(index_range, values) or (None, 0, 0)
         if number is None or count < examined:
             return _BEFORE_EVERY_NUMBER, True
         return int(number), latest < query.since - CLOCKS_APART_SECONDS
@@ -319,7 +319,7 @@ class Way:
         found = sa.select(audit.c.number).where(*self.conditions, *within).order_by(self.number.desc()).limit(_LIMIT)
         return _selected().where(audit.c.number.in_(found)).order_by(audit.c.number.desc())
 
-    def stretch(self) -> sa.Select[Any, Any, int]:
+    def index_range(self) -> sa.Select[Any, Any, int]:
         """`before`, `limit` and the values → least number, latest moment, count.
 
         Of the entries that the index leads to.

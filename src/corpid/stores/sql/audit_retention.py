@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import Database
 
 _ROWS: Final = 500
-"""rows that are looked at, and at most removed, in one transaction"""
+"""rows checked, and at most removed, in one transaction"""
 
 
 class _Guard(Executable, ClauseElement):
@@ -104,7 +104,7 @@ async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: 
     """Remove audit entries and details that are older than they are kept.
 
     The event is written first, if there is something to remove, with how much and for how many days entries are kept:
-    it explains to a verification where they are, and itself stays for ever. Then short transactions, for one stretch of
+    it explains to a verification where they are, and itself stays for ever. Then short transactions, for one chunk of
     the table after the other, each of which lifts the rule that rows stay and sets it again. Raises StoreUnavailable;
     what was removed by then stays removed. Decided requests for approval go by the same age. Source:
     docs/decisions/0008, 0015, 0016, D55
@@ -114,10 +114,8 @@ async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: 
         "sign_ins": _limit(now, kept.sign_in_days),
         "details": _limit(now, kept.audit_detail_days),
     }
-    found = [stretch async for stretch in _stretches(database, limits)]
-    planned = Pruned(
-        removed=sum(stretch.old for stretch in found), erased=sum(stretch.with_old_details for stretch in found)
-    )
+    found = [chunk async for chunk in _chunks(database, limits)]
+    planned = Pruned(removed=sum(chunk.old for chunk in found), erased=sum(chunk.with_old_details for chunk in found))
     if planned.removed or planned.erased:
         days = {name: str(number) for name, number in asdict(kept).items()}
         counts = {"removed": str(planned.removed), "erased": str(planned.erased)}
@@ -125,11 +123,11 @@ async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: 
     entries = _Removal(database, audit, *_STRETCH, _is_old(audit))
     details = _Removal(database, audit_details, *_STRETCH_OF_DETAILS, _of_old_entry())
     removed, erased = 0, 0
-    for stretch in found:
-        values = {"after": stretch.after, "end": stretch.end, **limits}
-        if stretch.with_old_details:
+    for chunk in found:
+        values = {"after": chunk.after, "end": chunk.end, **limits}
+        if chunk.with_old_details:
             erased += await details.run(values)
-        if stretch.old:
+        if chunk.old:
             removed += await entries.run(values)
     if found:
         await _remove_digests(database, found[-1].end, limits)
@@ -165,7 +163,7 @@ async def _remove_requests(database: Database, limit: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stretch:
+class _Chunk:
     """Rows between two numbers, and how many of them are old."""
 
     after: int
@@ -174,15 +172,15 @@ class _Stretch:
     with_old_details: int
 
 
-async def _stretches(database: Database, limits: dict[str, int]) -> AsyncIterator[_Stretch]:
-    """The stretches in which there may be something old."""
+async def _chunks(database: Database, limits: dict[str, int]) -> AsyncIterator[_Chunk]:
+    """The chunks in which there may be something old."""
     look, after = database.prepare(_look()), 0
     while True:
         row = await database.row(look, {"after": after, "limit": _ROWS, **limits})
         end, oldest, old, with_old_details = row or (None, 0, 0, 0)
         if end is None or oldest >= max(limits.values()):
             return
-        yield _Stretch(after=after, end=int(end), old=int(old), with_old_details=int(with_old_details))
+        yield _Chunk(after=after, end=int(end), old=int(old), with_old_details=int(with_old_details))
         after = int(end)
 
 
@@ -247,8 +245,8 @@ _STRETCH_OF_DETAILS: Final = (audit_details.c.number > _AFTER, audit_details.c.n
 
 
 def _look() -> sa.Select[Any, Any, int, int]:
-    """A stretch: last number, oldest moment, old rows, old details."""
-    stretch = (
+    """A chunk: last number, oldest moment, old rows, old details."""
+    chunk = (
         sa.select(audit.c.number, audit.c.at, audit.c.action, audit_details.c.number.label("detailed"))
         .select_from(audit.outerjoin(audit_details, audit_details.c.number == audit.c.number))
         .where(audit.c.number > _AFTER)
@@ -260,9 +258,9 @@ def _look() -> sa.Select[Any, Any, int, int]:
     def count(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
         return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
 
-    with_old_details = sa.and_(stretch.c.detailed.is_not(None), _loses_details(stretch))
+    with_old_details = sa.and_(chunk.c.detailed.is_not(None), _loses_details(chunk))
     return sa.select(
-        sa.func.max(stretch.c.number), sa.func.min(stretch.c.at), count(_is_old(stretch)), count(with_old_details)
+        sa.func.max(chunk.c.number), sa.func.min(chunk.c.at), count(_is_old(chunk)), count(with_old_details)
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import Database
 
 _COLUMNS: Final = tuple(column.name for column in audit.columns)
-"""every one: what is stored of an entry is covered by its seal"""
+"""every column: a seal covers the whole stored entry"""
 _SEAL: Final = ("number", "at", "last", "digest", "seal")
 
 

@@ -67,7 +67,7 @@ _ESCAPE: Final = "/"
 _FORMS: Final = [sa.bindparam(f"form_{number}", type_=sa.Text) for number in range(len(FORMS))]
 _MEMBERSHIPS: Final = memberships.join(entities, entities.c.entity_id == memberships.c.entity_id)
 _MINE: Final = sa.and_(memberships.c.user_id == _USER_ID, sa.not_(memberships.c.invited))
-"""those that nobody has accepted give no choice, and nothing else (D60)"""
+"""open invitations have no effect (D60)"""
 _USABLE: Final = sa.and_(
     memberships.c.enabled, entities.c.enabled, (entities.c.type + ":" + entities.c.status).in_(_FORMS)
 )

@@ -28,7 +28,7 @@ CONTRACT: Final = "contract"
 PHASES: Final = (EXPAND, FILL, CONTRACT)
 
 LOCATIONS: Final = [str(Path(__file__).parent / "migrations" / "versions")]
-"""the folders in which migrations lie"""
+"""the folders of migrations"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Backfill:
     rows_per_second: int
     """about how many rows it walks, as was measured; for estimates only"""
     first: str | int = ""
-    """what is smaller than every key"""
+    """a value smaller than every key"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Step:
     title: str
     phase: str
     locks: str
-    """what it keeps others from, and for how long; one line for people"""
+    """what it locks, and for how long; one line for people"""
     upgrade: Callable[[Operations], None] | None
     fill: Backfill | None
     concurrently: bool

@@ -100,14 +100,14 @@ class SqlStores:
     cipher: SecretCipher
 
     async def rewrap(self, event: AuditEvent) -> int:
-        """Encrypt again what an older key encrypted.
+        """Encrypt values of an older key again.
 
         Returns the number of secrets. Raises EncryptionError, then nothing changed. Source: D43
         """
         return await rewrap(self.database, self.cipher, self.registry.audit, event)
 
     async def close(self) -> None:
-        """Write what is left and close the database.
+        """Write remaining changes and close the database.
 
         Nothing may be used afterwards.
         """

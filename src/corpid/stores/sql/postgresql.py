@@ -69,7 +69,7 @@ def application_name(version: str) -> str:
 
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-"""what the driver raises; a timeout is an OSError"""
+"""the driver's exceptions; a timeout is an OSError"""
 
 _CONSTRAINT_CLASS: Final = "23"
 _FOREIGN_KEY: Final = "23503"

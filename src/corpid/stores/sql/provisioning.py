@@ -155,7 +155,7 @@ def _ascii_lower(text: str) -> str:
 
 
 def _user_name(text: str) -> str:
-    """The key of a person's user name; empty for what is none."""
+    """The key of a person's user name; empty if it is invalid."""
     try:
         return mapped(text)
     except ValueError:

@@ -101,7 +101,7 @@ def _between(known: RecordType) -> sa.Select[Any]:
 
 
 _OF_INVITED: Final = (administrators, assignments, third_party_assignments)
-"""what moves with an invited membership to the person who accepts it"""
+"""the records that move with an invited membership to the person who accepts it"""
 
 
 def _moved(table: sa.Table) -> sa.Update:
@@ -259,13 +259,13 @@ class SqlRecords:
         for remains in guarded:
             if not await self._somebody(remains):
                 raise NobodyRemains(
-                    f"the entity {remains.entity_id} would have no owner left who can act: appoint another one first"
+                    f"the entity {remains.entity_id} would have no owner who can act: appoint another one first"
                     if remains.entity_id
-                    else "no operator would be left who can act: appoint another one first"
+                    else "no operator who can act would remain: appoint another one first"
                 )
 
     async def _check_seen(self, seen: list[Seen]) -> None:
-        """Lock what was seen, in one order, and compare."""
+        """Lock the records that were read, in one order, and compare."""
         for each in sorted(seen, key=lambda each: (self._kinds[each.kind].rank, each.key)):
             known = self._kinds[each.kind]
             row = await self._database.row(known.locked, dict(zip(known.keys, each.key, strict=True)))
@@ -304,7 +304,7 @@ class SqlRecords:
                 raise type(conflict)(f"{type(change.record).__name__} {'/'.join(key.values())}: {conflict}") from None
 
     async def _end_roles(self, under: RolesUnder) -> None:
-        """End what no other accepted grant allows.
+        """End roles that no other accepted grant allows.
 
         Whoever gives a role holds its grant until it is written, so that each of them is seen here.
         """
@@ -320,7 +320,7 @@ class SqlRecords:
             await self._apply(Delete(row, msgspec.structs.replace(under.event, object="/".join(row.key))), set())
 
     async def _accept(self, change: Accept) -> None:
-        """Move an invited membership, whose row nobody else may refer to meanwhile."""
+        """Move an invited membership, locked against new references."""
         known, person = self._kinds[Membership], self._kinds[User]
         invited, becomes = change.invited, change.becomes
         row = await self._database.row(known.locked_alone, known.key(invited))
@@ -382,7 +382,7 @@ class SqlRecords:
             await self._audit.record_change(event, was, change.record if isinstance(change, Upsert) else None)
 
     async def _add_placeholder(self, invited: Membership) -> None:
-        """Add the person of an invitation, whom nobody is yet."""
+        """Add the placeholder of an invitation."""
         person = self._kinds[User]
         row = person.codec.encode(placeholder(invited)) | person.encoded_sources(UNKNOWN)
         if await self._database.run(person.insert, row) == 0:

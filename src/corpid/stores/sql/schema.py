@@ -65,7 +65,7 @@ class Planned:
     rows: int | None
     """how many rows a fill has to walk"""
     seconds: int | None
-    """about how long that takes, by what was measured elsewhere"""
+    """the approximate duration, from earlier measurements"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

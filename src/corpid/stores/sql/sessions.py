@@ -114,7 +114,7 @@ def _person_now(secret: Codec[Credentials]) -> sa.Select[Any]:
 
 
 def _person_locked(secret: Codec[Credentials], *, passkey: bool) -> sa.Select[Any]:
-    """Select and lock what `_person_now` reads.
+    """Select and lock the rows of `_person_now`.
 
     No row if the credentials, or the passkey if one is given, are missing. The passkey is locked too, not counted:
     whoever waits for a lock reads the locked rows again, and nothing else.

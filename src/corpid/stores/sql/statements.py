@@ -30,7 +30,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 Statement: TypeAlias = "sa.Executable | Callable[[], sa.Executable]"
-"""a statement, or what makes it when it is first used"""
+"""a statement, or a function that creates it on first use"""
 
 
 class Prepared:

@@ -404,7 +404,7 @@ audit_details: Final = sa.Table(
     text("salt"),
     text("detail"),
 )
-"""What of an audit entry can be erased: addresses, and personal members.
+"""The erasable part of an audit entry: addresses, and personal members.
 
 Triggers refuse UPDATE and DELETE. Without a foreign key, which would cost each sign-in several look-ups."""
 

@@ -101,7 +101,7 @@ def _raised(statement: Insert, now: sa.ColumnElement[int]) -> Insert:
 _PLACE: Final = sa.tuple_(*_PLACES)
 _AFTER: Final = sa.tuple_(sa.bindparam("after_kind"), sa.bindparam("after_key")) < _PLACE
 _NEXT: Final = sa.select(*_PLACES).where(_AFTER).order_by(*_PLACES).limit(sa.bindparam("limit", type_=sa.Integer))
-"""the places of the next stretch, in order"""
+"""the places of the next batch, in order"""
 
 
 def _clear(database: Database) -> sa.Executable:

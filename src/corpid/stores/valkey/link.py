@@ -151,7 +151,7 @@ _UNFINISHED: Final = object()
 
 
 class _Answers(asyncio.Protocol):
-    """The receiver of what comes over a transport that a driver opened.
+    """The receiver for a transport that a driver opened.
 
     The driver still learns of its end.
     """

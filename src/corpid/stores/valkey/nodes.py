@@ -57,10 +57,10 @@ PAUSE_SECONDS: Final = 0.25
 
 
 class Watcher(Protocol):
-    """An observer of what nodes hold."""
+    """An observer of the nodes' slots."""
 
     changed: asyncio.Future[None]
-    """done as soon as every node has to be looked at again"""
+    """done as soon as every node has to be checked again"""
 
     @property
     def look_seconds(self) -> float:
@@ -255,7 +255,7 @@ class Topology:
         return self._assign()
 
     def forget(self, address: Address) -> None:
-        """Discard what a node reported."""
+        """Discard a node's report."""
         self._views.pop(address.name, None)
 
     def served_by(self, address: Address) -> list[int]:

@@ -88,7 +88,7 @@ class ValkeyTransientStore:
         await self.keyspace.write_everywhere(READINESS.encode(), READINESS_SECONDS)
 
     async def sweep(self, *, now: float) -> int:  # noqa: ARG002 - as in `unit`
-        """The engine removes what expired."""
+        """The engine removes expired entries."""
         return 0
 
     async def close(self) -> None:

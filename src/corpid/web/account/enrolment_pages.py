@@ -378,7 +378,7 @@ def gone() -> View:
                 "A link works once, for a limited time, and ends when your sign-in is changed in another way. "
                 "Check that the address is complete."
             ),
-            phrase("If you have already used it, sign in as usual. If not, ask whoever sent it for a new one."),
+            phrase("If you have already used it, sign in as usual. If not, ask the person who sent it for a new one."),
         ),
     )
 
@@ -417,6 +417,6 @@ def stopped() -> View:
         heading=phrase("We stopped this for your security"),
         paragraphs=(
             phrase("The code was wrong too many times. Nothing has changed, and the link no longer works."),
-            phrase("Ask whoever sent you this link for a new one."),
+            phrase("Ask the person who sent you this link for a new one."),
         ),
     )

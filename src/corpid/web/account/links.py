@@ -171,7 +171,7 @@ def link_of_before_view(page: str) -> Problem:
         paragraphs=(
             phrase("Links of this kind no longer work, because others could have read them. Nothing has changed."),
             phrase(
-                "Ask whoever sent you this link for a new one. If you were given a code with it, you can enter "
+                "Ask the person who sent you this link for a new one. If you were given a code with it, you can enter "
                 "that code."
             ),
         ),

@@ -138,16 +138,20 @@ def _check_query(request: Request, operation: Operation) -> None:
     sent = request.query_params.multi_items()
     unknown = dict.fromkeys(name for name, _ in sent if name not in known)
     faults = [
-        {"parameter": name[:80], "detail": f"there is no such query parameter here{suggestion(name, known)}"}
+        {"parameter": name[:80], "detail": f"unknown query parameter{suggestion(name, known)}"}
         for name in islice(unknown, SHOWN)
     ]
     names = [name for name, _ in sent]
-    faults += [{"parameter": name, "detail": "it may be sent once"} for name in sorted(known) if names.count(name) > 1]
     faults += [
-        {"parameter": name, "detail": "it holds the character U+0000"} for name, value in sent if "\0" in name + value
+        {"parameter": name, "detail": "it can be sent only once"} for name in sorted(known) if names.count(name) > 1
+    ]
+    faults += [
+        {"parameter": name, "detail": "it contains the character U+0000"}
+        for name, value in sent
+        if "\0" in name + value
     ]
     if faults:
-        raise Problem(400, "A query parameter is not understood", faults=faults)
+        raise Problem(400, "A query parameter is not valid", faults=faults)
 
 
 def _invalid(error: RequestValidationError) -> Problem:
@@ -157,7 +161,7 @@ def _invalid(error: RequestValidationError) -> Problem:
         if where == "path":
             return Problem(404, "There is no such object")
         faults.append({"parameter": str(names[0]) if names else "", "detail": str(fault["msg"])})
-    return Problem(400, "A query parameter is not understood", faults=faults)
+    return Problem(400, "A query parameter is not valid", faults=faults)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

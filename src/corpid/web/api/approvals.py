@@ -119,10 +119,10 @@ def _state(patch: Json) -> str:
             {"pointer": f"/{name}", "detail": unknown_member(name, ("state",))} for name in patch if name != "state"
         ]
         if not isinstance(state, str) or state not in _DECISIONS:
-            faults.append({"pointer": "/state", "detail": "state is needed: withdrawn"})
+            faults.append({"pointer": "/state", "detail": "state is required: withdrawn"})
         elif not faults:
             return state
-    raise Problem(422, "The body cannot be carried out: errors says why", faults=faults)
+    raise Problem(422, "The body is not valid: see errors", faults=faults)
 
 
 def _answer(call: Call, found: Shown) -> Answer:

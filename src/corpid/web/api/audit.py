@@ -82,4 +82,4 @@ async def _query(call: Call, *, before: int) -> AuditQuery:
 
 
 def _not_understood(name: str, error: Exception) -> Problem:
-    return Problem(400, "A query parameter is not understood", faults=[{"parameter": name, "detail": str(error)}])
+    return Problem(400, "A query parameter is not valid", faults=[{"parameter": name, "detail": str(error)}])

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from corpid.flows import namespaces
 from corpid.flows.directory.objects import Administration, Unknown
-from corpid.flows.large import beside
+from corpid.flows.large import in_thread_if_many
 from corpid.flows.operations.idempotency import KEY_CHARACTERS, once, once_at_end
 from corpid.ports import StoredResponse
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
@@ -130,7 +130,7 @@ class Call:
             async for piece in self.request.stream():
                 whole += piece
                 if len(whole) > most:
-                    raise Problem(413, f"A body may have {most:,} bytes here")
+                    raise Problem(413, f"A body can have at most {most:,} bytes here")
         except ClientDisconnect:
             raise Problem(400, "The request ended before its body was complete") from None
         return bytes(whole)
@@ -199,7 +199,7 @@ class Call:
         key = self.key()
         if key is None:
             return self._answered(await work(None))
-        mac, made = await beside(lambda: self._mac(body), len(body) // _BYTES_AT_ONCE), list[Answer]()
+        mac, made = await in_thread_if_many(lambda: self._mac(body), len(body) // _BYTES_AT_ONCE), list[Answer]()
 
         async def stored(save: Callable[[StoredResponse], Awaitable[None]]) -> StoredResponse:
             await self._count_key()
@@ -220,7 +220,7 @@ class Call:
         async with self.provider.transient.unit(self.context.now) as unit:
             counted = await counter.count(unit)
         if counted > KEYS_PER_DAY:
-            detail = f"A client may send {KEYS_PER_DAY:,} keys in a day: go on without Idempotency-Key, or later"
+            detail = f"A client can send {KEYS_PER_DAY:,} keys a day: continue without Idempotency-Key, or later"
             raise Problem(429, detail, headers={"Retry-After": "3600"})
 
     def _answered(self, answer: Answer) -> Response:
@@ -238,7 +238,9 @@ class Call:
         try:
             shown = await again(first)
         except Unknown:
-            raise Problem(409, "What this request made has been removed since", headers=replayed) from None
+            raise Problem(
+                409, "The object that this request created has since been removed", headers=replayed
+            ) from None
         return _response(_encoded(shown), first.status, {**first.headers, **shown.headers, **replayed})
 
     def _mac(self, body: bytes) -> str:
@@ -257,7 +259,7 @@ class Call:
         if named in self.web.api_calls:
             raise Problem(
                 409,
-                "Such a request of this client is being carried out: wait for its answer",
+                "A request of this kind from this client is still in progress: wait for its response",
                 headers={"Retry-After": "1"},
             )
         self.web.api_calls.add(named)
@@ -332,6 +334,6 @@ def place(text: str, width: int) -> tuple[str, ...]:
     except (ValueError, binascii.Error, RecursionError):
         after = ()
     if len(after) != width or any("\0" in part or not part.isprintable() for part in after):
-        detail = "This is not a place in this list: take the member next of a page, with the same filters"
+        detail = "This is not a cursor of this list: use the member next of a page, with the same filters"
         raise Problem(400, detail, faults=[{"parameter": "cursor", "detail": detail}])
     return after

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from corpid.flows.directory import apply, object_lists, objects
-from corpid.flows.large import beside, without_collector
+from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import api_tokens
 from corpid.flows.oauth.recent_refusals import refusals_of
 from corpid.flows.operations import readiness, signing_keys
@@ -49,8 +49,8 @@ async def list_objects(call: Call, resource: Resource) -> Response:
     """A page of objects (D59)."""
     wanted = {name: str(call.given[name]) for name in resource.filters if call.given[name] is not None}
     if "name" in wanted and (len(wanted) > 1 or call.actor.entity_id):
-        detail = "name goes without other filters, and is not for clients that are bound to an entity"
-        raise Problem(400, "A query parameter is not understood", faults=[{"parameter": "name", "detail": detail}])
+        detail = "name cannot be combined with other filters, and clients bound to an entity cannot use it"
+        raise Problem(400, "A query parameter is not valid", faults=[{"parameter": "name", "detail": detail}])
     by, limit = call.administration, call.given["limit"]
     after = _after(call, object_lists.width(by, resource, wanted))
     page = await object_lists.listed(by, resource, wanted, after=after, limit=limit)
@@ -115,7 +115,7 @@ async def apply_directory(call: Call) -> Response:
                 # Body and wait may have taken minutes, and the right may have ended in them (D50).
                 await api_tokens.refuse_ended(call.context, call.actor, now=call.provider.clock())
                 applied = await _applied(call, body, within)
-                content = await beside(
+                content = await in_thread_if_many(
                     lambda: msgspec.Raw(msgspec.json.encode(_applied_members(applied))), len(applied.differences)
                 )
             return Answer(body=content)
@@ -130,7 +130,7 @@ async def apply_directory(call: Call) -> Response:
 
 _ACCEPTED: Final = 202
 _NOTHING_APPLIED: Final[dict[str, Any]] = {"changes": [], "kept": [], "written": False, "warnings": []}
-"""what is repeated of a document: its lists would be stored as long as they are"""
+"""the stored response to a document, without its long lists"""
 
 
 @asynccontextmanager
@@ -155,7 +155,7 @@ def _applied_members(applied: apply.Applied) -> dict[str, Any]:
 
 
 async def _applied(call: Call, body: bytes, within: Callable[[apply.Applied], Awaitable[None]]) -> apply.Applied:
-    document, read = await beside(lambda: _read(call, body), len(body) // _BYTES_OF_AN_ENTRY)
+    document, read = await in_thread_if_many(lambda: _read(call, body), len(body) // _BYTES_OF_AN_ENTRY)
     try:
         _refuse_kinds(call, document)
         await _refuse_chosen_ids(call, document)
@@ -191,7 +191,7 @@ def _unfit(error: DirectoryError, read: JsonDocument | None) -> Exception:
     if read is not None:
         return Unfit.of(error, read)
     faults = [{"line": str(problem.line), "detail": problem.reason} for problem in error.problems[:SHOWN]]
-    return Problem(422, "The document cannot be applied: errors says why", faults=faults)
+    return Problem(422, "The document cannot be applied: see errors", faults=faults)
 
 
 def _refuse_kinds(call: Call, document: Document) -> None:
@@ -213,7 +213,7 @@ async def _refuse_chosen_ids(call: Call, document: Document) -> None:
     named = [entry for entry in document.of("user").values() if "user_id" in entry.fields]
     known = await call.provider.registry.directory.read(User, [(str(entry.fields["user_id"]),) for entry in named])
     chosen = [
-        Fault(entry.line_of("user_id"), "there is nobody with this id: leave it out, and a new person gets one")
+        Fault(entry.line_of("user_id"), "there is no person with this id: omit it, and a new person gets one")
         for entry in named
         if (entry.fields["user_id"],) not in known
     ]
@@ -238,7 +238,7 @@ def _refusal(refusal: ClientRefusal) -> dict[str, Json]:
         "path": refusal.path,
         "reason": refusal.reason,
         "detail": refusal.detail,
-        "remedy": reason_of(refusal.reason).value.mending,
+        "remedy": reason_of(refusal.reason).value.remedy,
     }
 
 
@@ -271,7 +271,7 @@ async def rotate_key(call: Call) -> Response:
         try:
             key = await signing_keys.rotate(registry, call.actor, now=now, at_once=bool(at_once))
         except signing_keys.TooSoon as early:
-            detail = "A key was made less than an hour ago: wait, or use `corpid key rotate`"
+            detail = "A key was created less than an hour ago: wait, or run `corpid key rotate`"
             raise Problem(429, detail, headers={"Retry-After": str(early.seconds)}) from None
         shown = _key(call, key)
         location = f"{call.provider.policy.base_url}{API_PATH}/keys/{key.kid}"
@@ -295,8 +295,8 @@ async def switch_maintenance(call: Call) -> Response:
     if on is None:
         raise Problem(
             422,
-            "maintenance is needed",
-            faults=[{"pointer": "/maintenance", "detail": "maintenance is needed: true or false"}],
+            "maintenance is required",
+            faults=[{"pointer": "/maintenance", "detail": "maintenance is required: true or false"}],
         )
     await readiness.switch_maintenance(call.provider.registry, on=on, actor=call.actor)
     call.provider.registry_cache.drop()
@@ -338,5 +338,5 @@ def _flag(value: Json, name: str) -> bool | None:
     if name in value and not isinstance(found, bool):
         faults.append({"pointer": f"/{name}", "detail": "true or false is expected here"})
     if faults:
-        raise Problem(422, "The body cannot be carried out: errors says why", faults=faults)
+        raise Problem(422, "The body is not valid: see errors", faults=faults)
     return found if isinstance(found, bool) else None

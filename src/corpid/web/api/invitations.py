@@ -35,10 +35,10 @@ _MEMBERSHIPS: Final = next(each for each in RESOURCES if each.record is Membersh
 
 
 async def list_invitations(call: Call) -> Response:
-    """A page of an entity's invitations that nobody has accepted."""
+    """A page of an entity's open invitations."""
     entity_id = call.given["entity"] or call.actor.entity_id
     if not entity_id:
-        raise Unfit([Fault("/entity", "entity is needed: the one that invites")])
+        raise Unfit([Fault("/entity", "entity is required: the entity that invites")])
     after = place(call.given["cursor"], 1)[0] if call.given["cursor"] is not None else ""
     page = await invitations.open_invitations(
         call.provider.registry, entity_id, actor=call.actor, after=after, limit=call.given["limit"]
@@ -55,7 +55,7 @@ async def read_invitation(call: Call) -> Response:
 
 
 async def add_invitation(call: Call) -> Response:
-    """Invite somebody, or request it if that needs approval (D55, D60)."""
+    """Invite a person, or request it if that needs approval (D55, D60)."""
     refuse_early(call.actor, "write", Object(kind="membership", entity_id=call.actor.entity_id))
     body = await call.body(JSON)
     entity_id, details, send = _wanted(call, parsed(body))
@@ -104,7 +104,7 @@ async def revoke_invitation(call: Call) -> Response:
     if not call.matches(call.tag(found)):
         raise objects.Differs
     if not found.invited:
-        raise Refused("the invitation was accepted: remove the membership")
+        raise Refused("the invitation has been accepted: remove the membership")
     request = await objects.removed(
         call.administration, _MEMBERSHIPS, object_id(found.key), matches=lambda tag: tag == call.tag(found)
     )
@@ -150,7 +150,7 @@ def _wanted(call: Call, value: Json) -> tuple[str, MemberDetails, bool]:
     entity_id = texts.pop("entity") or call.actor.entity_id
     needed = {"entity": entity_id, "name": texts["name"], "email": texts["email"]}
     faults += [
-        Fault(f"/{name}", f"{name} is needed: an invitation has one")
+        Fault(f"/{name}", f"{name} is required in an invitation")
         for name, text in needed.items()
         if not text and isinstance(value.get(name, ""), str)
     ]
@@ -165,7 +165,7 @@ def _shown(call: Call, membership: Membership) -> Answer:
 
 
 def _members(call: Call, membership: Membership) -> dict[str, Any]:
-    """An invitation as it is shown: what the entity wrote."""
+    """An invitation as shown: the data from the entity."""
     sent_at = membership.invitation_sent_at
     state = email_state(membership, mail_works=call.provider.mail.works)
     return {

@@ -22,20 +22,20 @@ _MEANINGS: Final[Mapping[int, str]] = {
     400: "A parameter or the body cannot be read",
     401: "There is no valid access token, or no valid DPoP proof for it",
     403: "The token lacks the scope, or no rule allows this",
-    404: "There is no such object, or none that this client may know of",
-    409: "The object exists, something that it depends on changed at the same moment, or the last owner would go",
-    412: "The object was changed since it was read",
+    404: "There is no such object, or the client cannot see it",
+    409: "The object exists already, something that it depends on changed at the same time, or the last owner would be removed",
+    412: "The object has changed since it was read",
     413: "The body is too large",
-    415: "The body is of another media type",
-    422: "The body breaks a rule: `errors` names each member and the allowed values; or the Idempotency-Key came with "
-    "another request",
+    415: "The body has another media type",
+    422: "The body is not valid: `errors` names each member and the allowed values. Or the Idempotency-Key was used "
+    "for another request",
     428: "If-Match is missing",
     429: "Too many requests: Retry-After says when to retry",
-    503: "CorpID is busy, down or under maintenance: Retry-After says when to retry",
+    503: "CorpID is busy, unavailable or under maintenance: Retry-After says when to retry",
 }
 _ABOUT: Final = (
-    "Everything that an operator administers, for programs. Access tokens come from `{base_url}/api/token` by "
-    "client_credentials with private_key_jwt and DPoP (RFC 9449); docs/api.md describes every step. Errors are problem "
+    "Administer a deployment from a program. Get access tokens at `{base_url}/api/token` by client_credentials with "
+    "private_key_jwt and DPoP (RFC 9449); docs/api.md describes every step. Errors are problem "
     "details (RFC 9457)."
 )
 
@@ -114,7 +114,7 @@ def _declared_statuses(operation: Mapping[str, Any]) -> set[str]:
 def _headers(operation: Operation) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if operation.conditional:
-        description = "The entity tag of the object as it was read."
+        description = "The entity tag of the object that you have read."
         found.append(
             {
                 "name": "If-Match",
@@ -126,13 +126,13 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
         )
     if operation.method not in {"GET", "HEAD"}:
         description = (
-            "Why, for the history; needed if the change needs approval. Printable ASCII, other characters as UTF-8 in "
-            "percent-encoding."
+            "The reason, for the history; required if the change needs approval. Printable ASCII, with other "
+            "characters as percent-encoded UTF-8."
         )
         schema = {"type": "string", "maxLength": 500, "pattern": "^[ -~]*$"}
         found.append({"name": CHANGE_REASON, "in": "header", "description": description, "schema": schema})
     if operation.repeatable:
-        description = "Makes it safe to send the request again within 24 hours: the first answer comes again."
+        description = "Lets you safely repeat the request within 24 hours: you get the first response again."
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
         found.append({"name": "Idempotency-Key", "in": "header", "description": description, "schema": schema})
     return found
@@ -157,7 +157,7 @@ def _requested(operation: Operation) -> dict[int | str, dict[str, Any]]:
     schema = {"$ref": "#/components/schemas/Approval"}
     return {
         202: {
-            "description": "Nothing was changed yet: it needs another administrator's approval, and was requested",
+            "description": "Nothing has changed yet: the change needs another administrator's approval, and has been requested",
             "headers": {"Location": {"schema": {"type": "string"}}},
             "content": {"application/json": {"schema": schema}},
         }

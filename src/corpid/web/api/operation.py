@@ -29,8 +29,8 @@ class Query:
     most: int | None = None
 
 
-CURSOR: Final = Query(name="cursor", description="The member `next` of the page before.")
-LIMIT: Final = Query(name="limit", description="Objects of a page.", kind=int, default=50, least=1, most=200)
+CURSOR: Final = Query(name="cursor", description="The member `next` of the previous page.")
+LIMIT: Final = Query(name="limit", description="Number of objects per page.", kind=int, default=50, least=1, most=200)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

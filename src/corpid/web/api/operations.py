@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from corpid.rules.directory.objects import Resource
 
 _FILTERS: Final = {
-    "search": "The beginning of the identifier, of a person of the user name.",
-    "name": "The beginning of a person's name, by which the list is ordered; without `search` and `entity`.",
+    "search": "The beginning of the identifier; for people, of the user name.",
+    "name": "The beginning of a person's name; the list is sorted by name. Not with `search` or `entity`.",
     "user": "A user name.",
     "entity": "The identifier of an entity.",
     "service": "The identifier of a service.",
     "client_entity": "The entity that grants.",
-    "third_party": "The entity that is granted something.",
+    "third_party": "The entity that receives the grant.",
 }
 
 
@@ -45,7 +45,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         method="GET",
         path=f"/{resource.path}",
         summary=f"List {plural}",
-        description=f"A page of {plural}, in the order of their keys; people by user name, those of an entity by membership.",
+        description=f"A page of {plural}, sorted by key; people by user name, people of an entity by membership.",
         scope=read,
         run=partial(endpoints.list_objects, resource=resource),
         queries=(*(Query(name=name, description=_FILTERS[name]) for name in resource.filters), LIMIT, CURSOR),
@@ -57,7 +57,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         method="POST",
         path=f"/{resource.path}",
         summary=f"Add {resource.noun}",
-        description=f"Adds {resource.noun} by the rules of a directory file (docs/directory.md), all of it or nothing.",
+        description=f"Adds {resource.noun} by the rules of a directory file (docs/directory.md), completely or not at all.",
         scope=write,
         run=partial(endpoints.add_object, resource=resource),
         body=f"New{title}",
@@ -84,7 +84,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         method="PATCH",
         path=one,
         summary=f"Change {resource.noun}",
-        description="Takes a JSON merge patch (RFC 7396): the members to change; null gives a member its default again.",
+        description="Takes a JSON merge patch (RFC 7396): the members to change; null resets a member to its default.",
         scope=write,
         run=partial(endpoints.change_object, resource=resource),
         body=f"{title}Patch",
@@ -100,7 +100,7 @@ def _of(resource: Resource) -> Iterator[Operation]:
         method="DELETE",
         path=one,
         summary=f"Remove {resource.noun}",
-        description=f"Removes {resource.noun}, with everything that rests on it.",
+        description=f"Removes {resource.noun}, with everything that depends on it.",
         scope=write,
         run=partial(endpoints.remove_object, resource=resource),
         status=204,
@@ -119,23 +119,23 @@ _OTHERS: Final = (
         path="/directory",
         tag="directory",
         summary="Apply a directory document",
-        description="Takes a directory document (docs/directory.md) in YAML, or the same in JSON, and answers what "
-        "`corpid apply --json` prints. What the document does not name stays as it is, unless `prune` is set, "
-        "and what others than clients of the API have written does, too, unless `take_over` is: `kept` lists it. "
-        "One at a time for each client. Not for clients that are bound to an entity.",
+        description="Takes a directory document (docs/directory.md) in YAML or JSON, and returns what `corpid apply "
+        "--json` prints. Records that the document does not name stay, unless you set `prune`. Records that "
+        "others than clients of the API have written stay, unless you set `take_over`; `kept` lists them. One "
+        "document at a time for each client. Not for clients bound to an entity.",
         scope="directory.write",
         run=endpoints.apply_directory,
         queries=(
-            Query(name="dry_run", description="Whether to tell only what would change.", kind=bool, default=False),
+            Query(name="dry_run", description="Whether only to report what would change.", kind=bool, default=False),
             Query(
                 name="prune",
-                description="Whether what the document does not name is removed, in the sections that it has.",
+                description="Whether to remove records that the document does not name, in the sections that it has.",
                 kind=bool,
                 default=False,
             ),
             Query(
                 name="take_over",
-                description="Whether what others than clients of the API have written is changed and removed, too.",
+                description="Whether also to change and remove records that others than clients of the API have written.",
                 kind=bool,
                 default=False,
             ),
@@ -153,8 +153,7 @@ _OTHERS: Final = (
         path="/invitations",
         tag="invitations",
         summary="List invitations",
-        description="Invitations of an entity that nobody has accepted, by their identifiers. A client that is bound to an "
-        "entity names none.",
+        description="Open invitations of an entity, sorted by identifier. A client bound to an entity omits `entity`.",
         scope="directory.read",
         run=invitations.list_invitations,
         queries=(Query(name="entity", description="The entity that invites."), LIMIT, CURSOR),
@@ -167,9 +166,9 @@ _OTHERS: Final = (
         path="/invitations",
         tag="invitations",
         summary="Invite somebody",
-        description="Invites somebody to act for an entity, as `corpid membership invite` does. The answer is the same "
-        "whether the person has an account or not; without effect until they accept. At most 25,000 invitations of an "
-        "entity in a day, and 5 to one address (429).",
+        description="Invites a person to act for an entity, as `corpid membership invite` does. The response is the "
+        "same whether or not the person has an account. The invitation has no effect until they accept it. At "
+        "most 25,000 invitations of an entity a day, and 5 to one address (429).",
         scope="directory.write",
         run=invitations.add_invitation,
         body="NewInvitation",
@@ -185,8 +184,8 @@ _OTHERS: Final = (
         path="/invitations/{id}",
         tag="invitations",
         summary="Read an invitation",
-        description="Shows an invitation with its entity tag, also after it was accepted, while the membership lasts. "
-        "Which person accepted it, the membership tells.",
+        description="Shows an invitation with its entity tag, even after it was accepted, as long as the membership "
+        "exists. The membership names the person who accepted it.",
         scope="directory.read",
         run=invitations.read_invitation,
         answer="Invitation",
@@ -197,8 +196,8 @@ _OTHERS: Final = (
         path="/invitations/{id}/resend",
         tag="invitations",
         summary="Send an invitation again",
-        description="Sends the e-mail again, with a new link; the earlier one ends then. Not within 30 minutes of the "
-        "last one (409).",
+        description="Sends the e-mail again, with a new link; the earlier link then ends. At the earliest 30 minutes "
+        "after the last e-mail (409).",
         scope="directory.write",
         run=invitations.resend_invitation,
         answer="Invitation",
@@ -211,8 +210,8 @@ _OTHERS: Final = (
         path="/invitations/{id}",
         tag="invitations",
         summary="Revoke an invitation",
-        description="Ends an invitation, with the level and the roles that were given with it. One that was accepted "
-        "stays (409): remove the membership.",
+        description="Ends an invitation, with the level and roles given with it. You cannot revoke an accepted "
+        "invitation (409): remove the membership.",
         scope="directory.write",
         run=invitations.revoke_invitation,
         status=204,
@@ -226,8 +225,8 @@ _OTHERS: Final = (
         path="/approvals",
         tag="approvals",
         summary="List requests for approval",
-        description="Changes that wait for another administrator's approval, and those that were decided, the oldest "
-        "first. A client that is bound to an entity sees that entity's.",
+        description="Changes that wait for another administrator's approval, and those already decided, oldest "
+        "first. A client bound to an entity sees that entity's requests.",
         scope="directory.read",
         run=approvals.list_approvals,
         queries=(
@@ -244,7 +243,7 @@ _OTHERS: Final = (
         path="/approvals/{id}",
         tag="approvals",
         summary="Read a request for approval",
-        description="Shows a request, what it changes, and whether it was decided.",
+        description="Shows a request, what it changes, and whether it has been decided.",
         scope="directory.read",
         run=approvals.read_approval,
         answer="Approval",
@@ -254,9 +253,9 @@ _OTHERS: Final = (
         method="PATCH",
         path="/approvals/{id}",
         tag="approvals",
-        summary="Take back a request for approval",
-        description="Takes a merge patch with the state `withdrawn`: a client takes its own request back. Clients of the "
-        "API never approve or decline.",
+        summary="Withdraw a request for approval",
+        description="Takes a merge patch with the state `withdrawn`: a client withdraws its own request. Clients of "
+        "the API never approve or decline.",
         scope="directory.write",
         run=approvals.change_approval,
         body="ApprovalPatch",
@@ -283,7 +282,7 @@ _OTHERS: Final = (
         path="/keys",
         tag="keys",
         summary="List signing keys",
-        description="Every signing key with its calendar, oldest first; never a private key.",
+        description="Every signing key with its dates, oldest first; never a private key.",
         scope="operations",
         run=endpoints.list_keys,
         answer="KeyPage",
@@ -294,9 +293,9 @@ _OTHERS: Final = (
         method="POST",
         path="/keys",
         tag="keys",
-        summary="Make a new signing key",
-        description="The key is published now and signs in two hours, when the present one retires; with `at_once` it "
-        "signs now, which is for emergencies. At most one in an hour (429).",
+        summary="Create a new signing key",
+        description="The key is published now and signs in two hours, when the current key retires. With `at_once` "
+        "it signs now; use this only in emergencies. At most once an hour (429).",
         scope="operations",
         run=endpoints.rotate_key,
         body="NewKey",
@@ -324,7 +323,7 @@ _OTHERS: Final = (
         path="/sessions",
         tag="sessions",
         summary="List a person's sessions",
-        description="Where a person is signed in, the latest first. Not those of people who operate the deployment.",
+        description="Where a person is signed in, latest first. Not for people who operate the deployment.",
         scope="operations",
         run=sessions.list_sessions,
         queries=(_PERSON, LIMIT, CURSOR),
@@ -337,7 +336,7 @@ _OTHERS: Final = (
         path="/sessions",
         tag="sessions",
         summary="End all sessions of a person",
-        description="Signs a person out everywhere, and takes no factor from them.",
+        description="Signs a person out everywhere, and removes none of their factors.",
         scope="operations",
         run=sessions.end_sessions,
         queries=(_PERSON,),
@@ -351,7 +350,7 @@ _OTHERS: Final = (
         path="/sessions/{id}",
         tag="sessions",
         summary="Read a session",
-        description="Shows a session with its entity tag, which use of the session does not change.",
+        description="Shows a session with its entity tag. Use of the session does not change the tag.",
         scope="operations",
         run=sessions.read_session,
         answer="Session",
@@ -376,8 +375,8 @@ _OTHERS: Final = (
         path="/locks",
         tag="locks",
         summary="List a person's locks",
-        description="Pauses after too many wrong codes that hold now. The delays of at most five minutes after wrong "
-        "passwords belong to addresses and are not listed. Not those of people who operate the deployment.",
+        description="Current pauses after too many wrong codes. Delays of at most five minutes after wrong passwords "
+        "belong to addresses and are not listed. Not for people who operate the deployment.",
         scope="operations",
         run=sessions.list_locks,
         queries=(_PERSON,),
@@ -406,19 +405,19 @@ _OTHERS: Final = (
         path="/audit",
         tag="audit",
         summary="List audit entries",
-        description="What was done, the latest first, with members before and after. A client that is bound to an "
-        "entity sees what concerns that entity, without addresses.",
+        description="Audit entries, latest first, with members before and after. A client bound to an entity sees "
+        "the entries of that entity, without addresses.",
         scope="audit.read",
         run=audit.list_audit,
         queries=(
             Query(
                 name="user",
-                description="What this person did, and what was done to them: user name of today, or identifier.",
+                description="Entries by and about this person: current user name, or identifier.",
             ),
-            Query(name="entity", description="What concerns this entity."),
-            Query(name="client", description="What concerns this client."),
+            Query(name="entity", description="Entries about this entity."),
+            Query(name="client", description="Entries about this client."),
             Query(name="action", description="An action, or the start of several: `membership.`"),
-            Query(name="object", description="What was done to the record with this key."),
+            Query(name="object", description="Entries about the record with this key."),
             Query(name="since", description="Only later entries: 30m, 2h, 3d, 1w, a day, or a time."),
             LIMIT,
             CURSOR,
@@ -431,22 +430,22 @@ _OTHERS: Final = (
         path="/audit/verification",
         tag="audit",
         summary="Compare the audit with its seals",
-        description="Verifies some seals, with up to 1,000 entries each, and names each entry that was changed, removed, "
-        "inserted or moved. Send `next` as `after` for the following part; the last one counts what is not sealed. One at "
-        "a time for each client. The public keys of the seals are at `/audit/keys`, without a token. Not for clients "
-        "that are bound to an entity.",
+        description="Verifies some seals, with up to 1,000 entries each, and names each entry that was changed, "
+        "removed, inserted or moved. Send `next` as `after` for the next part; the last part counts the entries "
+        "without a seal. One verification at a time for each client. The public keys of the seals are at "
+        "`/audit/keys`, without a token. Not for clients bound to an entity.",
         scope="audit.read",
         run=audit.verify_audit,
         queries=(
             Query(
                 name="after",
-                description="The member `next` of the part before; 0 begins.",
+                description="The member `next` of the previous part; 0 to start.",
                 kind=int,
                 default=0,
                 least=0,
                 most=2**53 - 1,
             ),
-            Query(name="limit", description="Seals of this part.", kind=int, default=20, least=1, most=50),
+            Query(name="limit", description="Number of seals in this part.", kind=int, default=20, least=1, most=50),
         ),
         answer="AuditVerification",
         errors=(409,),
@@ -458,8 +457,8 @@ _OTHERS: Final = (
         path="/audit/keys",
         tag="audit",
         summary="Read the public audit keys",
-        description="The keys that the audit's seals are signed with, as a JWK Set (RFC 7517), for whoever verifies an "
-        "export. No key is ever removed. Also answered during maintenance.",
+        description="The keys that sign the audit's seals, as a JWK Set (RFC 7517), to verify an export. No key is "
+        "ever removed. Also available during maintenance.",
         scope="",
         run=audit.audit_keys,
         answer="KeySet",
@@ -472,7 +471,7 @@ _OTHERS: Final = (
         path="/maintenance",
         tag="maintenance",
         summary="Read whether maintenance is on",
-        description="Also answered while it is on.",
+        description="Also available while it is on.",
         scope="operations",
         run=endpoints.read_maintenance,
         answer="Maintenance",
@@ -484,8 +483,8 @@ _OTHERS: Final = (
         method="PUT",
         path="/maintenance",
         tag="maintenance",
-        summary="Switch maintenance on or off",
-        description="Running servers follow within five seconds. Also carried out while maintenance is on.",
+        summary="Turn maintenance on or off",
+        description="Running servers follow within five seconds. Also available while maintenance is on.",
         scope="operations",
         run=endpoints.switch_maintenance,
         body="Maintenance",

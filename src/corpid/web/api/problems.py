@@ -65,19 +65,21 @@ def of(error: Exception) -> Problem | None:
             return Problem(404, "There is no such object")
         case NoReason():
             return Problem(
-                422, "This needs another administrator's approval: say why, for them, in the header Change-Reason"
+                422, "This needs another administrator's approval: give the reason in the header Change-Reason"
             )
         case Exists() | Refused() | Conflict():
             return Problem(409, errors.sentence(str(error)))
         case Differs():
-            return Problem(412, "The object was changed since: read it again, and decide on what it is now")
+            return Problem(
+                412, "The object has changed since you read it: read it again, and decide on its current state"
+            )
         case KeyReused():
-            return Problem(422, "This Idempotency-Key came with another request before: use a new one")
+            return Problem(422, "This Idempotency-Key was used for another request: use a new one")
         case Forbidden(reason=reason):
             return Problem(403, errors.sentence(reason))
         case StoreUnavailable() | PasswordsBusy():
             busy = {"Retry-After": str(_RETRY_SECONDS)}
-            return Problem(503, "CorpID is busy or down: try again in a moment", headers=busy)
+            return Problem(503, "CorpID is busy or unavailable: try again in a moment", headers=busy)
         case _:
             return _of_invitation(error)
 
@@ -97,7 +99,7 @@ def _of_invitation(error: Exception) -> Problem | None:
 
 def _unfit(faults: Iterable[tuple[str, str]]) -> Problem:
     listed = [{"pointer": pointer, "detail": detail} for pointer, detail in faults]
-    return Problem(422, "The body cannot be carried out: errors says why", faults=listed)
+    return Problem(422, "The body is not valid: see errors", faults=listed)
 
 
 def response(request: Request, error: Exception, challenge: str) -> Response:

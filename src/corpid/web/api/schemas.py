@@ -154,7 +154,7 @@ def components() -> dict[str, Schema]:
 def _of(resource: Resource) -> dict[str, Schema]:
     title, properties = resource.title, resource.properties
     read_only: Schema = {
-        "id": {**_TEXT, "readOnly": True, "description": "Names the object in a path; opaque."},
+        "id": {**_TEXT, "readOnly": True, "description": "Identifies the object in a path; opaque."},
         "etag": {**_TEXT, "readOnly": True, "description": "The entity tag, for If-Match."},
     }
     if resource.names_user:
@@ -185,7 +185,7 @@ def _nullable(schema: Schema) -> Schema:
 
 
 def _page(items: Schema, one: Schema) -> Schema:
-    following = {**_TEXT, "description": "The cursor of the next page; missing on the last one."}
+    following = {**_TEXT, "description": "The cursor of the next page; missing on the last page."}
     return {
         "type": "object",
         "properties": {"items": {"type": "array", "items": items}, "next": following},
@@ -205,7 +205,7 @@ def _others() -> dict[str, Schema]:
             "pointer": {**_TEXT, "description": "JSON pointer of the member (RFC 6901)."},
             "parameter": {**_TEXT, "description": "Name of the query parameter."},
             "line": {**_TEXT, "description": "Line of a document in YAML."},
-            "detail": {**_TEXT, "description": "What is wrong, and what may stand there."},
+            "detail": {**_TEXT, "description": "What is wrong, and what is allowed."},
         },
         "required": ["detail"],
     }
@@ -216,7 +216,7 @@ def _others() -> dict[str, Schema]:
             "description": "Problem details (RFC 9457).",
             "properties": {
                 "type": _TEXT, "title": _TEXT, "status": _NUMBER, "detail": _TEXT,
-                "reference": {**_TEXT, "description": "Names the request in the log."},
+                "reference": {**_TEXT, "description": "Identifies the request in the log."},
                 "errors": {"type": "array", "items": fault},
             },
             "required": ["type", "title", "status", "detail", "reference"],
@@ -286,7 +286,7 @@ def _others() -> dict[str, Schema]:
                 "changes": _DIFFERENCES,
                 "kept": {
                     "type": "array",
-                    "description": "What stays because others wrote it (docs/directory.md, \"Who wins\").",
+                    "description": "Records that stay because others wrote them (docs/directory.md, \"Who wins\").",
                     "items": {
                         "type": "object",
                         "properties": {
@@ -318,8 +318,8 @@ def _session() -> Schema:
         **dict.fromkeys(("signed_in_at", "seen_at", "expires_at"), _NUMBER),
         "amr": {"type": "array", "items": _TEXT},
         "purpose": {**_TEXT, "description": "sign_in, or account for the person's own pages."},
-        "entity": {**_TEXT, "description": "The entity chosen last; empty before one was."},
-        "device": {**_TEXT, "description": "Browser and system, as far as they are known."},
+        "entity": {**_TEXT, "description": "The entity chosen last; empty before the first choice."},
+        "device": {**_TEXT, "description": "Browser and operating system, if known."},
     }
     return _shown(_SESSION, kinds, "A browser in which a person is signed in.")
 
@@ -345,12 +345,12 @@ def _lock() -> Schema:
 def _invitation() -> Schema:
     kinds: dict[str, Schema] = {
         "email_sent_at": _MAYBE_NUMBER, "created_at": _NUMBER,
-        "user_name": {**_TEXT, "description": "What the entity calls the member; the address if it wrote none."},
+        "user_name": {**_TEXT, "description": "The entity's name for the member; the address if the entity set none."},
         "state": {"type": "string", "enum": ["invited", "accepted"]},
         "email_state": {
             "type": "string", "enum": list(get_args(EmailState)),
-            "description": "none: none is to be sent. waiting: a server sends it. refused: the mail server says that there "
-            "is no such mailbox. no_mail: it waits, and this deployment sends no e-mail (`mail_url`).",
+            "description": "none: no e-mail is to be sent. waiting: a server will send it. refused: the mail server "
+            "reports no such mailbox. no_mail: it waits, because this deployment sends no e-mail (`mail_url`).",
         },
     }  # fmt: skip
     return _shown(_INVITATION, kinds, "An invitation to act for an entity, as the entity wrote it.")
@@ -360,12 +360,12 @@ def _new_invitation() -> Schema:
     return {
         "type": "object",
         "properties": {
-            "entity": {**_TEXT, "description": "The entity that invites; by default the one that the client is bound to."},
+            "entity": {**_TEXT, "description": "The entity that invites; by default the client's own entity."},
             "name": {**_TEXT, "description": "The person's name."},
             "email": {**_TEXT, "description": "The address that the e-mail goes to."},
-            "user_name": {**_TEXT, "description": "What the entity calls the member; default the address."},
+            "user_name": {**_TEXT, "description": "The entity's name for the member; by default the address."},
             "external_id": {**_TEXT, "description": "The member's identifier in another system."},
-            "send": {"type": "boolean", "default": True, "description": "Whether the e-mail is sent."},
+            "send": {"type": "boolean", "default": True, "description": "Whether to send the e-mail."},
         },
         "required": ["name", "email"],
         "additionalProperties": False,
@@ -388,12 +388,12 @@ def _approval() -> Schema:
         "changes": _DIFFERENCES, "created_at": _NUMBER, "expires_at": _NUMBER, "decided_at": _MAYBE_NUMBER,
         "state": {**_TEXT, "description": "pending, approved (and done), declined, withdrawn or expired."},
         "entity": {**_TEXT, "description": "The entity whose administrators decide."},
-        "requester": {**_TEXT, "description": "As the audit names the actor."},
-        "requester_name": {**_TEXT, "description": "Of a person the user name."},
+        "requester": {**_TEXT, "description": "The actor, as in the audit."},
+        "requester_name": {**_TEXT, "description": "For a person, the user name."},
     }  # fmt: skip
     return {
         "type": "object",
-        "description": "Changes that wait, or waited, for another administrator's approval.",
+        "description": "A change that needs another administrator's approval.",
         "properties": {name: kinds.get(name, _TEXT) for name in _APPROVAL},
         "required": list(_APPROVAL),
         "examples": [_APPROVAL],
@@ -403,18 +403,21 @@ def _approval() -> Schema:
 def _verification() -> Schema:
     finding = {name: _NUMBER if name == "number" else _TEXT for name in Finding.__struct_fields__}
     described = {
-        "digest": {**_TEXT, "description": "Of the last seal of this part, as the log has it; empty if it has none."},
-        "entries": {**_NUMBER, "description": "Sealed ones that are there."},
-        "pruned": {**_NUMBER, "description": "Sealed ones that were removed by age."},
+        "digest": {
+            **_TEXT,
+            "description": "Digest of the last seal of this part, as in the log; empty if the part has no seal.",
+        },
+        "entries": {**_NUMBER, "description": "Sealed entries that exist."},
+        "pruned": {**_NUMBER, "description": "Sealed entries that were removed by age."},
         "erased": {**_NUMBER, "description": "Entries whose details were erased."},
-        "unsealed": {**_NUMBER, "description": "Entries that are not protected yet; counted with the last part."},
-        "found": {**_NUMBER, "description": "How many problems there are; `findings` has 1,000 at most."},
+        "unsealed": {**_NUMBER, "description": "Entries that are not protected yet; counted in the last part."},
+        "found": {**_NUMBER, "description": "Number of problems; `findings` has at most 1,000."},
         "findings": {"type": "array", "items": {"type": "object", "properties": finding, "required": list(finding)}},
-        "next": {**_MAYBE_NUMBER, "description": "The `after` of the following part; null after the last one."},
+        "next": {**_MAYBE_NUMBER, "description": "The `after` of the next part; null after the last one."},
     }
     return {
         "type": "object",
-        "description": "What `corpid audit verify --json` prints, of a part of the seals.",
+        "description": "The output of `corpid audit verify --json` for a part of the seals.",
         "properties": {name: described.get(name, _NUMBER) for name in _VERIFIED},
         "required": list(_VERIFIED),
         "examples": [_VERIFIED],

@@ -28,11 +28,11 @@ METHOD: Final = "corpid.method"
 
 
 _NOBODY: Final = ApiClient(client_id="", scopes=frozenset())
-"""who calls what needs no token: no rule allows them anything"""
+"""the caller of an operation without a token: no rule allows it anything"""
 
 
 async def admit(request: Request, web: WebContext, operation: Operation) -> Call:
-    """Admit a request, before its parameters or its body are looked at.
+    """Admit a request, before its parameters or its body are read.
 
     Raises Problem and the errors of OAuth (D24, D47, D59).
     """
@@ -48,11 +48,11 @@ async def admit(request: Request, web: WebContext, operation: Operation) -> Call
             Reason.ACCESS_TOKEN_SCOPE, f"the token lacks the scope {operation.scope}", scope=operation.scope
         )
     if actor.entity_id and not operation.bound:
-        raise Problem(403, "This is not for clients that are bound to an entity")
+        raise Problem(403, "Clients bound to an entity cannot use this")
     if not operation.in_maintenance:
         await web.provider.registry_cache.refuse_maintenance(context.now)
     if operation.conditional and not headers(request, b"if-match"):
-        raise Problem(428, "If-Match is needed: the entity tag of the object as you have read it")
+        raise Problem(428, "If-Match is required: the entity tag of the object that you have read")
     actor = msgspec.structs.replace(
         actor, request=context.request_id, address=context.address, reason=reason_of(request)
     )

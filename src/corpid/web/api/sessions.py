@@ -114,7 +114,7 @@ def _after(sent: str) -> tuple[int, str]:
 
 
 def _tag(call: Call, session: Session) -> str:
-    """Of what a use of the session does not change."""
+    """Of members that use of the session does not change."""
     return call.tag(msgspec.structs.replace(session, seen_at=0, entity_id=""))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HEALTH_PATHS: Final = ("/healthz", "/readyz")
 """answered under every name, whatever base_url is"""
 HOPS: Final = 32
-"""forwarding entries that are looked at, from the right"""
+"""forwarding entries to read, from the right"""
 REMEMBERED: Final = 4096
 HOST_CHARACTERS: Final = 261
 """a name of 255, a colon and a port; more is not remembered either"""

@@ -95,7 +95,7 @@ class Connection(RequestReader):
         self._open_connections = open_connections
         self._refused = refused
         self.opening: asyncio.Task[None] | None = None
-        """what still has to happen before a caller can ask: with TLS, the handshake"""
+        """the steps before a caller can send a request: with TLS, the handshake"""
         self.deadline = self.loop.time() + limits.head_seconds
         self._unread_since = math.inf
         self._pending: bytes | None = None
@@ -246,7 +246,7 @@ class Connection(RequestReader):
             self._end_with(answer, self.limits.linger_seconds)
 
     def _abandon(self) -> None:
-        """Tell the application that its body stays incomplete."""
+        """Report to the application that the body is incomplete."""
         self._streaming = False
         if self.cycle.response_started:
             self.transport.abort()

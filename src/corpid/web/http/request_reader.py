@@ -59,7 +59,7 @@ class Reading(Enum):
     HEAD = auto()
     BODY = auto()
     END = auto()
-    """refused: what still comes is thrown away"""
+    """refused: further bytes are discarded"""
 
 
 class _Stop(Exception):
@@ -163,7 +163,7 @@ class RequestReader(HttpToolsProtocol):
         self.deadline = self._first_byte + self.limits.head_seconds
 
     def _check_raw(self) -> None:
-        """Check what no callback reports.
+        """Check conditions without a callback.
 
         An unfinished header, chunk extensions, unfinished trailers.
         """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Stamp = tuple[int, int, int] | None
 
 LOOK_SECONDS: Final = 60.0
-"""how often the files are looked at"""
+"""how often the files are checked"""
 
 
 class CertificateUnusable(Exception):

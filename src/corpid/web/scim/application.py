@@ -96,7 +96,7 @@ def _query(request: Request) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found and name in _SEARCH:
-            raise InvalidValueException(detail=f"The query parameter {name} may be sent once")
+            raise InvalidValueException(detail=f"The query parameter {name} can be sent only once")
         found[name] = value
     return found
 
@@ -106,5 +106,7 @@ async def _body(request: Request) -> bytes:
     async for piece in request.stream():
         whole += piece
         if len(whole) > BODY_BYTES:
-            raise PayloadTooLargeException(detail=f"A body may have {BODY_BYTES:,} bytes here: send several requests")
+            raise PayloadTooLargeException(
+                detail=f"A body can have at most {BODY_BYTES:,} bytes here: send several requests"
+            )
     return bytes(whole)

@@ -83,11 +83,11 @@ _ERRORS: Final[Sequence[tuple[type[Exception], Callable[[Any], SCIMException]]]]
     (Taken, lambda error: _taken(_ATTRIBUTES[error.member])),
     (
         LastOwner,
-        lambda _: ConflictException(detail="Without this user the entity would have no owner left: appoint one first"),
+        lambda _: ConflictException(detail="Without this user the entity would have no owner: appoint one first"),
     ),
     (
         ChangedMeanwhile,
-        lambda _: PreconditionFailedException(detail="The resource was changed meanwhile: read it again"),
+        lambda _: PreconditionFailedException(detail="The resource has changed: read it again"),
     ),
     (Refused, lambda error: InvalidValueException(detail=errors.sentence(str(error)))),
     (Conflict, lambda error: ConflictException(detail=errors.sentence(str(error)))),

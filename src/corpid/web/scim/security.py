@@ -35,9 +35,7 @@ async def admit(request: Request, web: WebContext) -> tuple[RequestContext, Prov
     text = tokens.access_token(headers(request, b"authorization"), SCHEME)
     actor = await provisioning_tokens.authenticated(provider.registry, text, now=int(context.now))
     if actor is None:
-        raise InvalidToken(
-            Reason.PROVISIONING_TOKEN, "the provisioning token is not known, was revoked or is past its end"
-        )
+        raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token is unknown, was revoked or has expired")
     request.scope["state"]["log"]["client_id"] = actor.token_id
     await provider.rate_limits.client(rate_limits.SCIM, actor.token_id, context.address, context.now)
     await provider.registry_cache.refuse_maintenance(context.now)
@@ -51,7 +49,7 @@ async def refuse_ended(context: RequestContext, actor: ProvisioningToken) -> Non
     """
     provider = context.provider
     if not await provisioning_tokens.is_valid_still(provider.registry, actor, now=provider.clock()):
-        raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token was revoked or is past its end")
+        raise InvalidToken(Reason.PROVISIONING_TOKEN, "the provisioning token was revoked or has expired")
 
 
 def challenge(web: WebContext) -> str:

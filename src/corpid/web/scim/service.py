@@ -49,10 +49,10 @@ class Service(ScimService):
     """The protocol with our limits and our filters."""
 
     def authorize(self, request: ScimRequest, target: Target, resource_type: ResourceType) -> None:  # noqa: ARG002
-        """Refuse what no token may do: to make or remove a group (D60)."""
+        """Refuse creating or removing a group (D60)."""
         if resource_type.name == "Group" and target.operation.value in {"create", "delete"}:
             raise ForbiddenException(
-                detail="A group is a role at a service, which CorpID's operator defines: change its members"
+                detail="A group is a role at a service, which CorpID's operator defines: you can change only its members"
             )
 
     def decode_body(self, body: bytes, content_type: str | None) -> Any:  # noqa: ANN401
@@ -166,7 +166,7 @@ def _refuse_long(parameters: Mapping[str, Any]) -> None:
         listed = sent if isinstance(sent, list) else [sent]
         length = sum(len(each) + 1 for each in listed if isinstance(each, str))
         if length > filters.LONGEST:
-            raise InvalidValueException(detail=f"{name} may have {filters.LONGEST:,} characters here")
+            raise InvalidValueException(detail=f"{name} can have at most {filters.LONGEST:,} characters")
 
 
 SERVICE: Final = Service(PROVIDER)

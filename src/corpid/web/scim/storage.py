@@ -77,7 +77,7 @@ class Storage(AsyncScimStorage):
         Raises SCIMException, and what the flow raises.
         """
         if len(resource_types) != 1:
-            raise NotImplementedException(detail="Search at /Users or at /Groups")
+            raise NotImplementedException(detail="Search at /Users or /Groups")
         kind = str(resource_types[0].name)
         text = search_request.filter
         conditions = filters.conditions(kind, text.ast) if text is not None else ()
@@ -131,7 +131,7 @@ class Storage(AsyncScimStorage):
     async def create(self, resource_type: ResourceType, resource: Resource[Any]) -> Resource[Any]:
         """Invite a member. Raises what the flow raises."""
         if not isinstance(resource, User):
-            raise ForbiddenException(detail=f"No token makes a {resource_type.name}")
+            raise ForbiddenException(detail=f"A {resource_type.name} cannot be created with a token")
         written = documents.written(resource)
         invited = await provisioning.invite(
             self._registry,

@@ -37,7 +37,7 @@ FIELDS: Final = (
     "trace_id", "issuer", "client_id", "claimed_client_id", "error", "reason", "detail", "exception",
 )  # fmt: skip
 FOREIGN: Final = frozenset({"event", "path", "client_id", "claimed_client_id", "error", "detail"})
-"""what may hold a caller's text"""
+"""fields that can contain a caller's text"""
 ADDED: Final = frozenset({"issuer", "client_id", "claimed_client_id", "error", "reason", "detail"})
 TEXT_CHARACTERS: Final = 200
 FRAMES: Final = 12

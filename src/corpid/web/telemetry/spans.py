@@ -61,7 +61,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "O
 _OTHER: Final = "_OTHER"
 _PARTS: Final = tuple(name for name, member in vars(Registry).items() if isinstance(member, property))
 _SILENT: Final = {"record_exception": False, "set_status_on_exception": False}
-"""an exception's message may hold what a caller sent (D48)"""
+"""an exception's message can contain a caller's text (D48)"""
 
 
 def exporting() -> tuple[Spans, Callable[[], None]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from corpid.web.telemetry.spans import Spans
 
 FLUSH_SECONDS: Final = 3.0
-"""how long stopping may wait for the collector to take what is left"""
+"""how long a stopping process waits to send the remaining spans"""
 _EXPORTER: Final = "OTEL_TRACES_EXPORTER"
 _NAMED_BY: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT", _EXPORTER)
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")

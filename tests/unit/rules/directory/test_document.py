@@ -78,7 +78,7 @@ def test_none_takes_a_value_of_a_client_away(key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("legacy_until", "soon", "'soon' is no date: write YYYY-MM-DD, and 9999-12-31 for no end"),
+        ("legacy_until", "soon", "'soon' is not a date: write YYYY-MM-DD, and 9999-12-31 for no end"),
         ("legacy_until", "2027-02-30", "the date 2027-02-30 does not exist"),
         ("id_token_encryption_alg", "RSA-OAEP", "'RSA-OAEP' is not one of ECDH-ES+A128KW, ECDH-ES+A192KW, ECDH-ES+A256KW, key"),
         ("userinfo_signing_alg", "HS256", "'HS256' is not one of ES256; did you mean 'ES256'?"),
@@ -97,11 +97,11 @@ def test_scalars_stay_text_so_norway_is_a_country() -> None:
 
 def test_every_problem_of_a_file_is_reported_together_with_its_line() -> None:
     text = "entities:\n  A1:\n    tpye: UEN\n    country: XX\n  A1:\n    name: x\nuserz: {}\n"
-    assert problems_of(text) == ["f.yaml:5: 'A1' stands here twice, first in line 2"]
+    assert problems_of(text) == ["f.yaml:5: 'A1' occurs twice here, first in line 2"]
     assert problems_of(text.replace("  A1:\n    name", "  A2:\n    name")) == [
-        "f.yaml:3: 'tpye' is no key of entity A1; did you mean 'type'?",
-        "f.yaml:4: country: 'XX' is no country code: two capital letters of ISO 3166-1, such as SG",
-        "f.yaml:7: 'userz' is no section; did you mean 'users'?",
+        "f.yaml:3: 'tpye' is not a key of entity A1; did you mean 'type'?",
+        "f.yaml:4: country: 'XX' is not a country code: two capital letters of ISO 3166-1, such as SG",
+        "f.yaml:7: 'userz' is not a section; did you mean 'users'?",
     ]
 
 
@@ -115,7 +115,7 @@ def test_of_very_many_problems_fifty_are_shown_and_the_rest_counted() -> None:
     ("text", "line", "reason"),
     [
         ("", 0, "empty"),
-        ("entities:\n", 1, "leave it out"),
+        ("entities:\n", 1, "omit it"),
         ("entities: {A1: {name: }}", 1, "no value"),
         ("entities: [A1]", 1, "one key for each entity"),
         ("users: &x {}\nservices: *x", 1, "anchors"),
@@ -123,7 +123,7 @@ def test_of_very_many_problems_fifty_are_shown_and_the_rest_counted() -> None:
         ("users: {}\n---\nusers: {}", 2, "second document"),
         ("users:\n\t- x", 2, "not valid YAML"),
         ("assignments:\n  - {user: a, entity: B}", 2, "lacks service"),
-        ("assignments:\n  - {user: a, entity: B, service: S}\n  - {user: A, entity: B, service: S}", 3, "line 2 already"),
+        ("assignments:\n  - {user: a, entity: B, service: S}\n  - {user: A, entity: B, service: S}", 3, "already in line 2"),
         ("assignments:\n  - {user: a, entity: B, service: S, start_date: 2025-02-30}", 2, "does not exist"),
         ("users:\n  a b: {name: x}", 2, "U+0020"),
         ("users:\n  Rina: {name: x}\n  rina: {name: y}", 3, "the same user"),

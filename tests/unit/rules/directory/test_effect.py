@@ -58,7 +58,7 @@ def through(*grants: tuple[str, str], **row: Any) -> Role:
         ),
         (
             through(("2020-01-01", "2026-11-21"), ("2027-01-01", "2027-12-31")),
-            "Cannot act at PERMITS for C3 (Gamma) through A1 (Alpha): C3 grants this to A1 no longer, or not yet.",
+            "Cannot act at PERMITS for C3 (Gamma) through A1 (Alpha): C3 does not grant this to A1 today.",
         ),
         (
             through((TODAY, TODAY), end_date="2026-01-01"),

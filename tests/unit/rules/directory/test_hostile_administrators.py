@@ -39,7 +39,7 @@ def test_a_sub_administrator_outside_the_services_of_the_list() -> None:
     thing = object_of("assignment")
     authorise(SUB_ADMINISTRATOR, "write", thing)
     other = replace(thing, service_id="OTHER")
-    assert reason(SUB_ADMINISTRATOR, "write", other) == "the service is not one that you administer"
+    assert reason(SUB_ADMINISTRATOR, "write", other) == "you do not administer this service"
     assert not allowed(SUB_ADMINISTRATOR, "read", other)
     assert allowed(replace(SUB_ADMINISTRATOR, services="all"), "write", other)
 
@@ -52,7 +52,9 @@ def test_an_empty_list_of_services_gives_nothing() -> None:
 
 def test_a_sub_administrator_brings_nobody_in() -> None:
     stranger = replace(object_of("assignment"), belongs=False)
-    assert reason(SUB_ADMINISTRATOR, "write", stranger) == "this is for people who belong to the entity already"
+    assert (
+        reason(SUB_ADMINISTRATOR, "write", stranger) == "this is only for people who are already members of the entity"
+    )
     assert not allowed(SUB_ADMINISTRATOR, "write", object_of("membership"))
 
 
@@ -72,7 +74,7 @@ def test_an_owner_who_is_the_only_administrator_has_nobody_else_to_ask() -> None
     assert on_self(alone, own)
     assert not on_self(alone, object_of("assignment"))
     demoted = replace(own, kind="administrator", becomes="administrator", takes_last_owner=True)
-    assert reason(alone, "write", demoted) == "the last owner stays: appoint another one first"
+    assert reason(alone, "write", demoted) == "the last owner must stay: appoint another owner first"
     for level in ("administrator", "sub_administrator"):
         assert not allowed(administering(level, alone=True), "write", replace(own, level=level))
 
@@ -115,7 +117,7 @@ def test_an_administrator_changes_neither_owners_nor_other_administrators(level:
     higher = replace(object_of(kind), level=level)
     for action in ("write", "delete"):
         said = reason(ADMINISTRATOR, action, higher)
-        assert said == "this person's level is not one that you may change anything of"
+        assert said == "you cannot make changes to a person of this level"
         assert allowed(OWNER, action, higher)
 
 
@@ -201,7 +203,7 @@ def test_an_api_client_appoints_no_owner_or_operator_makes_no_client_of_its_kind
     client = ApiClient(client_id="c", scopes=SCOPES, entity_id=bound)
     for change in ({"becomes": "owner"}, {"level": "owner", "becomes": "administrator"}):
         assert (
-            reason(client, "write", replace(object_of("administrator"), **change)) == "owners are appointed by people"
+            reason(client, "write", replace(object_of("administrator"), **change)) == "only people can appoint owners"
         )
     for kind in ("operator", "API client", "provisioning token", "approval", "credentials", "link", "password link"):
         for action in ("write", "delete"):

@@ -67,12 +67,12 @@ def test_levels_are_read_and_a_second_time_changes_nothing() -> None:
         ("administrators: [{user: rina, entity: A1}]", "this administrator lacks level"),
         ("administrators: [{user: arjun, entity: A1, level: sub_administrator, services: [PRMIT]}]\nservices: {PERMIT: {}}", "there is no service 'PRMIT', here or in the directory; did you mean 'PERMIT'?"),
         ("administrators: [{user: arjun, entity: A1, level: sub_administrator, services: PERMIT}]", "write a list of services, such as [TAX-FILING], or the word all for every one"),
-        ("administrators: [{user: rina, entity: A1, level: owner, services: [PERMIT]}]", "services: owner has every service: only a sub_administrator has a list of them"),
+        ("administrators: [{user: rina, entity: A1, level: owner, services: [PERMIT]}]", "services: owner has every service: only a sub_administrator has a list of services"),
         ("administrators: [{user: arjun, entity: A1, level: administrator, services: all}]", "services: administrator has every service"),
-        ("administrators: [{user: rina, entity: A1, level: owner}, {user: Rina, entity: A1, level: administrator}]", "the same administrator stands in line 1 already"),
+        ("administrators: [{user: rina, entity: A1, level: owner}, {user: Rina, entity: A1, level: administrator}]", "the same administrator is already in line 1"),
         ("operators: [{user: rina, level: root}]", "'root' is not one of operator, support, auditor"),
         ("operators: [{user: nobody, level: support}]", "there is no user 'nobody'"),
-        ("operators: [{user: rina, level: operator}, {user: rina, level: support}]", "the same operator stands in line 1 already"),
+        ("operators: [{user: rina, level: operator}, {user: rina, level: support}]", "the same operator is already in line 1"),
         ("operator: [{user: rina, level: operator}]", "did you mean 'operators'?"),
     ],
 )  # fmt: skip
@@ -113,12 +113,12 @@ def test_a_service_that_goes_leaves_every_list_and_widens_none() -> None:
 def test_the_last_operator_stays(text: str) -> None:
     """D53."""
     [reason] = refusals(text)
-    assert reason == "no operator would be left who can act: appoint another one in operators, with the level operator"
+    assert reason == "no operator who can act would remain: appoint another one in operators, with the level operator"
 
 
 def test_the_last_operator_stays_when_levels_are_pruned() -> None:
     assert refusals("operators: [{user: arjun, level: support}]", levels=True) == [
-        "no operator would be left who can act: appoint another one in operators, with the level operator"
+        "no operator who can act would remain: appoint another one in operators, with the level operator"
     ]
     assert shown("operators: [{user: arjun, level: operator}]", levels=True) == [
         "~ operator: arjun: level: support → operator",
@@ -138,7 +138,7 @@ def test_the_last_operator_stays_when_levels_are_pruned() -> None:
 def test_the_last_owner_may_go_by_a_file_with_a_note_in_its_line(text: str) -> None:
     """D54: the file is the operator's."""
     assert warnings(text) == [
-        (1, "the entity A1 will have no owner left who can act: appoint another one in administrators")
+        (1, "the entity A1 will have no owner who can act: appoint another one in administrators")
     ]
 
 
@@ -175,14 +175,14 @@ def test_the_flag_prunes_levels_only() -> None:
         (
             "users: {rina: {memberships: [A1, B2]}}",
             [
-                "--prune would end what arjun administers at A1: keep arjun and the membership, or add --prune-administrators",
+                "--prune would end the administration of A1 by arjun: keep arjun and the membership, or add --prune-administrators",
                 "--prune would remove arjun, who is an operator: keep arjun in users, or add --prune-administrators",
             ],
         ),
         (
             "users: {rina: {memberships: [A1]}, arjun: {}}",
             [
-                "--prune would end what rina administers at B2: keep rina and the membership, or add --prune-administrators"
+                "--prune would end the administration of B2 by rina: keep rina and the membership, or add --prune-administrators"
             ],
         ),
     ],

@@ -44,12 +44,12 @@ def test_semicolons_separate_too_and_every_column_may_be_there() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", (1, "the first line lacks user_name, name: its columns are among user_name, name, email")),
-        ("user_name,nmae\nx,X", (1, "'nmae' is no column; did you mean 'name'?")),
-        ("user_name,name,password\n", (1, "'password' is no column")),
-        ("user_name,name,name\nx,X,X", (1, "the column name is there twice")),
-        ("user_name,name\nrina\n", (2, "1 cells are here, and 2 columns in the first line")),
-        ("user_name,name\nrina,Rina\nRINA,Rina", (3, "the same user stands in line 2 already")),
+        ("", (1, "the first line lacks user_name, name: the possible columns are user_name, name, email")),
+        ("user_name,nmae\nx,X", (1, "'nmae' is not a column; did you mean 'name'?")),
+        ("user_name,name,password\n", (1, "'password' is not a column")),
+        ("user_name,name,name\nx,X,X", (1, "the column name occurs twice")),
+        ("user_name,name\nrina\n", (2, "this line has 1 cells, the first line has 2 columns")),
+        ("user_name,name\nrina,Rina\nRINA,Rina", (3, "the same user is already in line 2")),
         ("user_name,name,email\nrina,Rina,nowhere", (2, "email: ")),
         ("user_name,name\nri na\u202e,Rina", (2, "")),
         ('user_name,name\nrina,"Rina', (2, "not valid CSV")),

@@ -76,7 +76,7 @@ def test_a_file_cannot_refer_to_what_prune_would_remove() -> None:
         ("assignments: [{user: arjun, entity: B2, service: PLAIN}]", "arjun does not act for B2"),
         ("assignments: [{user: rina, entity: A1, service: NONE}]", "there is no service 'NONE'"),
         ("assignments: [{user: rina, entity: A1, service: PERMIT, role: Mkaer}]", "did you mean 'Maker'?"),
-        ("assignments: [{user: rina, entity: A1, service: PERMIT}]", "a role is needed"),
+        ("assignments: [{user: rina, entity: A1, service: PERMIT}]", "a role is required"),
         ("assignments: [{user: rina, entity: A1, service: PLAIN, role: Maker}]", "it has no roles"),
         ("assignments: [{user: rina, entity: A1, service: PLAIN, sub_entity: x}]", "no sub-entities"),
         ("assignments: [{user: rina, entity: A1, service: PERMIT, role: Maker, parameters: {Yaer: 1}}]", "did you mean 'Year'?"),
@@ -162,7 +162,7 @@ def test_a_user_is_renamed_by_the_identifier() -> None:
 
 def test_an_identifier_never_changes_under_a_name() -> None:
     said = refusals("users: {rina: {id: 5b0b6d0e-21a4-4c55-8a19-3c2e6f7b9a10}}")
-    assert said == ["id: rina has the id id-rina already, which never changes"]
+    assert said == ["id: rina already has the id id-rina, which never changes"]
 
 
 def test_the_same_password_hash_is_set_once_even_after_the_stored_one_was_strengthened() -> None:

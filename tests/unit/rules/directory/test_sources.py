@@ -237,7 +237,7 @@ def test_what_others_made_keeps_all_that_it_rests_on_and_it_is_said_why() -> Non
     assert not {(kind, key) for verb, kind, key in keys(made) if verb == "remove"} & left
     assert {(each.kind, each.key) for each in made.kept} >= left - {("membership", ("id-rina", "A1"))}
     said_of = {problem.reason for problem in remarked(made.kept, {"id-arjun": "arjun"})}
-    assert "--prune leaves service PERMIT: what others wrote rests on it; --take-over removes it" in said_of
+    assert "--prune leaves service PERMIT: records of others depend on it; --take-over removes it" in said_of
     assert any("last written by arjun in the browser" in each for each in said_of)
     assert ("remove", "entity", ("B2",)) in keys(made)
 
@@ -265,7 +265,7 @@ def test_a_grant_stays_under_which_a_role_of_others_rests() -> None:
     [kept] = made.kept
     assert (kept.verb, kept.kind, kept.key, kept.by) == ("remove", "grant", grant, ())
     [remark] = remarked(made.kept, {})
-    assert remark.reason.endswith("what others wrote rests on it; --take-over removes it")
+    assert remark.reason.endswith("records of others depend on it; --take-over removes it")
     taken = planned(text, state, prune=True, claims=replace(held, take_over=True))
     assert keys(taken) == {("remove", "grant", grant), ("remove", "third-party row", row)}
     own = planned(text, state, prune=True, claims=of_others("third-party row", FILES)[1])
@@ -326,7 +326,7 @@ def test_what_rests_on_a_removed_membership_stays_removed_with_it() -> None:
     made = planned(DIRECTORY, state, claims=held)
     assert made.changes == ()
     assert [each.kind for each in made.kept] == ["membership", "administrator", "assignment", "third-party row"]
-    assert "since what it rests on was; --take-over adds it again" in remarked(made.kept, {})[-1].reason
+    assert "because what it depends on was; --take-over adds it again" in remarked(made.kept, {})[-1].reason
 
 
 def test_a_row_under_an_authorisation_that_was_ended_is_no_fault_of_the_file() -> None:

@@ -35,15 +35,15 @@ def reasons(pushed: Generation | None = CURRENT, **members: object) -> list[str]
         ({**ENDING, "legacy_until": None}, [
             "legacy_until: legacy is served until an end date only: name its last day, YYYY-MM-DD"]),
         ({**ENDING, "legacy_until": "2027-02-30"}, [
-            "legacy_until: '2027-02-30' is no date: write a day that exists, YYYY-MM-DD"]),
+            "legacy_until: '2027-02-30' is not a date: write a day that exists, YYYY-MM-DD"]),
         ({**ENDING, "legacy_until": "20270331"}, [
-            "legacy_until: '20270331' is no date: write a day that exists, YYYY-MM-DD"]),
+            "legacy_until: '20270331' is not a date: write a day that exists, YYYY-MM-DD"]),
         ({**ENDING, "endpoint_audience_until": "tomorrow"}, [
-            "endpoint_audience_until: 'tomorrow' is no date: write a day that exists, YYYY-MM-DD"]),
+            "endpoint_audience_until: 'tomorrow' is not a date: write a day that exists, YYYY-MM-DD"]),
         ({**ENDING, "pkce": "optional", "pkce_optional_until": LAST_DAY}, []),
         ({"pkce": "optional"}, []),
         ({**ENDING, "pkce": "optional", "pkce_optional_until": "2027-02-30"}, [
-            "pkce_optional_until: '2027-02-30' is no date: write a day that exists, YYYY-MM-DD"]),
+            "pkce_optional_until: '2027-02-30' is not a date: write a day that exists, YYYY-MM-DD"]),
         ({**ENDING, "pkce_optional_until": LAST_DAY}, [
             "pkce_optional_until: pkce is required: register pkce optional, or give no day"]),
         ({"pkce": "optional", "pkce_optional_until": LAST_DAY}, [

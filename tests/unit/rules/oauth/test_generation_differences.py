@@ -25,7 +25,7 @@ def test_every_field_of_a_record_is_on_the_page() -> None:
 def test_a_difference_shows_what_was_and_what_becomes() -> None:
     after = replace(CURRENT, name="next", assertion_seconds=30, metadata={**CURRENT.metadata, "x": [1]})
     assert list(generation_differences._changes(CURRENT, after)) == [
-        ("longest life of a client assertion, in seconds", "120", "30"),
+        ("longest lifetime of a client assertion, in seconds", "120", "30"),
         ("`x`", "none", "1"),
     ]
 

@@ -1,4 +1,4 @@
-"""Indexes that migrations build and drop beside the writers."""
+"""Indexes that migrations build and drop while others write."""
 
 from __future__ import annotations
 

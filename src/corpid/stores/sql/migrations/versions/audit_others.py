@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 revision = "0024"
 phase = "expand"
-locks = "nothing: the indexes are built and dropped beside the writers"
+locks = "nothing: the indexes are built and dropped while others write"
 concurrently = True
 
 _NO_COMPLETED_SIGN_IN = "action <> 'sign_in.complete'"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 revision = "0016"
 phase = "expand"
-locks = "nothing: the index is built beside the writers"
+locks = "nothing: the index is built while others write"
 concurrently = True
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 revision = "0022"
 phase = "expand"
-locks = "nothing: the indexes are built beside the writers"
+locks = "nothing: the indexes are built while others write"
 concurrently = True
 
 _NAME = "coalesce(nullif(user_name_key, ''), person_name_key)"

@@ -1,4 +1,4 @@
-"""User name and address of the person, beside each membership."""
+"""User name and address of the person, with each membership."""
 
 from __future__ import annotations
 

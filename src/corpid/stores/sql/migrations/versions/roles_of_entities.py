@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 revision = "0025"
 phase = "expand"
-locks = "nothing: the indexes are built beside the writers"
+locks = "nothing: the indexes are built while others write"
 concurrently = True
 
 _INDEXES = (

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 revision = "0004"
 phase = "expand"
-locks = "nothing: the index is built beside the writers"
+locks = "nothing: the index is built while others write"
 concurrently = True
 
 _SIGN_INS = "action = 'sign_in.complete'"
