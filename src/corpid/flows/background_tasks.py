@@ -45,7 +45,7 @@ class BackgroundTasks:
         Source: D47
         """
         if len(self._under_way) >= WAITING:
-            self._log("errand_dropped", f"{WAITING} tasks are waiting already")
+            self._log("background_task_dropped", f"{WAITING} tasks are waiting already")
             if not self._make_room(place):
                 return
         # The context of the request would put what is done here into its log lines and its trace.
@@ -85,7 +85,7 @@ class BackgroundTasks:
         for task in late:
             task.cancel()
         if late:
-            self._log("errand_dropped", f"{len(late)} tasks were not done within {_DRAIN_SECONDS:g} seconds")
+            self._log("background_task_dropped", f"{len(late)} tasks were not done within {_DRAIN_SECONDS:g} seconds")
 
     async def _run(self, work: Callable[[], Awaitable[None]], hurry: asyncio.Event) -> None:
         pause = _SHORTEST_MILLISECONDS + secrets.randbelow(_LONGEST_MILLISECONDS - _SHORTEST_MILLISECONDS)
@@ -96,4 +96,4 @@ class BackgroundTasks:
         try:
             await work()
         except Exception as error:  # noqa: BLE001 - it has no caller, and what it says may name somebody (D48)
-            self._log("errand_failed", type(error).__name__)
+            self._log("background_task_failed", type(error).__name__)

@@ -7,7 +7,7 @@ import asyncio
 from corpid.flows.background_tasks import WAITING, BackgroundTasks
 
 
-def test_an_errand_begins_later_and_at_once_when_corpid_stops() -> None:
+def test_a_task_begins_later_and_at_once_when_corpid_stops() -> None:
     """D47: nothing of it is done before the request is over."""
 
     async def story() -> None:
@@ -40,7 +40,7 @@ def test_a_full_bag_drops_what_comes_and_says_so() -> None:
 
         for _ in range(WAITING + 1):
             background_tasks.later(work, place="")
-        assert told == ["errand_dropped"]
+        assert told == ["background_task_dropped"]
         await background_tasks.settle()
         assert len(done) == WAITING
 
@@ -88,6 +88,6 @@ def test_one_that_fails_is_told_and_stops_no_other() -> None:
         background_tasks.later(fails, place="")
         background_tasks.later(work, place="")
         await background_tasks.settle()
-        assert (done, told) == (["done"], [("errand_failed", "KeyError")])
+        assert (done, told) == (["done"], [("background_task_failed", "KeyError")])
 
     asyncio.run(story())

@@ -118,7 +118,7 @@ class Metrics:
         for outcome in ("fetched", "unusable", "failed"):
             self._fetches.labels(outcome)
         self._invitations = Counter(
-            "corpid_invitation_letters", "E-mails of invitations.", ("outcome",), registry=registry
+            "corpid_invitation_emails", "E-mails of invitations.", ("outcome",), registry=registry
         )
         for outcome in OUTCOMES:
             self._invitations.labels(outcome)
