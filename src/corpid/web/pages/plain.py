@@ -14,6 +14,7 @@ from corpid.texts import phrase
 from corpid.web.http.requests import headers
 from corpid.web.pages import errors, views
 from corpid.web.pages.layout import Frame
+from corpid.web.pages.rendering import MEDIA_TYPES, compressed
 from corpid.web.pages.responses import LANGUAGE_COOKIES, page_response, see_other, where_of
 from corpid.web.pages.translations import Pick, lookup
 
@@ -29,6 +30,7 @@ _OWN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-]+)+(?:\?(?:query|sign_in)=[A-Z
 _A_YEAR: Final = 365 * 86400
 """seconds"""
 _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
+_WEIGHT_OF_NOTHING: Final = re.compile(r"q=0(\.0{0,3})?")
 _OPENED_ALONE: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
@@ -94,7 +96,22 @@ async def static_file(request: Request, web: WebContext) -> Response:
     except KeyError:
         return await not_found(request, web)
     # A picture that is opened by itself could otherwise run what an editor left in it.
-    return Response(content, 200, {**_IMMUTABLE, "Content-Security-Policy": _OPENED_ALONE}, media_type)
+    sent = {**_IMMUTABLE, "Content-Security-Policy": _OPENED_ALONE}
+    if media_type != MEDIA_TYPES["png"]:
+        sent["Vary"] = "Accept-Encoding"
+        if _takes_gzip(request):
+            content, sent["Content-Encoding"] = compressed(content), "gzip"
+    return Response(content, 200, sent, media_type)
+
+
+def _takes_gzip(request: Request) -> bool:
+    """Return whether the caller names gzip, and not with a weight of 0 (RFC 9110 §12.5.3)."""
+    for value in headers(request, b"accept-encoding"):
+        for each in value.decode("latin-1").lower().split(","):
+            coding, _, weight = each.partition(";")
+            if coding.strip() == "gzip":
+                return not _WEIGHT_OF_NOTHING.fullmatch(weight.strip())
+    return False
 
 
 async def not_found(request: Request, web: WebContext) -> Response:
