@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import EmailChange, Session, SignOut
+from corpid.ports import EmailChange, Session, SignOut, Upsert
 from corpid.rules.directory.records import User
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import LIM, TAN, remove, write
@@ -168,5 +168,23 @@ def test_a_change_ends_with_what_it_rests_on(place: Place, how: str) -> None:
         assert await changes.finish(CHANGE, BY_THE_PERSON) == dropped
         if how != "removed":
             assert await address(stores) in {OLD, "payroll@new.example"}
+
+    place.run(scenario)
+
+
+def test_a_change_does_not_come_back_with_the_address_that_it_rested_on(place: Place) -> None:
+    """D65: an operator who writes another address has stopped it, also if the former one is written later."""
+
+    async def scenario(stores: SqlStores) -> None:
+        await fill(stores)
+        assert await begin(stores)
+        directory, changes = stores.registry.directory, stores.registry.email_changes
+        await directory.write([Upsert(replace(WITH_ADDRESS, name="Tan A."), EVENT)])
+        assert await changes.of(TAN.user_id) is not None
+        for email in ("payroll@new.example", OLD):
+            await directory.write([Upsert(replace(WITH_ADDRESS, email=email), EVENT)])
+        assert await changes.of(TAN.user_id) is None
+        assert await changes.finish(CHANGE, BY_THE_PERSON) == "gone"
+        assert await address(stores) == OLD
 
     place.run(scenario)

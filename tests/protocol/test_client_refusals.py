@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import pytest
 
 from corpid.flows.oauth.recent_refusals import refusals_of
 from corpid.rules.directory.actors import CommandLine
 from tests.api.calling import calling
+from tests.protocol.deployment import AUTHORIZE
 from tests.protocol.test_refusal_reasons import line_of
 
 if TYPE_CHECKING:
@@ -43,6 +45,17 @@ def test_a_request_that_only_claims_to_be_a_clients_is_told_apart(world: World) 
     assert [each.claimed for each in refusals(world, "rp-1")] == [True]
     world.push(client_assertion="e30.e30.e30", client_id="nobody")
     assert refusals(world, "nobody") == []
+
+
+def test_what_a_browser_repeats_pushes_no_refusal_of_the_client_itself_out(world: World) -> None:
+    """Whoever starts a sign-in at the client has a request that the client has pushed."""
+    pushed = world.push(prompt="none")
+    url = f"{AUTHORIZE}?{urlencode({'client_id': 'rp-1', 'request_uri': pushed.json()['request_uri']})}"
+    for _ in range(3):
+        assert "error=" in world.get(url).headers["location"]
+    found = refusals(world, "rp-1")
+    assert found
+    assert {each.claimed for each in found} == {True}
 
 
 def test_what_is_answered_without_a_refusal_leaves_no_trace(world: World) -> None:

@@ -332,3 +332,16 @@ def test_a_strangers_sign_in_that_expires_leaves_the_request_open(speaking: str)
         await finish(made, person, rp)
 
     run(story, generations=(speaking,))
+
+
+def test_cancelled_sign_ins_are_no_refusals_that_are_kept_of_the_client() -> None:
+    """D28: anybody can cancel at a public relying party, and open the way back again, as often as they like."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        await walk_to(made, browser, await made.relying_party())
+        await cancel(browser)
+        await made.provider.refusals.flush(made.provider.registry)
+        assert await made.provider.registry.client_refusals.of("rp1") == []
+
+    run(story)

@@ -385,6 +385,26 @@ def test_whoever_was_signed_out_meanwhile_adds_no_passkey(ended: str) -> None:
     run(story)
 
 
+def test_who_is_erased_while_answering_reads_no_error() -> None:
+    """D57: an operator may erase a person between two statements of a request."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        kept = made.provider.registry.factors
+        decline = kept.decline_passkey
+
+        async def erased_before(user_id: str, *, at: int) -> None:
+            user = await made.provider.registry.directory.user(user_id)
+            await made.delete(user)
+            await decline(user_id, at=at)
+
+        kept.decline_passkey = erased_before
+        answer = await post(browser, "offer", {**form_of(browser, "decision"), "decision": "not_now"})
+        assert answer.status_code == 303
+
+    run(story)
+
+
 def test_a_sign_in_of_the_version_before_is_read_and_the_other_way_round() -> None:
     """Decision 0009: that version makes no offer, and goes on with one of ours where it is."""
     request = AuthorizationRequest(

@@ -381,16 +381,20 @@ class Router:
         await answer(scope, receive, send)
 
     def _note_refusal(self, scope: Scope, route: Route) -> None:
-        """Note the refusal of a client's request, for its operator (D28)."""
+        """Note the refusal of a client's request, for its operator.
+
+        What a browser sends counts as claimed: whoever starts a sign-in at the client can repeat it. A person who
+        cancels has refused, nobody has to act. Source: D28
+        """
         state = scope["state"]
         log: LogFields = state["log"]
         client_id = log.get("client_id") or log.get("claimed_client_id")
-        if client_id:
+        if client_id and log["reason"] != Reason.CANCELLED.code:
             provider = self._context.provider
             provider.refusals.note(
                 ClientRefusal(
                     client_id=client_id,
-                    claimed="client_id" not in log,
+                    claimed="client_id" not in log or route.own_forms or route.path == discovery.AUTHORIZATION_PATH,
                     at=provider.clock(),
                     request_id=state["request_id"],
                     method=scope["method"],

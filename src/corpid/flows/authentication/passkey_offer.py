@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from corpid.flows import notifications
 from corpid.flows.authentication import passkeys, sign_in, throttle
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.ports import FactorChange
+from corpid.ports import FactorChange, MissingReference
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Event, StaleStep
@@ -81,7 +81,10 @@ async def decline(context: RequestContext, visit: Visit) -> Visit:
     visit.require(context, Event.NOT_NOW)
     user_id = visit.interaction.user_id
     authorise(Person(user_id=user_id), "write", Object(kind="credentials", user_id=user_id))
-    await context.provider.registry.factors.decline_passkey(user_id, at=int(context.now))
+    try:
+        await context.provider.registry.factors.decline_passkey(user_id, at=int(context.now))
+    except MissingReference:  # the person was erased at this moment
+        raise StaleStep from None
     return await _onwards(context, visit)
 
 

@@ -378,8 +378,18 @@ class SqlRecords:
             found = await self._database.run(kind.statement(is_new=is_new, sourced=event is not None), row)
             if is_new and found == 0:
                 raise ChangedMeanwhile(_MEANWHILE)
+            await self._end_email_change(was, change.record)
         if event is not None:
             await self._audit.record_change(event, was, change.record if isinstance(change, Upsert) else None)
+
+    async def _end_email_change(self, was: Written | None, becomes: Written) -> None:
+        """End a waiting change if somebody else writes another address.
+
+        It would wait again once the former address is written back. Of who is disabled the sign-out ends it, in the
+        order of locks. Source: D65
+        """
+        if isinstance(was, User) and isinstance(becomes, User) and becomes.enabled and was.email != becomes.email:
+            await self._sign_outs.end_email_change(becomes.user_id)
 
     async def _add_placeholder(self, invited: Membership) -> None:
         """Add the placeholder of an invitation."""
