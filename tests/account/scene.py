@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from tests.sign_in.factors import use
+from msgspec.structs import replace
+
+from tests.sign_in.factors import ALICE, use
 from tests.sign_in.world import FORM
 
 if TYPE_CHECKING:
@@ -35,6 +37,11 @@ async def at_account(
     else:
         await use(made, browser, key)
     return browser
+
+
+async def reachable(made: World) -> None:
+    """Give Alice an e-mail address."""
+    await made.write(replace(await made.provider.registry.directory.user(ALICE), email="alice@example.com"))
 
 
 async def go(made: World, browser: Browser, page: str = "") -> str:

@@ -14,7 +14,7 @@ from corpid.flows.authentication import browsers
 from corpid.ports import AuditEvent, Delete
 from corpid.rules.directory.records import Entity, Membership
 from corpid.rules.limits import ACCOUNT_IDLE_SECONDS
-from tests.account.scene import AGENT, account, at_account, go, hidden, send, sessions
+from tests.account.scene import AGENT, account, at_account, go, hidden, reachable, send, sessions
 from tests.contexts import context
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, CODES, recovery
@@ -181,11 +181,6 @@ def test_the_language_is_kept_for_emails_and_pages() -> None:
         assert [entry.object for entry in await made.audit("user.language")] == [ALICE]
 
     run(story)
-
-
-async def reachable(made: World) -> None:
-    user = await made.provider.registry.directory.user(ALICE)
-    await made.write(replace(user, email="alice@example.com"))
 
 
 def test_an_email_tells_of_a_sign_in_on_a_new_device_but_not_of_the_first() -> None:

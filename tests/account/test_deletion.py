@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec.structs import replace
 
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import erasure
@@ -16,7 +15,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine, Person
 from corpid.rules.directory.records import Assignment, DeletionRequest, Membership, User
 from corpid.rules.oauth.consent import Consent
-from tests.account.scene import at_account, go, hidden, send, sessions
+from tests.account.scene import at_account, go, hidden, reachable, send, sessions
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE, passkey, recovery
 from tests.sign_in.world import PASSWORD, SECRET, run, walk_to
@@ -29,11 +28,6 @@ ACME = "200000001A"
 ASKED = "You have asked to delete your account"
 SIGNED_IN = AuditEvent(actor="user:id-new", action="sign_in.complete", detail={"amr": "pwd otp mfa"})
 OPERATOR = CommandLine(by="ops@node1")
-
-
-async def reachable(made: World) -> None:
-    user = await made.provider.registry.directory.user(ALICE)
-    await made.write(replace(user, email="alice@example.com"))
 
 
 async def request(made: World, user_id: str = ALICE) -> DeletionRequest | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from tests.browser.gallery import Beholder, served
 from tests.browser.stage import FLAGS, HEADLESS_SHELL, Visitor, staged
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=HEADLESS_SHELL, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def beholder(chromium: Browser) -> Iterator[Beholder]:
+    """Pages without a provider, in a tab for each appearance."""
+    with served() as address:
+        yield Beholder(browser=chromium, address=address)
 
 
 @pytest.fixture(scope="module")

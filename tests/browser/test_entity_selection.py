@@ -5,18 +5,13 @@ The pages are those that people meet: without the banner of developer mode.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 from playwright.sync_api import expect
 
 from corpid.web.pages.translations import LANGUAGES
-from tests.browser.gallery import Appearance, Beholder, served
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser
+from tests.browser.gallery import Appearance, Beholder
 
 pytestmark = pytest.mark.full
 
@@ -33,12 +28,6 @@ ABOVE: Final = """last => {
     return found;
 }"""
 """scrolled so far, in pixels, the button stands above the end of the choice"""
-
-
-@pytest.fixture(scope="module")
-def beholder(chromium: Browser) -> Iterator[Beholder]:
-    with served() as address:
-        yield Beholder(browser=chromium, address=address)
 
 
 @pytest.mark.parametrize(("width", "height"), COMMON)

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.browser.gallery import Beholder, served
 from tests.browser.heard import SNAPSHOTS, nodes, opened, path, snapshot
 from tests.browser.states import STATES
 from tests.house.source import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from playwright.sync_api import Page
 
-    from playwright.sync_api import Browser, Page
-
+    from tests.browser.gallery import Beholder
     from tests.browser.heard import Node
 
 NAMED: Final = {
@@ -42,12 +40,6 @@ PRESSED: Final = """() => [...document.querySelectorAll("button")].filter(each =
     return [each.innerText + (description ? ` (${document.getElementById(description).innerText})` : ""), does];
 })"""
 """what each button is called, and what pressing it does"""
-
-
-@pytest.fixture(scope="module")
-def beholder(chromium: Browser) -> Iterator[Beholder]:
-    with served() as address:
-        yield Beholder(browser=chromium, address=address)
 
 
 @pytest.fixture(scope="module", params=STATES)

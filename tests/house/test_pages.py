@@ -44,9 +44,6 @@ def test_what_cannot_be_undone_always_stands_beside_a_way_back() -> None:
     found = [block for path in TEMPLATES.rglob("*.html") for block in actions.findall(path.read_text())]
     destroying = [block for block in found if "button-danger" in block]
     assert len(destroying) >= 5
-    without = [
-        block
-        for block in destroying
-        if not re.search(r'<a class="button button-quiet" href=|parts\.back_button\(', block)
-    ]
+    way_back = re.compile(r'<a class="button button-quiet" href=|parts\.back_button\(')
+    without = [block for block in destroying if not way_back.search(block)]
     assert not without, listed(without)
