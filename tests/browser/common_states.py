@@ -22,4 +22,4 @@ WRONG_CODE: Final[FieldError] = (
     "code",
     phrase("This code is not right. Wait for the next one in your app, then enter it."),
 )
-NO_PASSKEY: Final[FieldError] = ("passkey", phrase("No passkey was used. Try again, or use the other option."))
+NO_PASSKEY: Final[FieldError] = ("passkey", phrase("No passkey was used. Try again, or choose another option."))

@@ -32,3 +32,30 @@ def test_a_laptop_shows_every_way_to_sign_in(beholder: Beholder) -> None:
     page = beholder.look("sign-in", Appearance(width=LAPTOP[0], height=LAPTOP[1]))
     for way in ("#passkey", ".help a"):
         assert page.locator(way).evaluate(BOTTOM) <= LAPTOP[1]
+
+
+def test_the_two_answers_to_an_offer_are_of_one_size(beholder: Beholder) -> None:
+    page = beholder.look("offer-passkey", Appearance(width=LAPTOP[0], height=LAPTOP[1]))
+    widths = [page.locator(each).evaluate("each => each.offsetWidth") for each in ("#passkey", "[value=not_now]")]
+    assert widths[0] == widths[1]
+
+
+def test_links_of_one_box_look_the_same(beholder: Beholder) -> None:
+    """A link beside a button that looks like one is no bolder; both begin where the text does."""
+    page = beholder.look("account-browsers", Appearance(width=PHONE[0], height=PHONE[1]))
+    weight = "each => getComputedStyle(each).fontWeight"
+    assert {each.evaluate(weight) for each in page.locator(".line a, .line button").all()} == {"400"}
+    page = beholder.look("sign-in-warned", Appearance(width=PHONE[0], height=PHONE[1]))
+    starts = page.locator("#time-warning .button").evaluate_all(
+        "all => all.map(each => each.getBoundingClientRect().left"
+        " + (each.matches('.button-quiet') ? 1 + parseFloat(getComputedStyle(each).paddingLeft) : 0))"
+    )
+    assert max(starts) - min(starts) < 1
+
+
+def test_a_passkey_that_was_not_created_was_not_merely_unused(beholder: Beholder) -> None:
+    """The message says what was tried."""
+    for state, verb in (("enrol-password", "created"), ("enrol-app", "created"), ("code-passkey", "used")):
+        page = beholder.look(state, Appearance(width=PHONE[0], height=PHONE[1]))
+        said = page.locator("form.passkey").get_attribute("data-cancelled")
+        assert said == f"No passkey was {verb}. Try again, or choose another option."
