@@ -104,7 +104,7 @@ def test_who_stops_sharing_confirms_it_and_is_asked_again_by_that_service() -> N
             if "For Acme" in browser.page.text:
                 break
         assert "your name" in browser.page.text
-        assert "your roles for it" in browser.page.text
+        assert "your roles there" in browser.page.text
         assert len(await stored(made)) == 3
         await browser.submit(next(form for form in browser.page.forms if form.action == target))
         assert browser.page.heading == LIST

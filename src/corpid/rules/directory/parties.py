@@ -62,8 +62,8 @@ _CONSENT_SUMMARY: Final[Mapping[Phrase, Mapping[str, Phrase]]] = MappingProxyTyp
             "entity.basic_profile.uen_status": phrase("its registration status"),
         },
         phrase("What you may do"): {
-            "authinfo": phrase("your roles for it"),
-            "tpauthinfo": phrase("your roles for organisations that it may act for"),
+            "authinfo": phrase("your roles there"),
+            "tpauthinfo": phrase("your roles in other organisations that it may act for"),
         },
     }
 )

@@ -105,7 +105,7 @@ async def static_file(request: Request, web: WebContext) -> Response:
 
 
 def _takes_gzip(request: Request) -> bool:
-    """Return whether the caller names gzip, and not with a weight of 0 (RFC 9110 §12.5.3)."""
+    """Return whether the caller accepts gzip (RFC 9110 §12.5.3)."""
     for value in headers(request, b"accept-encoding"):
         for each in value.decode("latin-1").lower().split(","):
             coding, _, weight = each.partition(";")
