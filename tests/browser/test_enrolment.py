@@ -88,7 +88,7 @@ def test_who_cancels_the_passkey_can_choose_a_password(visitor: Visitor, stage: 
     page, device = opened(visitor, stage, "nina2")
     device.is_somebody_else()
     page.get_by_role("button", name="Set up a passkey").click()
-    page.locator("[aria-live]", has_text="No passkey was used.").wait_for()
+    page.locator("[aria-live]", has_text="No passkey was created.").wait_for()
     page.get_by_label("New password").fill(NEW)
     page.get_by_role("button", name="Use this password").click()
     page.get_by_role("heading", level=1, name="Set up your second factor").wait_for()

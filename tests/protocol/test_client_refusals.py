@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def world(worlds: Worlds) -> World:
     """One of its own: what earlier tests were refused waits in the memory of a shared one."""
-    return worlds.fresh()
+    return worlds.fresh(name="Refusals")
 
 
 def refusals(world: World, client_id: str) -> list[ClientRefusal]:
