@@ -105,7 +105,7 @@ def _value(column: sa.Column[object], octets: str) -> str:
     """What row n has in this column. Those of a key of several repeat, as identifiers of people and entities do."""
     if isinstance(column.type, sa.Boolean):
         return "true"
-    if isinstance(column.type, sa.Integer):
+    if isinstance(column.type, sa.Integer | sa.Double):
         return "n"
     table = column.table
     several = list(table.primary_key) if len(table.primary_key) > 1 else []
