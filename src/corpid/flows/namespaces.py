@@ -243,6 +243,8 @@ LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, str)
 ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)
 CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)
 """outlives the session that such a page is open for, and so every time that it is given"""
+KEPT_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
+"""a form that came too late, while its person signs in again"""
 NEW_EMAIL: Final = Namespace("new_email", limits.MAILED_CODE_SECONDS, bytes)
 """the address that a person wants, while the code that was sent there works"""
 NEW_EMAIL_CODES: Final = Namespace("new_email_codes", DAY, int)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import quote
 
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.rendering import Renderer
 
-Part: TypeAlias = Literal["api", "scim"]
+Part: TypeAlias = Literal["api", "scim", "manage", "console"]
 """what the operator can switch off"""
 SIGN_IN_PATH: Final = "/sign-in/"
 """under base_url; what follows names the sign-in, then what is done there"""
@@ -60,9 +62,16 @@ class WebContext:
     """a UUID for a person whom the admin API adds"""
     security_contact: tuple[str, ...] = ()
     """URIs for vulnerability reports (RFC 9116 §2.5.3)"""
+    operators_need_passkey: bool = True
+    """whether the console takes no other sign-in (D53)"""
     access: Mapping[Part, Access] = field(default_factory=dict)
     """what is not named is open to everybody"""
     large_documents: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held while a large document of the admin API is carried out: two of them would take twice the memory"""
     api_calls: set[tuple[str, str]] = field(default_factory=set)
     """calls of the admin API that must be alone, by client and what they do, while they are carried out"""
+
+    @property
+    def account_path(self) -> str:
+        """The address of the person's account."""
+        return f"{self.account_base}{ACCOUNT_PATH}"

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from corpid.flows.authentication import (
-    account_client,
     browsers,
     completion,
     consents,
     entity_selection,
     interactions,
+    own_pages,
     password_checks,
     second_factor_methods,
     sessions,
@@ -170,7 +170,7 @@ async def _last_entity(context: RequestContext, visit: Visit) -> str:
 
 def asks_entity(visit: Visit) -> bool:
     """Return whether the person has to act for an entity (D17)."""
-    return account_client.purpose(visit.interaction.request) == "sign_in"
+    return own_pages.purpose(visit.interaction.request) == "sign_in"
 
 
 def event(

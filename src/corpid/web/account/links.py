@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from corpid.flows.account import enrolments, own_email, recovery
 from corpid.flows.account.enrolments import Expired, NotHere, NotOpened, OpenElsewhere, Stopped
 from corpid.flows.account.links import PATH
-from corpid.flows.authentication import account_client, browsers, interactions, visits
+from corpid.flows.authentication import browsers, interactions, own_pages, visits
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
@@ -239,7 +239,7 @@ async def _pending(
     """
     named = parameters.lone(request.scope["query_string"], SIGN_IN, longest=_NAME_CHARACTERS) or ""
     found = await visits.pending(context, named, known)
-    client = await account_client.requesting_client(context, found.request.client_id) if found else None
+    client = await own_pages.requesting_client(context, found.request.client_id) if found else None
     if found is None or client is None:
         return None
     return _Pending(
@@ -247,7 +247,7 @@ async def _pending(
             url=interaction_path(web, found.interaction_id),
             text=phrase("Back to signing in to {name}", name=client.name),
         ),
-        here=f"{web.base_path}{account_client.RECOVERY_PATH}?{urlencode({SIGN_IN: found.interaction_id})}",
+        here=f"{web.base_path}{own_pages.RECOVERY_PATH}?{urlencode({SIGN_IN: found.interaction_id})}",
         ui_locales=found.request.ui_locales,
     )
 
@@ -273,7 +273,7 @@ def _forgotten_question(
     token = interactions.form_token(context, browser_id, _FORGOTTEN_FORM)
     return enrolment_pages.ForgottenPassword(
         frame=replace(pending.frame if pending else Frame(), form_token=token, up=pending.back if pending else None),
-        action=pending.here if pending else web.base_path + account_client.RECOVERY_PATH,
+        action=pending.here if pending else web.base_path + own_pages.RECOVERY_PATH,
         errors=wrong,
     )
 

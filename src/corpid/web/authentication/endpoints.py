@@ -12,9 +12,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication import (
-    account_client,
     browsers,
     completion,
+    own_pages,
     passkey_offer,
     passkeys,
     second_factors,
@@ -232,7 +232,7 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
             return await _old_form(request, web, context, interaction_id, sent)
-        client = await account_client.requesting_client(context, stranger.interaction.request.client_id)
+        client = await own_pages.requesting_client(context, stranger.interaction.request.client_id)
         return page_response(request, web.renderer, pages.other_browser(client, stranger.interaction), status=403)
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication import browsers, interactions, sessions
-from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
-SIGN_OUT_PATH: Final = "/sign-out"
 _FORM: Final = "sign-out"
 
 
