@@ -12,11 +12,11 @@ from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContex
 from corpid.web.own_pages import Elsewhere, Site, serve
 
 if TYPE_CHECKING:
-    from corpid.web import own_pages
     from starlette.requests import Request
     from starlette.responses import Response
 
     from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.web import own_pages
     from corpid.web.context import WebContext
 
 

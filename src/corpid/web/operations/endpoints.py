@@ -16,11 +16,11 @@ from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
-    from corpid.web import own_pages
     from starlette.requests import Request
     from starlette.responses import Response
 
     from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.web import own_pages
     from corpid.web.context import WebContext
 
 
