@@ -208,6 +208,15 @@ async def _asked(
         raise Refused(f"the requester may not do this any more: {error.reason}") from None
 
 
+async def unfitting(registry: Registry, changes: Sequence[Change]) -> list[str]:
+    """Return why changes break a rule, a sentence each.
+
+    Asked before they are made or requested. Raises StoreUnavailable. Source: D55, R-14, R-21
+    """
+    current = await _current(registry, changes)
+    return unfit(changes, Current(records=current), await _user_names(registry, changes))
+
+
 async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
     """Decline a request; nothing else changes.
 

@@ -1,0 +1,117 @@
+"""Views of the pages on people's access, with what their templates show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from corpid.texts import phrase
+from corpid.web.pages.layout import Link, PageView
+
+if TYPE_CHECKING:
+    from corpid.texts import Phrase
+    from corpid.web.directory.role_fields import Option, RoleFields
+
+Pairs = tuple[tuple[str, str], ...]
+"""hidden fields: name and value"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPerson:
+    """A person in a list, and what leads on."""
+
+    url: str
+    name: str
+    user_name: str
+    invited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoosePerson(PageView):
+    """The choice of a person, by search."""
+
+    template: ClassVar[str] = "manage/choose_person.html"
+
+    heading: Phrase
+    action: str
+    kept: Pairs = ()
+    query: str
+    asked: Phrase
+    found: tuple[FoundPerson, ...]
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveAccess(PageView):
+    """A person's new access: service, role and days, one after the other."""
+
+    template: ClassVar[str] = "manage/give_access.html"
+    heading: ClassVar[Phrase] = phrase("Give access")
+
+    action: str
+    kept: Pairs
+    """what was chosen before"""
+    chosen: tuple[tuple[Phrase, str, str], ...]
+    """what was chosen, by name, value and where to change it"""
+    refused: Phrase | None = None
+    """why nothing can be given"""
+    services: tuple[Option, ...] = ()
+    service: str = ""
+    find: str = ""
+    searchable: bool = False
+    fields: RoleFields | None = None
+    confirm: Confirm | None = None
+    notes: tuple[Phrase, ...] = ()
+    back: Link
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm:
+    """A change in a sentence, to be confirmed."""
+
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+    kept: Pairs
+    needs_approval: bool
+    reason: str
+    again: str
+    """where to change what was typed"""
+    was: Phrase | None = None
+    was_details: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeAccess(PageView):
+    """A role to be changed: its fields, then the old and the new sentence."""
+
+    template: ClassVar[str] = "manage/change_access.html"
+    heading: ClassVar[Phrase] = phrase("Change access")
+
+    action: str
+    was: Phrase
+    was_details: tuple[Phrase, ...]
+    refused: Phrase | None = None
+    fields: RoleFields | None = None
+    confirm: Confirm | None = None
+    notes: tuple[Phrase, ...] = ()
+    remove: str
+    back: Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAccess(PageView):
+    """A role to be taken away."""
+
+    template: ClassVar[str] = "manage/remove_access.html"
+    heading: ClassVar[Phrase] = phrase("Take this access away?")
+
+    action: str
+    was: Phrase
+    was_details: tuple[Phrase, ...]
+    loses: Phrase
+    refused: Phrase | None = None
+    needs_approval: bool
+    reason: str
+    notes: tuple[Phrase, ...] = ()
+    back: Link
