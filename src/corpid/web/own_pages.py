@@ -92,7 +92,7 @@ class Invalid(Exception):
 
 
 class Saved(NamedTuple):
-    """What a form has changed, and the page that comes next."""
+    """The change that a form made, and the next page."""
 
     change: str
     """a key of the site's `changes`; empty: none"""
@@ -200,7 +200,7 @@ class Site(Generic[At]):
 
     @cached_property
     def changes(self) -> Mapping[str, Phrase]:
-        """What was changed, by what a page's `submit` returns."""
+        """Sentences on changes, by the key that `submit` returns."""
         return {name: text for each in self.sections for name, text in each.changes.items()}
 
     def page_at(self, path: str) -> Page[At] | None:
@@ -290,7 +290,10 @@ async def _answer(
 
 
 def _kept_query(request: Request) -> str:
-    """The query to return to after a sign-in, without what a redirect has added."""
+    """The query to return to after a sign-in.
+
+    Without what a redirect has added.
+    """
     pairs = request.url.query.split("&")
     return "&".join(pair for pair in pairs if pair and pair.partition("=")[0] not in (AGAIN, SAVED))
 
