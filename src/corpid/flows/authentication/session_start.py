@@ -151,7 +151,8 @@ async def _decided(
         now=context.now,
     )
     after = msgspec.structs.replace(after, entity_id=entity_id)
-    visit = await with_consent(context, visit, after)
+    if visit.asks_consent:
+        visit = await with_consent(context, visit, after)
     purpose = account_client.purpose(before.request)
     if purpose == "account":
         after = machine.ended(before, after, Outcome.ACCOUNT, now=context.now)

@@ -250,7 +250,7 @@ async def account(request: Request, web: WebContext) -> Response:
     shown = path if page.part_of is None else page.part_of
     context = await page_request(request, provider)
     await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     visit = await account_sessions.visit(context, browser)
     posted = request.method == "POST"
     if visit is None:
