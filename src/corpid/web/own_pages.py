@@ -240,7 +240,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     shown = path if page.part_of is None else page.part_of
     context = await page_request(request, provider)
     await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     visit = await own_sessions.visit(context, browser, site.purpose)
     posted = request.method == "POST"
     query = request.query_params

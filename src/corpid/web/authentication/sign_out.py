@@ -34,7 +34,7 @@ async def sign_out(request: Request, web: WebContext) -> Response:
     """
     provider = web.provider
     context = await page_request(request, provider)
-    sent = cookie(request, provider)
+    sent = cookie(request, web.cookie_name)
     browser = await browsers.recognise(context, sent)
     held = await sessions.held(context, browser)
     if browser is None or sent is None or not held:
@@ -45,7 +45,7 @@ async def sign_out(request: Request, web: WebContext) -> Response:
     require_own_form(context, form, browser.browser_id, _FORM)
     answer = see_other(web.base_path + SIGN_OUT_PATH)
     with suppress(StaleStep):  # the page asks again, or reports that it is done
-        set_cookie(answer, provider, await sessions.sign_out(context, sent, browser, held))
+        set_cookie(answer, web, await sessions.sign_out(context, sent, browser, held))
     return answer
 
 
