@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -50,6 +51,8 @@ EXTEND: Final = "extend"
 """the last part of the address at which a page is given more time"""
 SAVED: Final = "saved"
 """the parameter that names what was changed"""
+_IN_PAGES: Final = "/?&=%+,:;@~"
+"""stays as it is in the address of a page, which may be quoted already and may have a query"""
 _EVERY_FORM: Final = frozenset({"form_token", "step"})
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 
@@ -221,7 +224,7 @@ class Site(Generic[At]):
 
 def site_path(web: WebContext, purpose: SessionPurpose, page: str = "") -> str:
     """The address path of a page of a site."""
-    return f"{web.base_path}{PATHS[purpose]}" + (f"/{page}" if page else "")
+    return f"{web.base_path}{PATHS[purpose]}" + (f"/{quote(page, safe=_IN_PAGES)}" if page else "")
 
 
 def _named(path: str) -> tuple[str, bool]:
