@@ -45,3 +45,9 @@ async def send(
     """Post a form to a page of the console as it is, following nothing."""
     sent = {"Content-Type": FORM, **({"Sec-Fetch-Site": site} if site else {})}
     return await browser.http.post(console(made, page), content=urlencode(fields), headers=sent)
+
+
+def status(browser: Browser) -> int:
+    """The status of the page that is shown."""
+    assert browser.response is not None
+    return browser.response.status_code

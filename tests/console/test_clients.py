@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import httpx
+from msgspec.structs import replace
 
-from tests.console.scene import OPTIONS, console, go, in_console, send
+from tests.console.scene import OPTIONS, console, go, in_console, send, status
 from tests.sign_in.world import World, form_of, run
 
 
@@ -103,5 +104,59 @@ def test_a_change_needs_a_recent_sign_in_and_the_page_leads_back() -> None:
         assert "/sign-in/" in answer.headers["Location"]
         await browser.open(console(made, "switch-client/rp1"), site="none")
         assert browser.page.heading == "Sign in"
+
+    run(within, **OPTIONS)
+
+
+def test_a_client_is_registered_by_form_with_every_fault_next_to_its_field_and_nothing_lost() -> None:
+    """Spec 1: the same checks as the command."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "new-client")
+        await browser.fill_and_submit(client_id="shop", name="Shop", redirect_uris="http://shop.example/cb")
+        assert status(browser) == 422
+        errors = browser.page.text
+        assert "redirect_uris" in errors or "https" in errors
+        form = browser.page.form_with("client_id", "name")
+        assert form is not None
+        assert {each.name: each.value for each in form.controls}["name"] == "Shop"
+        await browser.fill_and_submit(
+            redirect_uris="https://shop.example/cb\nhttps://shop.example/other", jwks_uri="https://shop.example/jwks"
+        )
+        assert browser.page.heading == "Client Shop"
+        found = await made.provider.registry.clients.get("shop")
+        assert found is not None
+        assert found.redirect_uris == ("https://shop.example/cb", "https://shop.example/other")
+        assert "openid" in found.scopes
+
+    run(within, **OPTIONS)
+
+
+def test_a_client_is_changed_by_form_and_only_what_was_changed() -> None:
+    """Spec 1."""
+
+    async def within(made: World) -> None:
+        before = await made.provider.registry.clients.get("rp1")
+        assert before is not None
+        browser = await in_console(made, "edit-client/rp1")
+        await browser.fill_and_submit(name="Better name", sector="private")
+        assert browser.page.heading == "Client Better name"
+        after = await made.provider.registry.clients.get("rp1")
+        assert after == replace(before, name="Better name", sector="private")
+
+    run(within, **OPTIONS)
+
+
+def test_a_form_that_was_opened_before_somebody_elses_change_overwrites_nothing() -> None:
+    """D57: the second of two changes says so instead."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "edit-client/rp1")
+        await made.client(name="Changed meanwhile")
+        await browser.fill_and_submit(name="From an old page")
+        assert (status(browser), browser.page.heading) == (409, "Somebody else has changed this client")
+        found = await made.provider.registry.clients.get("rp1")
+        assert found is not None
+        assert found.name == "Changed meanwhile"
 
     run(within, **OPTIONS)
