@@ -30,7 +30,9 @@ def test_the_list_goes_on_page_by_page() -> None:
     async def within(made: World) -> None:
         for number in range(60):
             enabled = bool(number % 2)
-            await clients.switch_client(made.provider.registry, "rp1", enabled=enabled, actor=CommandLine(by="ops@host"))
+            await clients.switch_client(
+                made.provider.registry, "rp1", enabled=enabled, actor=CommandLine(by="ops@host")
+            )
         browser = await in_console(made, "audit?action=client.")
         assert browser.page.text.count("command:ops@host") == 50
         following = next(url for url, text in browser.page.links if text == "Next page")
