@@ -10,7 +10,7 @@ from corpid.web.pages.layout import Link, PageView
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
-    from corpid.web.directory.role_fields import Option, RoleFields
+    from corpid.web.pages.role_fields import Option, RoleFields
 
 Pairs = tuple[tuple[str, str], ...]
 """hidden fields: name and value"""
