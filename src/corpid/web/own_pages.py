@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -50,6 +51,8 @@ EXTEND: Final = "extend"
 """the last part of the address at which a page is given more time"""
 SAVED: Final = "saved"
 """the parameter that names what was changed"""
+_IN_PAGES: Final = "/?&=%+,:;@~"
+"""stays as it is in the address of a page, which may be quoted already and may have a query"""
 _EVERY_FORM: Final = frozenset({"form_token", "step"})
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 
@@ -92,7 +95,7 @@ class Invalid(Exception):
 
 
 class Saved(NamedTuple):
-    """What a form has changed, and the page that comes next."""
+    """The change that a form made, and the next page."""
 
     change: str
     """a key of the site's `changes`; empty: none"""
@@ -200,7 +203,7 @@ class Site(Generic[At]):
 
     @cached_property
     def changes(self) -> Mapping[str, Phrase]:
-        """What was changed, by what a page's `submit` returns."""
+        """Sentences on changes, by the key that `submit` returns."""
         return {name: text for each in self.sections for name, text in each.changes.items()}
 
     def page_at(self, path: str) -> Page[At] | None:
@@ -221,7 +224,7 @@ class Site(Generic[At]):
 
 def site_path(web: WebContext, purpose: SessionPurpose, page: str = "") -> str:
     """The address path of a page of a site."""
-    return f"{web.base_path}{PATHS[purpose]}" + (f"/{page}" if page else "")
+    return f"{web.base_path}{PATHS[purpose]}" + (f"/{quote(page, safe=_IN_PAGES)}" if page else "")
 
 
 def _named(path: str) -> tuple[str, bool]:
@@ -240,7 +243,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     shown = path if page.part_of is None else page.part_of
     context = await page_request(request, provider)
     await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     visit = await own_sessions.visit(context, browser, site.purpose)
     posted = request.method == "POST"
     query = request.query_params
@@ -290,7 +293,10 @@ async def _answer(
 
 
 def _kept_query(request: Request) -> str:
-    """The query to return to after a sign-in, without what a redirect has added."""
+    """The query to return to after a sign-in.
+
+    Without what a redirect has added.
+    """
     pairs = request.url.query.split("&")
     return "&".join(pair for pair in pairs if pair and pair.partition("=")[0] not in (AGAIN, SAVED))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleContext(PageContext[ConsoleVisit]):
-    """An operator at a page of the console, with their form, if sent."""
+    """An operator at a console page, with their form, if sent."""
 
     @property
     def actor(self) -> Operating:
@@ -53,7 +53,7 @@ def console_path(web: WebContext, page: str = "") -> str:
 
 
 def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
-    """The frame of a page of the console; `section` is a key of SECTIONS."""
+    """The frame of a console page; `section` is a key of SECTIONS."""
     web, visit = at.web, at.visit
     return Frame(
         form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
