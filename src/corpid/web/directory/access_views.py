@@ -38,6 +38,8 @@ class ChoosePerson(PageView):
     query: str
     asked: Phrase
     found: tuple[FoundPerson, ...]
+    refused: Phrase | None = None
+    """why the choice would be of no use"""
     links: tuple[Link, ...] = ()
 
 
@@ -111,6 +113,38 @@ class RemoveAccess(PageView):
     was_details: tuple[Phrase, ...]
     loses: Phrase
     refused: Phrase | None = None
+    needs_approval: bool
+    reason: str
+    notes: tuple[Phrase, ...] = ()
+    back: Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedRole:
+    """A role that can be copied: its box and its sentence."""
+
+    name: str
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyAccess(PageView):
+    """The roles of a colleague, to be given to a person."""
+
+    template: ClassVar[str] = "manage/copy_access.html"
+    heading: ClassVar[Phrase] = phrase("Copy a colleague's access")
+
+    action: str
+    kept: Pairs
+    colleague: str
+    another: str
+    """where to choose another colleague"""
+    roles: tuple[CopiedRole, ...]
+    held: tuple[Phrase, ...]
+    """what the person has already"""
+    more: bool
     needs_approval: bool
     reason: str
     notes: tuple[Phrase, ...] = ()
