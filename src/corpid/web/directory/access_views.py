@@ -149,3 +149,36 @@ class CopyAccess(PageView):
     reason: str
     notes: tuple[Phrase, ...] = ()
     back: Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLine:
+    """What a line of a table would do."""
+
+    number: int
+    does: Phrase
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportAccess(PageView):
+    """A table of people and roles: pasted, looked at, confirmed."""
+
+    template: ClassVar[str] = "manage/import_access.html"
+    heading: ClassVar[Phrase] = phrase("Give access with a table")
+
+    action: str
+    table: str
+    columns: tuple[str, ...]
+    most_lines: int
+    problems: tuple[tuple[int, str], ...]
+    """line and what is wrong there"""
+    lines: tuple[ImportedLine, ...]
+    changes: Phrase | None
+    """how many there would be; None before the table was sent"""
+    is_change: bool
+    needs_approval: bool
+    reason: str
+    notes: tuple[Phrase, ...] = ()
+    back: str

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import FORM_SECONDS
 from corpid.flows.directory import portal
-from corpid.web.directory import access, access_changes, access_copy, home, organisation
+from corpid.web.directory import access, access_changes, access_copy, access_import, home, organisation
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, remembered
 from corpid.web.own_pages import Elsewhere, Site, serve
 
@@ -51,7 +51,14 @@ async def _extend(at: PortalContext) -> None:
 
 _SITE: Final = Site(
     purpose="manage",
-    sections=(home.SECTION, organisation.SECTION, access.SECTION, access_changes.SECTION, access_copy.SECTION),
+    sections=(
+        home.SECTION,
+        organisation.SECTION,
+        access.SECTION,
+        access_changes.SECTION,
+        access_copy.SECTION,
+        access_import.SECTION,
+    ),
     arrive=_arrive,
     open=_open,
     still_open=_still_open,
