@@ -8,34 +8,30 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.lists import Page, as_place, cut, place, with_records
-from corpid.flows.directory.provisioning import Member, members_by_name
+from corpid.flows.directory.provisioning import Member, State, members_by_name
 from corpid.flows.directory.write import authorised
 from corpid.ports import AuditQuery, MemberSearch
 from corpid.ports.provisioning import SEARCH_WORDS
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import needed
+from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, Assignment, Service, ThirdPartyAssignment
+from corpid.rules.directory.records import Administrator, Assignment, ThirdPartyAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from corpid.flows.directory.provisioning import State
     from corpid.ports import AuditEntry, Registry, StoredMember
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Administering
-    from corpid.rules.directory.effect import Role
     from corpid.rules.directory.records import Entity, Membership
 
 _EXAMINED_AT_ONCE: Final = 2000
 _PARTS: Final = 25
 """of so many members each: one page of a search examines 50,000 at most"""
-_MOST_SERVICES: Final = 200
-"""that a list is narrowed by"""
 _MOST_ROLES: Final = 1000
 """of one member, that are counted"""
 _CHARACTERS: Final = 100
@@ -111,9 +107,7 @@ async def listed(
         return Page(found=())
     if words or wanted.state or wanted.service_id:
         authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
-        search = MemberSearch(
-            entity_id=entity_id, words=tuple(words), state=wanted.state, service_id=wanted.service_id
-        )
+        search = MemberSearch(entity_id=entity_id, words=tuple(words), state=wanted.state, service_id=wanted.service_id)
         page = await _searched(registry, search, after, limit)
     else:
         page = await members_by_name(registry, entity_id, actor=actor, after=after, limit=limit)
@@ -156,25 +150,6 @@ async def _counted(registry: Registry, actor: Administering, user_ids: Collectio
         if _sees(actor, "assignment", service_id):
             counts[user_id] += count
     return counts
-
-
-async def services(registry: Registry, entity: Entity, *, actor: Administering) -> tuple[Service, ...]:
-    """The services that members can be listed by, in the order of names.
-
-    The first 200 of those that accept the entity; of a sub-administrator those in the list. Raises
-    access.Forbidden, StoreUnavailable. Source: D53, R-20
-    """
-    authorise(actor, "read", Object(kind="service"))
-    if actor.level == "sub_administrator" and isinstance(actor.services, tuple):
-        found = list((await registry.directory.read(Service, [(each,) for each in actor.services])).values())
-    else:
-        found = await registry.directory.named(Service, first="", until=LAST, limit=_MOST_SERVICES)
-    fitting = (
-        each
-        for each in found
-        if each.enabled and entity.type in each.entity_types and entity.status in each.entity_statuses
-    )
-    return tuple(sorted(fitting, key=lambda each: (each.name.casefold(), each.service_id)))
 
 
 async def held(registry: Registry, of: Membership, *, actor: Administering, after: str, limit: int) -> Held:

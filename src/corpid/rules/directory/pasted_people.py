@@ -18,7 +18,7 @@ Fault: TypeAlias = Literal["no address", "address", "name", "repeated"]
 _SEPARATORS: Final = re.compile(r"[,;\t]")
 _NEXT_PERSON: Final = re.compile(r"(?<=>)\s*[,;]\s*")
 """between two of several people on one line, as mail programs copy them"""
-_QUOTES: Final = "\"'“”‘’ "
+_QUOTES: Final = "\"'\u201c\u201d\u2018\u2019 "
 
 
 class PastedPerson(msgspec.Struct, frozen=True, kw_only=True):

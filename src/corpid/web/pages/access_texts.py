@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 
-def sentence(name: str, row: Assignment, service: Service, entity: str, today: date) -> Phrase:
+def sentence(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:
     """What a person may do, e.g. for the confirmation of a change."""
     when = duration(row.start_date, row.end_date, today)
     if row.role:
