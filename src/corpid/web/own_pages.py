@@ -192,6 +192,8 @@ class Site(Generic[At]):
     """extends the time of a page; raises Rejected, StaleStep"""
     remembered: Callable[[OwnVisit], str] = lambda _: ""
     """what a new sign-in for a change leads back with, as a query; empty for nothing"""
+    in_maintenance: bool = False
+    """whether it is served during maintenance, too"""
     keeps: bool = False
     """whether the query, and a form that comes too late, are there again after a new sign-in"""
 
@@ -242,7 +244,8 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     provider = web.provider
     shown = path if page.part_of is None else page.part_of
     context = await page_request(request, provider)
-    await provider.registry_cache.refuse_maintenance(context.now)
+    if not site.in_maintenance:
+        await provider.registry_cache.refuse_maintenance(context.now)
     browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     visit = await own_sessions.visit(context, browser, site.purpose)
     posted = request.method == "POST"

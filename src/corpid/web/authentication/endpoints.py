@@ -244,7 +244,6 @@ async def _land(
     It arrives in a cookie, or in a form if it is too long for one. Returns a page if storing failed and the browser has
     to try again.
     """
-    provider = web.provider
     held = cookie(request, web.arrival_cookie_name)
     posted = action == ARRIVE and request.method == "POST"
     if posted:
@@ -257,7 +256,7 @@ async def _land(
         browser, arrival = found
         client = await completion.registered(context, arrival.interaction.request)
         try:
-            await provider.registry_cache.refuse_maintenance(context.now)
+            await own_pages.refuse_maintenance(context, arrival.interaction.request)
             await held_arrivals.store(context, browser, arrival)
         except Exception as error:  # noqa: BLE001 - the requesting client is known here
             return _failed(request, web, client, arrival.interaction, error, reload=posted)
@@ -292,7 +291,7 @@ def _failed(
 async def _at(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
     """Answer a browser at its own sign-in; errors are shown within it."""
     try:
-        await web.provider.registry_cache.refuse_maintenance(context.now)
+        await own_pages.refuse_maintenance(context, visit.interaction.request)
         if request.method == "POST":
             return await _post(request, web, context, visit, action)
         return await _get(request, web, context, visit, action)

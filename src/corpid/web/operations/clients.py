@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote, urlencode
 
@@ -19,11 +19,14 @@ from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.confirm import Confirm
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, moment
 from corpid.web.own_pages import Gone, Saved, Section
-from corpid.web.pages.layout import FormView, Link, Pager, PageView
+from corpid.web.pages.layout import Link, Pager, PageView
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from corpid.flows.operations.client_keys import LookedAt
     from corpid.flows.operations.migration_report import ClientUse
     from corpid.ports import ClientRefusal
@@ -103,19 +106,6 @@ class ClientPage(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchClient(FormView):
-    """The question before a client is enabled or disabled."""
-
-    template: ClassVar[str] = "console/switch_client.html"
-
-    heading: Phrase
-    consequence: Phrase
-    button: Phrase
-    disables: bool
-    back: str
-
-
 async def clients(at: ConsoleContext) -> View:
     """The list of clients, by identifier. Raises access.Forbidden."""
     search, after = at.query.get("search", "").strip(), at.query.get("after", "")
@@ -190,7 +180,7 @@ async def client(at: ConsoleContext) -> View:
         keys=looked,
         migration=mine,
         last_days={each.generation: date.fromisoformat(each.last_day) for each in mine if each.last_day},
-        last_used={each.generation: _moment(at, each.last_at) for each in mine if each.last_at},
+        last_used={each.generation: moment(at, each.last_at) for each in mine if each.last_at},
         refusals=tuple(_refusal(at, each) for each in refusals if not each.claimed),
         claimed=tuple(_refusal(at, each) for each in refusals if each.claimed),
         most=KEPT[False],
@@ -215,17 +205,13 @@ def _facts(client: Client) -> list[tuple[str, str]]:
 
 def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> RefusalLine:
     return RefusalLine(
-        at=_moment(at, refusal.at),
+        at=moment(at, refusal.at),
         request=f"{refusal.method} {refusal.path}",
         reason=refusal.reason,
         detail=refusal.detail,
         remedy=reason_of(refusal.reason).value.remedy,
         reference=refusal.request_id,
     )
-
-
-def _moment(at: ConsoleContext, seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC).astimezone(at.context.provider.policy.timezone)
 
 
 async def switch(at: ConsoleContext) -> View:
@@ -238,13 +224,14 @@ async def switch(at: ConsoleContext) -> View:
     else:
         heading = phrase("Enable {name}?", name=found.name)
         consequence = phrase("People can sign in to it again at once.")
-    return SwitchClient(
+    return Confirm(
         frame=frame(at, section=CLIENTS, up=Link(url=back, text=phrase("Go back"))),
         action=console_path(at.web, at.page),
         heading=heading,
-        consequence=consequence,
+        consequences=(consequence,),
         button=phrase("Disable it") if found.enabled else phrase("Enable it"),
-        disables=found.enabled,
+        destroys=found.enabled,
+        decision="disable" if found.enabled else "enable",
         back=back,
         errors=at.errors,
     )
@@ -265,13 +252,15 @@ async def drop(at: ConsoleContext) -> View:
     """The question before the keys fetched from a client are dropped."""
     found = await this_client(at)
     back = client_path(at, found.client_id)
-    return SwitchClient(
+    return Confirm(
         frame=frame(at, section=CLIENTS, up=Link(url=back, text=phrase("Go back"))),
         action=console_path(at.web, at.page),
         heading=phrase("Forget the stored keys of {name}?", name=found.name),
-        consequence=phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),
+        consequences=(
+            phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),
+        ),
         button=phrase("Forget the keys"),
-        disables=True,
+        destroys=True,
         back=back,
         errors=at.errors,
     )

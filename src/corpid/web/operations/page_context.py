@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.flows.authentication import interactions
@@ -50,6 +51,11 @@ SECTIONS: Final[Mapping[str, Phrase]] = {
 def console_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the console."""
     return site_path(web, "console", page)
+
+
+def moment(at: ConsoleContext, seconds: float) -> datetime:
+    """Epoch seconds in the time zone of the deployment."""
+    return datetime.fromtimestamp(seconds, at.context.provider.policy.timezone)
 
 
 def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
