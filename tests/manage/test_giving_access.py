@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from corpid.rules.directory.records import NO_END, Parameter
-from corpid.web.directory.role_fields import parameter_field
+from corpid.web.pages.role_fields import parameter_field
 from tests.manage.access_scene import checker, confirm, demand, employed, follow, identifier, requests, roles, staffed
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, form_of, run

@@ -255,7 +255,7 @@ async def _where(registry: Registry, actor: Actor, wanted: Wanted) -> dict[str, 
 async def with_records(directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]) -> tuple[Role, ...]:
     """Return the rows with the records that they depend on.
 
-    One that has lost it meanwhile is left out.
+    One that has lost it meanwhile is left out. Raises StoreUnavailable. Source: D50
     """
     users = await directory.read(User, {(row.user_id,) for row in rows})
     memberships = await directory.read(Membership, {(row.user_id, row.entity_id) for row in rows})

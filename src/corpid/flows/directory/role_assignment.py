@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import approvals
+from corpid.flows.directory.members import WantedMembers, listed
 from corpid.flows.directory.provisioning import Member, UnknownMember, member
 from corpid.flows.directory.write import Refused, authorised
-from corpid.ports import MemberQuery, Seen
+from corpid.ports import Seen
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
@@ -32,8 +32,6 @@ MOST_SERVICES: Final = 1000
 MOST_ROLES: Final = 200
 """of one person, that a page shows"""
 _WIDTH: Final = 6
-_LONGEST: Final = 100
-"""characters of a search"""
 
 
 class UnknownRole(Exception):
@@ -58,35 +56,21 @@ async def services(registry: Registry, actor: Administering, entity: Entity) -> 
     Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
     """
     authorise(actor, "read", Object(kind="service"))
-    listed = actor.services if actor.level == "sub_administrator" else "all"
-    if isinstance(listed, tuple):
-        found = list((await registry.directory.read(Service, [(each,) for each in listed])).values())
+    own = actor.services if actor.level == "sub_administrator" else "all"
+    if isinstance(own, tuple):
+        found = list((await registry.directory.read(Service, [(each,) for each in own])).values())
     else:
         found = await registry.directory.named(Service, first="", until="\U0010ffff", limit=MOST_SERVICES)
     return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
 
 
 async def search(registry: Registry, actor: Administering, text: str, *, limit: int) -> list[Member]:
-    """Members whose user name or e-mail address begins with a text.
+    """Members by words of their name, user name or e-mail address.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53, D61
     """
-    authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))
-    text = text.strip()[:_LONGEST]
-    if not is_storable(text):
-        return []
-    found: dict[str, Member] = {}
-    for condition in (("user_name", "sw", text), ("email", "sw", text)) if text else (None,):
-        query = MemberQuery(
-            entity_id=actor.entity_id,
-            conditions=(condition,) if condition else (),
-            sorted_by="user_name",
-            limit=limit,
-        )
-        _, stored = await registry.provisioning.members(query)
-        for each in stored:
-            found[each.membership.membership_id] = Member(membership=each.membership, user=each.user)
-    return list(found.values())[:limit]
+    page = await listed(registry, WantedMembers(search=text), actor=actor, after="", limit=limit)
+    return [each.member for each in page.found]
 
 
 async def held(registry: Registry, actor: Administering, user_id: str) -> list[HeldRole]:
@@ -171,6 +155,18 @@ def replaced(was: Assignment, becomes: Assignment) -> list[Change]:
     if was.key == becomes.key:
         return [] if was == becomes else [given(was, becomes)]
     return [ended(was), given(None, becomes)]
+
+
+def copied(row: Assignment, service: Service, *, user_id: str, today: str) -> Assignment | None:
+    """The same role from today for somebody else.
+
+    None for one that has ended, or lacks a mandatory value. Source: R-14.1, D23
+    """
+    values = {each.name for each in row.parameters if each.value}
+    lacking = any(each.mandatory and each.name not in values for each in service.parameters)
+    if row.end_date < today or lacking or (service.sub_entity == "mandatory" and not row.sub_entity):
+        return None
+    return msgspec.structs.replace(row, user_id=user_id, start_date=max(today, row.start_date))
 
 
 def ended(row: Assignment) -> Change:

@@ -16,11 +16,10 @@ from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.texts import phrase
-from corpid.web.directory import role_fields
 from corpid.web.directory.access_views import ChoosePerson, Confirm, FoundPerson, GiveAccess
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.own_pages import Gone, Saved, Section
-from corpid.web.pages import access_texts
+from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from corpid.flows.directory.role_assignment import UnknownRole
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.role_forms import faults, form_of, row_of
 from corpid.texts import phrase
-from corpid.web.directory import role_fields
 from corpid.web.directory.access import (
     CHANGE,
     CHECK,
@@ -29,7 +28,7 @@ from corpid.web.directory.access import (
 from corpid.web.directory.access_views import ChangeAccess, Confirm, RemoveAccess
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.own_pages import Gone, Saved, Section
-from corpid.web.pages import access_texts
+from corpid.web.pages import access_texts, role_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from corpid.web.pages.layout import Link, PageView
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
-    from corpid.web.directory.role_fields import Option, RoleFields
+    from corpid.web.pages.role_fields import Option, RoleFields
 
 Pairs = tuple[tuple[str, str], ...]
 """hidden fields: name and value"""
@@ -38,6 +38,8 @@ class ChoosePerson(PageView):
     query: str
     asked: Phrase
     found: tuple[FoundPerson, ...]
+    refused: Phrase | None = None
+    """why the choice would be of no use"""
     links: tuple[Link, ...] = ()
 
 
@@ -115,3 +117,68 @@ class RemoveAccess(PageView):
     reason: str
     notes: tuple[Phrase, ...] = ()
     back: Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedRole:
+    """A role that can be copied: its box and its sentence."""
+
+    name: str
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyAccess(PageView):
+    """The roles of a colleague, to be given to a person."""
+
+    template: ClassVar[str] = "manage/copy_access.html"
+    heading: ClassVar[Phrase] = phrase("Copy a colleague's access")
+
+    action: str
+    kept: Pairs
+    colleague: str
+    another: str
+    """where to choose another colleague"""
+    roles: tuple[CopiedRole, ...]
+    held: tuple[Phrase, ...]
+    """what the person has already"""
+    more: bool
+    needs_approval: bool
+    reason: str
+    notes: tuple[Phrase, ...] = ()
+    back: Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLine:
+    """What a line of a table would do."""
+
+    number: int
+    does: Phrase
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportAccess(PageView):
+    """A table of people and roles: pasted, looked at, confirmed."""
+
+    template: ClassVar[str] = "manage/import_access.html"
+    heading: ClassVar[Phrase] = phrase("Give access with a table")
+
+    action: str
+    table: str
+    columns: tuple[str, ...]
+    most_lines: int
+    problems: tuple[tuple[int, str], ...]
+    """line and what is wrong there"""
+    lines: tuple[ImportedLine, ...]
+    changes: Phrase | None
+    """how many there would be; None before the table was sent"""
+    is_change: bool
+    needs_approval: bool
+    reason: str
+    notes: tuple[Phrase, ...] = ()
+    back: str

@@ -10,6 +10,8 @@ from corpid.flows.directory import portal
 from corpid.web.directory import (
     access,
     access_changes,
+    access_copy,
+    access_import,
     home,
     invite,
     organisation,
@@ -65,6 +67,8 @@ _SITE: Final = Site(
         organisation.SECTION,
         access.SECTION,
         access_changes.SECTION,
+        access_copy.SECTION,
+        access_import.SECTION,
         people.SECTION,
         invite.SECTION,
         person.SECTION,

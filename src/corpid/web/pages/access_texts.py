@@ -38,6 +38,17 @@ def own_sentence(row: Assignment | ThirdPartyAssignment, service: Service, entit
     return phrase("You may act at {service} for {entity} {when}.", service=service.name, entity=entity, when=when)
 
 
+def asked_sentence(row: Assignment, service: Service, entity: str, today: date) -> Phrase:
+    """What the reader has asked for."""
+    when = duration(row.start_date, row.end_date, today)
+    if row.role:
+        return phrase(
+            "You asked to act as {role} at {service} for {entity} {when}.",
+            role=row.role, service=service.name, entity=entity, when=when,
+        )  # fmt: skip
+    return phrase("You asked to act at {service} for {entity} {when}.", service=service.name, entity=entity, when=when)
+
+
 def duration(start_date: str, end_date: str, today: date) -> Phrase:
     """The days of a role, which complete a sentence."""
     first = None if start_date == NO_BEGINNING else date.fromisoformat(start_date)
