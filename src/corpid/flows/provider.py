@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
     from corpid.flows.oauth.rate_limits import RateLimits
     from corpid.flows.oauth.recent_refusals import RecentRefusals
+    from corpid.flows.operations.hourly_counters import HourlyCounters
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.registry_cache import RegistryCache
     from corpid.ports import ClientKeys, Mail, NetworkNames, Passwords, Registry, TransientStore
@@ -123,6 +124,7 @@ class Provider:
     registry_cache: RegistryCache
     usage: DeprecatedUsage
     refusals: RecentRefusals
+    counters: HourlyCounters
     rate_limits: RateLimits
     background_tasks: BackgroundTasks
     networks: NetworkNames
