@@ -7,13 +7,14 @@ sealed here, too.
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
-from corpid import engines
+from corpid import __version__, engines
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.account import own_email
 from corpid.flows.background_tasks import BackgroundTasks
@@ -27,7 +28,7 @@ from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.hourly_counters import HourlyCounters, remove_old
 from corpid.flows.operations.readiness import Readiness
 from corpid.flows.operations.signing_keys import SigningKeys
-from corpid.flows.provider import Policy, Provider
+from corpid.flows.provider import Node, Policy, Provider
 from corpid.flows.registry_cache import RegistryCache
 from corpid.jose import keys
 from corpid.outbound.client_keys import FetchedClientKeys
@@ -39,6 +40,7 @@ from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.oauth import api_server
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER
+from corpid.settings import diagnostics
 from corpid.settings.issuers import client_rules, issuers
 from corpid.stores.engines import engine_type
 from corpid.web.context import Access, WebContext
@@ -152,6 +154,7 @@ def _provider(
     policy = _policy(FIRST_ISSUER, settings, settings)
     return Provider(
         policy=policy,
+        node=_node(settings, clock),
         registry=stores.registry,
         transient=stores.transient,
         client_keys=client_keys,
@@ -169,6 +172,20 @@ def _provider(
         erase_details=stores.erase,
         clock=clock,
         new_id=new_id,
+    )
+
+
+def _node(settings: Settings, clock: Callable[[], float]) -> Node:
+    return Node(
+        version=__version__,
+        host=socket.gethostname(),
+        started_at=int(clock()),
+        workers=settings.workers,
+        database=engine_type(settings.database_url).title,
+        transient=engine_type(settings.transient_url or settings.database_url).title,
+        sends_mail=bool(settings.mail_url),
+        generations={name: issuer.generations for name, issuer in issuers(settings).items()},
+        findings=tuple(diagnostics.examined(settings)),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from corpid.rules.oauth.records import FIRST_ISSUER
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from corpid.flows.background_tasks import BackgroundTasks
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.registry_cache import RegistryCache
     from corpid.ports import ClientKeys, Mail, NetworkNames, Passwords, Registry, TransientStore
+    from corpid.rules.diagnostics import Finding
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
 
 
@@ -110,10 +111,32 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """This process and its engines, for operators."""
+
+    version: str
+    host: str
+    started_at: int
+    """epoch seconds"""
+    workers: int
+    """processes that serve together on this host"""
+    database: str
+    """the engine of what lasts"""
+    transient: str
+    """the engine of what lives for minutes"""
+    sends_mail: bool
+    generations: Mapping[str, Sequence[str]]
+    """id of each issuer → the names of the generations that it serves"""
+    findings: tuple[Finding, ...]
+    """about the settings, with which this process started"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """Policy, ports, and state that a process keeps in memory."""
 
     policy: Policy
+    node: Node
     registry: Registry
     transient: TransientStore
     client_keys: ClientKeys

@@ -57,7 +57,7 @@ class HourlyCounts(Protocol):
         """The sums of each client and reason: from `since`, before `until`."""
 
     async def remove_oldest(self, *, before: int) -> int:
-        """Remove the counts of the oldest hour if it began before this moment.
+        """Remove the oldest hour's counts if it began before this moment.
 
         Returns the number of rows. Called again and again, it removes all older ones.
         """

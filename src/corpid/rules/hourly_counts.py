@@ -1,4 +1,4 @@
-"""Series of hourly counters: by hour, and by day of the deployment's time zone."""
+"""Series of hourly counters: by hour, and by local day."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def beginning(now: float, zone: ZoneInfo) -> int:
-    """The moment from which on counters are needed for both series."""
+    """The moment from which on both series need counters. Source: D23"""
     return _days(now, zone)[0] // HOUR * HOUR
 
 
 def by_hour(counts: Iterable[Point], *, now: float) -> tuple[Point, ...]:
-    """The last 7 days, an hour each; hours without counts are zero."""
+    """The last 7 days, an hour each; hours without counts are zero. Source: D28"""
     last = int(now) // HOUR * HOUR
     return tuple(_sums(counts, [last - back * HOUR for back in range(SHOWN_HOURS - 1, -1, -1)], last + HOUR))
 
@@ -49,7 +49,10 @@ def by_day(counts: Iterable[Point], *, now: float, zone: ZoneInfo) -> tuple[Poin
 
 
 def _days(now: float, zone: ZoneInfo) -> list[int]:
-    """The first moment of each of the last 90 days; few have 23 or 25 hours."""
+    """The first moment of each of the last 90 days.
+
+    Two a year have 23 or 25 hours.
+    """
     today = datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0)
     return [int((today - timedelta(days=back)).timestamp()) for back in range(SHOWN_DAYS - 1, -1, -1)]
 

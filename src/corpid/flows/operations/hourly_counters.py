@@ -97,6 +97,6 @@ def _count(key: _Key, count: int) -> HourlyCount:
 async def remove_old(registry: Registry, *, now: float) -> int:
     """Remove the oldest hour's counters once they are no longer kept.
 
-    Returns the number of rows. Repeated calls remove all older ones.
+    Returns the number of rows. Repeated calls remove all older ones. Source: D28
     """
     return await registry.hourly_counts.remove_oldest(before=_hour(now) - KEPT_DAYS * DAY)
