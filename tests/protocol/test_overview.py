@@ -12,6 +12,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ANONYMOUS, Administering, CommandLine, Operating
 from corpid.rules.directory.records import OperatorLevel
 from corpid.rules.limits import DAY, KEY_PUBLISHED_BEFORE_USE_SECONDS
+from tests.api.calling import calling
 from tests.protocol.test_refusal_reasons import line_of
 
 if TYPE_CHECKING:
@@ -136,3 +137,14 @@ def test_it_has_what_the_doctor_would_find_problems_first_and_names_the_engines(
     assert verdicts == sorted(verdicts)
     assert {"issuers", "signing keys"} <= {each.about for each in found.findings}
     assert (found.engines.database, found.engines.transient, found.engines.not_ready) == ("SQLite", "SQLite", "")
+
+
+def test_the_api_shows_it_to_a_client_with_both_scopes(world: World) -> None:
+    """D59."""
+    world.tokens()
+    seen(world)
+    found = calling(world).get("/overview").json()
+    assert found["week"]["points"][-1]["sign_ins"] == 1
+    assert found["week"]["clients"][0]["client_id"] == "rp-1"
+    assert "secret" not in found["keys"][0]
+    assert calling(world, "api-2", scopes=("operations",)).get("/overview").status_code == 403
