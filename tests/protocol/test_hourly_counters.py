@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.protocol.provider import World
 from tests.protocol.test_refusal_reasons import line_of
 
 if TYPE_CHECKING:
-    from tests.protocol.provider import World, Worlds
+    from pathlib import Path
+
+    from tests.protocol.provider import Worlds
 
 
 @pytest.fixture
@@ -37,3 +42,10 @@ def test_refusals_count_by_client_and_reason_and_strangers_as_one_unknown_client
     for number in range(3):
         world.push(client_assertion="e30.e30.e30", client_id=f"nobody{number}")
     assert counted(world) == {("rp-1", reason): 1, ("rp-1", claimed): 1, ("", claimed): 3}
+
+
+def test_what_was_counted_is_written_when_the_server_stops(tmp_path: Path) -> None:
+    with World(at=tmp_path) as world:
+        world.push(client_assertion="e30.e30.e30", client_id="nobody")
+    with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database:
+        assert database.execute("SELECT client_id, sum(count) FROM hourly_counts").fetchall() == [("", 1)]
