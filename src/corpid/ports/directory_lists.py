@@ -39,7 +39,7 @@ L = TypeVar(
 
 
 class EntityTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What an entity has at present."""
+    """Present numbers of an entity."""
 
     people: int
     """also invited and disabled ones"""

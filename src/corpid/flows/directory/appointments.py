@@ -218,9 +218,9 @@ async def member(registry: Registry, actor: Administering, membership_id: str) -
 
 
 def refusal(actor: Administering, held: Held, becomes: Level) -> Condition | None:
-    """What keeps the actor from giving a level, or taking it away (empty).
+    """The condition that keeps the actor from giving a level.
 
-    None if nothing does, but perhaps a sign-in that is too old. Source: D53, D54
+    The empty level takes one away. None if nothing does, but perhaps a sign-in that is too old. Source: D53, D54
     """
     thing = Object(
         kind="administrator",

@@ -1,4 +1,4 @@
-"""What an entity's administrators see first: numbers, and access that ends soon (D53)."""
+"""Numbers for the home page of an entity's administrators (D53)."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ async def overview(registry: Registry, actor: Administering, *, first: str, last
 async def ending(
     registry: Registry, actor: Administering, *, first: str, last: str, after: str, limit: int
 ) -> Page[Ending]:
-    """Roles of the actor's entity that end in these days, the soonest first.
+    """Roles of the actor's entity that end in these days.
 
-    Of a sub-administrator those at its services, so a page may have fewer than `limit` although more follow. Raises
+    The soonest first. Of a sub-administrator those at its services, so a page may have fewer than `limit` although more follow. Raises
     Refused, access.Forbidden, StoreUnavailable. Source: D53
     """
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id))

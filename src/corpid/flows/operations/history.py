@@ -110,18 +110,18 @@ def _fits(entry: AuditEntry, wanted: Wanted) -> bool:
 
 
 def noun(entry: AuditEntry) -> str:
-    """The kind of record that an entry is about, as its action names it."""
+    """The kind of record of an entry, as its action says. Source: D57"""
     return entry.action.partition(".")[0]
 
 
 def service_of(entry: AuditEntry) -> str:
-    """The service that an entry is about; empty if it is about none."""
+    """The service of an entry, if it has one. Source: D57"""
     parts, at = entry.object.split("/"), _SERVICE_AT.get(noun(entry))
     return parts[at] if at is not None and len(parts) > at else ""
 
 
 def person_of(entry: AuditEntry) -> str:
-    """The identifier of the person that an entry is about; empty if it is about none."""
+    """The identifier of an entry's person, if it has one. Source: D57"""
     return entry.object.partition("/")[0] if noun(entry) in _PEOPLE else ""
 
 

@@ -125,7 +125,7 @@ def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
 
 
 def _days() -> tuple[sa.ColumnElement[bool], ...]:
-    """`entity_id`, `first`, `last` → own roles of an entity that end in these days."""
+    """`entity_id`, `first`, `last` → roles that end in these days."""
     return (
         assignments.c.entity_id == _ENTITY,
         assignments.c.end_date >= _FIRST,
@@ -134,7 +134,7 @@ def _days() -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def totals() -> sa.Select[Any]:
-    """`entity_id`, `first`, `last`, `limit` → three numbers, each counted up to the limit."""
+    """`entity_id`, `first`, `last`, `limit` → numbers up to the limit."""
     one: sa.ColumnElement[int] = sa.literal_column("1", sa.Integer)
     people = sa.select(one).where(memberships.c.entity_id == _ENTITY).select_from(memberships)
     ending = sa.select(one).where(*_days()).select_from(assignments)
@@ -148,7 +148,7 @@ def totals() -> sa.Select[Any]:
 
 
 def ending(known: RecordType) -> sa.Select[Any]:
-    """`entity_id`, `first`, `last`, `after_…` of day and key, `limit` → own roles by last day."""
+    """The same, `after_…` of day and key, `limit` → roles in order."""
     keys = [known.table.c.end_date, *(known.table.c[name] for name in known.keys)]
     after = sa.tuple_(*(sa.bindparam(f"after_{each.name}", type_=sa.Text) for each in keys))
     within = *_days(), sa.tuple_(*keys) > after

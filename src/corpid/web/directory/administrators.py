@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import Rejected
@@ -15,9 +14,19 @@ from corpid.ports import Conflict
 from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
+from corpid.web.directory.administrator_views import (
+    LEVELS,
+    Administrators,
+    Candidate,
+    ChooseLevel,
+    ChoosePerson,
+    ConfirmLevel,
+    RemoveLevel,
+    Row,
+)
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
-from corpid.web.pages.layout import FormView, Link, Pager, PageView
+from corpid.web.pages.layout import Link, Pager
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -39,12 +48,7 @@ _PAGE: Final = 50
 _MOST_SERVICES: Final = 200
 """that are shown as checkboxes"""
 
-LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
-    "owner": phrase("Owner"),
-    "administrator": phrase("Administrator"),
-    "sub_administrator": phrase("Sub-administrator"),
-}
-_MAY: Final[Mapping[AdministratorLevel, Phrase]] = {
+MAY: Final[Mapping[AdministratorLevel, Phrase]] = {
     "owner": phrase(
         "May do everything here: also appoint owners and administrators, change settings, and create provisioning tokens."
     ),
@@ -63,123 +67,6 @@ _WHY_NOT: Final[Mapping[Condition, Phrase]] = {
 }
 _NOT_ALLOWED: Final = phrase("Your rights do not include this.")
 _ALL: Final = "all"
-
-
-# --- views
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """An administrator in the list."""
-
-    name: str
-    user_name: str
-    level: Phrase
-    sentence: Phrase
-    tags: tuple[Phrase, ...]
-    change: str
-    """the address of the page on which the level is changed; empty if it cannot be"""
-    reason: Phrase | None
-    """why it cannot"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Administrators(PageView):
-    """The administrators of an entity."""
-
-    template: ClassVar[str] = "manage/administrators.html"
-    heading: ClassVar[Phrase] = phrase("Administrators")
-
-    rows: tuple[Row, ...]
-    appoint: str
-    """the address of the choice of a person; empty for those who appoint nobody"""
-    tokens: str
-    """the address of the provisioning tokens; empty for those who may not see them"""
-    saved: Phrase | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A person who can be chosen."""
-
-    name: str
-    user_name: str
-    level: Phrase | None
-    tag: Phrase | None
-    url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoosePerson(PageView):
-    """The choice of the person to appoint."""
-
-    template: ClassVar[str] = "manage/choose_administrator.html"
-    heading: ClassVar[Phrase] = phrase("Choose a person")
-
-    action: str
-    query: str
-    people: tuple[Candidate, ...]
-    invite: str
-    pager: Pager
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseLevel(FormView):
-    """The form of a person's level. Fields: level, all_services, service-…, reason."""
-
-    template: ClassVar[str] = "manage/administrator.html"
-
-    heading: Phrase
-    name: str
-    user_name: str
-    now: Phrase | None
-    """what they may do at present"""
-    levels: tuple[tuple[str, Phrase, Phrase], ...]
-    level: str
-    services: tuple[tuple[str, str, str, bool], ...]
-    """name of the checkbox, name of the service, its description, whether it is ticked"""
-    all_services: bool
-    explains: bool
-    """whether a reason is asked, for the person who approves"""
-    reason: str
-    held: str
-    why_not: Phrase | None
-    remove: str
-    """the address on which the level is taken away; empty if there is none, or it cannot be"""
-    keeps: Phrase | None
-    """why the level cannot be taken away"""
-    back: str
-    notes: tuple[Phrase, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmLevel(FormView):
-    """The summary of an appointment, to be confirmed; its form repeats `fields`."""
-
-    template: ClassVar[str] = "manage/confirm_level.html"
-    heading: ClassVar[Phrase] = phrase("Check and confirm")
-
-    summary: Phrase
-    consequences: tuple[Phrase, ...]
-    fields: tuple[tuple[str, str], ...]
-    button: Phrase
-    back: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveLevel(FormView):
-    """The confirmation of taking a level away. Field: reason, if asked."""
-
-    template: ClassVar[str] = "manage/remove_administrator.html"
-
-    heading: Phrase
-    consequences: tuple[Phrase, ...]
-    held: str
-    explains: bool
-    reason: str
-    allowed: bool
-    back: str
-    notes: tuple[Phrase, ...] = ()
 
 
 # --- the list
@@ -226,11 +113,11 @@ def _listed(held: Held) -> tuple[str, ...]:
 
 
 def _what(held: Held, names: Mapping[str, str]) -> Phrase:
-    """What a level lets a person do, in a sentence."""
+    """The sentence on what a level lets a person do."""
     given = held.administrator
     level = given.level if given else "sub_administrator"
     if given is None or level != "sub_administrator":
-        return _MAY[level]
+        return MAY[level]
     return _at_services(given.services, names)
 
 
@@ -252,7 +139,7 @@ def _possible(at: PortalContext, held: Held) -> tuple[AdministratorLevel, ...]:
 
 
 def _why_not_at_all(at: PortalContext, held: Held) -> Phrase | None:
-    """Why nothing about this person's level can be changed; None if something can."""
+    """The reason if no change of this level is possible."""
     if _possible(at, held) or appointments.refusal(at.actor, held, "") is None:
         return None
     return _why_not(at, held, held.level or "sub_administrator")
@@ -362,7 +249,7 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
         name=held.name,
         user_name=held.user_name,
         now=_what(held, names) if current else None,
-        levels=tuple((each, LEVELS[each], _MAY[each]) for each in possible),
+        levels=tuple((each, LEVELS[each], MAY[each]) for each in possible),
         level=at.form.get("level", current if current in possible else only),
         services=tuple(
             (
@@ -393,12 +280,12 @@ def _ticked(form: Mapping[str, str]) -> AdministratorServices:
 
 
 def _explains(at: PortalContext) -> bool:
-    """Whether the entity wants levels approved (D55)."""
+    """Return whether the entity wants levels approved (D55)."""
     return at.entity.approvals != "none"
 
 
 def _mark(held: Held) -> str:
-    """The level as it was shown, so that a form which comes late is noticed."""
+    """The level as shown, by which a late form is noticed."""
     given = held.administrator
     if given is None:
         return "none"
@@ -458,7 +345,7 @@ def _reason_errors(at: PortalContext) -> list[FieldError]:
 
 
 async def _carried_out(at: PortalContext, change: Awaitable[ChangeRequest | None]) -> ChangeRequest | None:
-    """Carry a change out; what keeps it from being made is said on the page."""
+    """Carry a change out. Raises Rejected with what prevents it."""
     try:
         made = await change
     except NoReason:
@@ -490,7 +377,7 @@ def _confirmation(
         summary = phrase(
             "{name} becomes a sub-administrator of {entity} for {services}.", name=name, entity=entity, services=chosen
         )
-    consequences = [_MAY[wanted] if wanted != "sub_administrator" else _at_services(ticked, services)]
+    consequences = [MAY[wanted] if wanted != "sub_administrator" else _at_services(ticked, services)]
     if held.administrator:
         consequences.append(phrase("Until now: {level}.", level=LEVELS[held.administrator.level]))
     if _explains(at):

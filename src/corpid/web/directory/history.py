@@ -263,7 +263,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: Names, say: Translator) -
 
 
 def safe_cell(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula: an apostrophe stands before one."""
+    """A cell that is no formula: an apostrophe precedes one."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

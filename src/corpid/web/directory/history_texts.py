@@ -9,7 +9,7 @@ from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import phrase
-from corpid.web.directory.administrators import LEVELS
+from corpid.web.directory.administrator_views import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -157,7 +157,7 @@ _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
 
 
 def sentence(entry: AuditEntry, names: Names) -> Phrase:
-    """What an entry is about, in a sentence without a full stop."""
+    """The sentence of an entry, without a full stop."""
     action = entry.action
     if action in _OF_PERSON:
         return _OF_PERSON[action](person(entry, names))
@@ -183,7 +183,7 @@ def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
 
 
 def person(entry: AuditEntry, names: Names) -> str | Phrase:
-    """The person an entry is about: by name, else as the entry itself names them."""
+    """The name of an entry's person, perhaps from the entry itself."""
     known = names.people.get(person_of(entry), "")
     written = [value.get(name) for value in (entry.after, entry.before) for name in ("name", "user_name", "email")]
     return known or next((each for each in written if isinstance(each, str) and each), "") or GONE
@@ -194,7 +194,7 @@ def _entity(entity_id: str, names: Names) -> str:
 
 
 def who(actor: str, entry: AuditEntry, names: Names, own: str) -> str | Phrase:
-    """Who made a change, as the entity may know them (D61)."""
+    """The author of a change, as the entity may know them (D61)."""
     kind, _, identifier = actor.partition(":")
     if kind == "user":
         if identifier in names.people:
@@ -211,7 +211,7 @@ def who(actor: str, entry: AuditEntry, names: Names, own: str) -> str | Phrase:
 
 
 def notes(entry: AuditEntry, names: Names, own: str) -> tuple[Phrase, ...]:
-    """What else is to be known about a change: who approved it, and whether anybody did."""
+    """Sentences on the approval of a change."""
     found = []
     if approver := entry.detail.get("approved_by", ""):
         found.append(phrase("Approved by {name}.", name=who(approver, entry, names, own)))

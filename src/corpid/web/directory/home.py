@@ -1,4 +1,4 @@
-"""The portal's home page: a sentence for each section, and what to do (D53)."""
+"""The portal's home page: a sentence for each section (D53)."""
 
 from __future__ import annotations
 

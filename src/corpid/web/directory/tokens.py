@@ -135,7 +135,7 @@ async def _all(at: PortalContext) -> list[RegisteredProvisioningToken]:
 
 
 async def _names(at: PortalContext, found: list[RegisteredProvisioningToken]) -> Mapping[str, str | Phrase]:
-    """Who made each token: a person of the entity by name, anybody else as the operator."""
+    """The makers of tokens: people by name, others as the operator."""
     makers = {each.created_by for each in found}
     ids = {each: each.partition(":")[2] for each in makers if each.startswith("user:")}
     users = await at.context.provider.registry.directory.read(User, [(user_id,) for user_id in sorted(ids.values())])
