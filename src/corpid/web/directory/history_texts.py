@@ -80,7 +80,7 @@ _OF_GRANT: Final[Mapping[str, Callable[..., Phrase]]] = {
         "{client} offers {third_party} to act for it at {service}", **named
     ),
     AuditAction.GRANT_ACCEPT: lambda **named: phrase(
-        "{third_party} accepted to act for {client} at {service}", **named
+        "{third_party} agreed to act for {client} at {service}", **named
     ),
     AuditAction.GRANT_DECLINE: lambda **named: phrase(
         "{third_party} declined to act for {client} at {service}", **named
@@ -174,7 +174,7 @@ def sentence(entry: AuditEntry, names: Names) -> Phrase:
     if action in _OF_GRANT:
         client, third_party = _entity(entry.entity_id, names), _entity(entry.other_entity_id, names)
         return _OF_GRANT[action](client=client, third_party=third_party, service=service)
-    return _PLAIN.get(action, phrase("{what}", what=getattr(action, "summary", action)))
+    return _PLAIN.get(action, phrase("Another change"))
 
 
 def _role(entry: AuditEntry, parts: list[str], at: int) -> str:

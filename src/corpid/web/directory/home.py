@@ -134,7 +134,7 @@ def _lines(at: PortalContext, found: Overview, *, sees_all: bool) -> tuple[Link,
         texts["third-parties"] = (
             counted(
                 totals.offers,
-                "{count} organisation's offer to act for it waits for you.",
+                "{count} offer to act for another organisation waits for you.",
                 "{count} offers to act for other organisations wait for you.",
             )
             if totals.offers
@@ -152,7 +152,7 @@ def _people(count: int) -> Phrase:
 def _ending(count: int) -> Phrase:
     if not count:
         return phrase("Nobody's access ends within 30 days.")
-    return counted(count, "{count} access ends within 30 days.", "{count} accesses end within 30 days.")
+    return counted(count, "{count} role ends within 30 days.", "{count} roles end within 30 days.")
 
 
 async def ending(at: PortalContext) -> View:
