@@ -139,7 +139,7 @@ def test_the_csv_has_the_filtered_list_and_no_formulas() -> None:
         answer = await browser.http.get(portal(made, "history/export?kind=access"))
         assert answer.headers["content-type"] == "text/csv; charset=utf-8"
         rows = list(csv.reader(io.StringIO(answer.content.decode("utf-8-sig"))))
-        assert rows[0][:4] == ["Number", "Time", "Who", "Change"]
+        assert rows[0][:4] == ["Number", "Time", "Who", "What changed"]
         assert len(rows) == 3
         assert rows[1][2].startswith("'=HYPERLINK")
         assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]

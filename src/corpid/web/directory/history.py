@@ -233,7 +233,7 @@ async def export(at: PortalContext) -> View | Response:
 
 
 _COLUMNS: Final = (
-    phrase("Number"), phrase("Time"), phrase("Who"), phrase("Change"), phrase("Before"), phrase("After"),
+    phrase("Number"), phrase("Time"), phrase("Who"), phrase("What changed"), phrase("Before"), phrase("After"),
     phrase("User name"), phrase("Service"), phrase("Reference"),
 )  # fmt: skip
 

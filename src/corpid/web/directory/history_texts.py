@@ -79,9 +79,7 @@ _OF_GRANT: Final[Mapping[str, Callable[..., Phrase]]] = {
     AuditAction.GRANT_OFFER: lambda **named: phrase(
         "{client} offers {third_party} to act for it at {service}", **named
     ),
-    AuditAction.GRANT_ACCEPT: lambda **named: phrase(
-        "{third_party} agreed to act for {client} at {service}", **named
-    ),
+    AuditAction.GRANT_ACCEPT: lambda **named: phrase("{third_party} agreed to act for {client} at {service}", **named),
     AuditAction.GRANT_DECLINE: lambda **named: phrase(
         "{third_party} declined to act for {client} at {service}", **named
     ),
