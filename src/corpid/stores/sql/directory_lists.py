@@ -141,7 +141,7 @@ def totals() -> sa.Select[Any]:
     offers = sa.select(one).where(grants.c.entity_id == _ENTITY, grants.c.state == "offered").select_from(grants)
     return sa.select(
         *(
-            sa.select(sa.func.count()).select_from(each.limit(_LIMIT).subquery()).scalar_subquery()
+            sa.select(sa.func.count()).select_from(each.limit(_LIMIT).subquery("counted")).scalar_subquery()
             for each in (people, ending, offers)
         )
     )
