@@ -1,25 +1,44 @@
-"""Single roles, administrators and operators, by the rules of a file."""
+"""Single roles and administrators, by the rules of a file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.flows.directory.administrators import has_owner_beside
+from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
 from corpid.flows.directory.finding import WantedRow, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.write import Refused
-from corpid.rules.directory.access import Object, authorise
+from corpid.ports import Seen
+from corpid.rules.directory.access import RULES, Object, authorise
+from corpid.rules.directory.access_conditions import APPOINTS, RECENT, Condition
+from corpid.rules.directory.approvals import unfit
+from corpid.rules.directory.current import Current
 from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import NO_END, Assignment, Operator, OperatorLevel, User
+from corpid.rules.directory.records import (
+    NO_END,
+    Administrator,
+    AdministratorServices,
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    User,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.apply import Applied
     from corpid.ports import Passwords, Registry
-    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.access import Level
+    from corpid.rules.directory.actors import Actor, Administering
+    from corpid.rules.directory.records import AdministratorLevel, ChangeRequest
 
+_LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")
 _MOST: Final = 1000
 """roles of one person for one entity at one service that are looked through"""
 
@@ -127,49 +146,144 @@ async def remove_administrator(
     return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
 
 
-async def operators(registry: Registry, *, actor: Actor) -> list[tuple[User, OperatorLevel]]:
-    """The operators of the deployment, by level and user name.
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of an entity, with their level there, if any."""
+
+    user: User
+    membership: Membership
+    administrator: Administrator | None = None
+    last_owner: bool = False
+    """whether the entity would have no owner who can act without them"""
+
+    @property
+    def name(self) -> str:
+        """The name under which the entity knows them (D61)."""
+        return self.membership.name or self.user.name or self.user_name
+
+    @property
+    def user_name(self) -> str:
+        """The user name, of somebody invited what was typed (D60)."""
+        return self.membership.user_name or ("" if self.membership.invited else self.user.user_name) or self.email
+
+    @property
+    def email(self) -> str:
+        """The address, of somebody invited what was typed (D60)."""
+        return self.membership.email or ("" if self.membership.invited else self.user.email)
+
+    @property
+    def level(self) -> Level:
+        """The level; empty for none."""
+        return self.administrator.level if self.administrator is not None else ""
+
+
+async def administering(registry: Registry, actor: Administering) -> list[Held]:
+    """The administrators of the actor's entity: by level, then by name.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
     """
-    authorise(actor, "read", Object(kind="operator"))
-    found = []
-    for level in get_args(OperatorLevel):
-        held = await registry.directory.operators(level)
-        people = await registry.directory.read(User, [(each.record.user_id,) for each in held])
-        found += [(user, level) for user in sorted(people.values(), key=lambda each: each.user_name)]
-    return found
+    authorise(actor, "read", Object(kind="administrator", entity_id=actor.entity_id))
+    held = await registry.directory.administrators(actor.entity_id)
+    users = await registry.directory.read(User, [each.record.key[:1] for each in held])
+    memberships = await registry.directory.read(Membership, [each.record.key for each in held])
+    found = [
+        Held(
+            user=users[each.record.key[:1]],
+            membership=memberships[each.record.key],
+            administrator=each.record,
+            last_owner=each.record.level == "owner" and not has_owner_beside(each.record.key, held),
+        )
+        for each in held
+        if each.record.key[:1] in users and each.record.key in memberships
+    ]
+    return sorted(found, key=lambda each: (_LEVELS.index(each.level), each.name.casefold(), each.user.user_id))
 
 
-async def set_operator(
+async def member(registry: Registry, actor: Administering, membership_id: str) -> Held | None:
+    """A member of the actor's entity; None if there is none.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D60
+    """
+    authorise(actor, "read", Object(kind="administrator", entity_id=actor.entity_id))
+    stored = await registry.provisioning.member(membership_id)
+    if stored is None or stored.membership.entity_id != actor.entity_id:
+        return None
+    held = await registry.directory.administrators(actor.entity_id)
+    mine = next((each.record for each in held if each.record.key == stored.membership.key), None)
+    return Held(
+        user=stored.user,
+        membership=stored.membership,
+        administrator=mine,
+        last_owner=mine is not None and mine.level == "owner" and not has_owner_beside(mine.key, held),
+    )
+
+
+def refusal(actor: Administering, held: Held, becomes: Level) -> Condition | None:
+    """The condition that keeps the actor from giving a level.
+
+    The empty level takes one away. None if nothing does, but perhaps a sign-in that is too old. Source: D53, D54
+    """
+    thing = Object(
+        kind="administrator",
+        entity_id=actor.entity_id,
+        user_id=held.user.user_id,
+        level=held.level,
+        becomes=becomes,
+        belongs=True,
+        takes_last_owner=held.last_owner and becomes != "owner",
+    )
+    conditions = RULES.get((actor.role, "write" if becomes else "delete", "administrator"))
+    if conditions is None:
+        return APPOINTS
+    return next((each for each in conditions if each is not RECENT and not each.holds(actor, thing)), None)
+
+
+async def appoint(
     registry: Registry,
-    passwords: Passwords,
-    user_name: str,
-    level: str,
+    actor: Administering,
+    held: Held,
+    level: AdministratorLevel,
+    services: AdministratorServices,
     *,
-    actor: Actor,
-    dry_run: bool = False,
-) -> Applied:
-    """Make a person an operator, or change the level of one.
+    reason: str,
+    now: float,
+    unique: str,
+) -> ChangeRequest | None:
+    """Give a member a level, or request it if that needs approval.
 
-    Raises Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Source: D53, docs/directory.md
+    `services` are of a sub-administrator only; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused,
+    access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55
     """
-    user = await user_named(registry, user_name, actor=actor)
-    row = {"user": user.user_name, "level": level}
-    prepared = await prepared_entry(registry, passwords, "operators", None, row, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=SETS, dry_run=dry_run)
+    user_id, entity_id = key = held.membership.key
+    becomes = Administrator(
+        user_id=user_id, entity_id=entity_id, level=level, services=services if level == "sub_administrator" else ()
+    )
+    was = held.administrator
+    if becomes == was:
+        return None
+    change = Change(verb="change" if was else "add", kind="administrator", key=key, was=was, becomes=becomes)
+    named = becomes.services if isinstance(becomes.services, tuple) else ()
+    current = {
+        "entity": dict(await registry.directory.read(Entity, [(entity_id,)])),
+        "membership": dict(await registry.directory.read(Membership, [key])),
+        "service": dict(await registry.directory.read(Service, [(each,) for each in named])),
+    }
+    problems = unfit([change], Current(records=current), {user_id: held.user.user_name})  # type: ignore[arg-type]
+    if problems:
+        raise Refused("; ".join(problems))
+    seen = [Seen(Administrator, key, was)]
+    return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
 
 
-async def remove_operator(registry: Registry, user_name: str, *, actor: Actor, dry_run: bool = False) -> Applied:
-    """Take the level of an operator.
+async def dismiss(
+    registry: Registry, actor: Administering, held: Held, *, reason: str, now: float, unique: str
+) -> ChangeRequest | None:
+    """Take a member's level away, or request it; membership and roles stay.
 
-    The last one who can act stays.
-
-    Raises Refused if the person is none, access.Forbidden, Conflict, StoreUnavailable. Source: D53
+    Raises Refused if there is none, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55
     """
-    user = await user_named(registry, user_name, actor=actor)
-    held = (await registry.directory.read(Operator, [user.key])).get(user.key)
-    if held is None:
-        raise Refused(f"{user.user_name} does not operate this deployment: `corpid operator list` shows who does")
-    change = Change(verb="remove", kind="operator", key=user.key, was=held)
-    return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names={user.user_id: user.user_name})
+    was = held.administrator
+    if was is None:
+        raise Refused("this person does not administer the entity any more")
+    change = Change(verb="remove", kind="administrator", key=was.key, was=was)
+    seen = [Seen(Administrator, was.key, was)]
+    return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
