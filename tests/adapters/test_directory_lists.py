@@ -18,6 +18,7 @@ from corpid.rules.directory.records import (
     Record,
     Service,
     ThirdPartyAssignment,
+    ThirdPartyGrant,
     User,
 )
 from tests.adapters.stored_records import BOOKS, write
@@ -161,6 +162,32 @@ def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Place) ->
         assert all((held.user_id, held.entity_id) == (user.user_id, "A1") for held, user in found)
         identifiers = [held.membership_id for held, _ in found]
         assert identifiers == sorted(set(identifiers)) and all(identifiers)
+
+    place.run(scenario)
+
+
+def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
+    """DESIGN "Speed": the numbers of an entity's home page; nothing of another entity is counted."""
+    ends = [replace(each, end_date=f"2027-01-{day:02}") for day, each in enumerate(ROLES, start=1)]
+    offers = [
+        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id=each.service_id, state=state)
+        for each, state in zip(SERVICES, ("offered", "accepted"), strict=True)
+    ]
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *ENTITIES, *SERVICES, *USERS, *MEMBERSHIPS, *ends, *offers)
+        directory = stores.registry.directory
+        in_time = [each for each in ends if each.entity_id == "A1" and "2027-01-03" <= each.end_date <= "2027-01-09"]
+        found = await directory.totals("A1", first="2027-01-03", last="2027-01-09", most=100)
+        assert (found.people, found.ending, found.offers) == (4, len(in_time), 1)
+        bounded = await directory.totals("A1", first="2027-01-01", last="2027-12-31", most=2)
+        assert (bounded.people, bounded.ending, bounded.offers) == (2, 2, 1)
+        paged: list[Assignment] = []
+        after: tuple[str, ...] = ("",) * 7
+        while page := await directory.ending("A1", first="2027-01-03", last="2027-01-09", after=after, limit=2):
+            paged += page
+            after = (page[-1].end_date, *page[-1].key)
+        assert paged == sorted(in_time, key=lambda each: (each.end_date, *each.key))
 
     place.run(scenario)
 

@@ -32,6 +32,7 @@ from corpid.ports.conflicts import (
 from corpid.ports.consents import Consents
 from corpid.ports.email_changes import EmailChange, EmailChanges, Finished
 from corpid.ports.emails import Action, Address, Code, Email, Facts, RenderedEmail
+from corpid.ports.hourly_counts import CountOfReason, HourlyCount, HourlyCounts
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
 from corpid.ports.invitations import Invitations, Invited
 from corpid.ports.outbound import (
@@ -125,6 +126,7 @@ __all__ = [
     "CodeGuessCounts",
     "Conflict",
     "Consents",
+    "CountOfReason",
     "Delete",
     "Deployment",
     "Directory",
@@ -142,6 +144,8 @@ __all__ = [
     "Finished",
     "HasKeys",
     "HashingSource",
+    "HourlyCount",
+    "HourlyCounts",
     "IdempotencyKeys",
     "Invitations",
     "Invited",

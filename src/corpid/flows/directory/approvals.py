@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Change as StoreChange
     from corpid.ports import Registry
-    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.actors import Actor, Administering
     from corpid.rules.directory.current import Key
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.sections import Kind
@@ -430,3 +430,16 @@ async def _user_names(registry: Registry, changes: Iterable[Change], requester: 
     ids |= {identifier} if kind == "user" else set()
     users = await registry.directory.read(User, sorted((each,) for each in ids if each))
     return {user.user_id: user.user_name for user in users.values()}
+
+
+def decidable(found: ChangeRequest, actor: Administering) -> bool:
+    """Return whether a request waits for this administrator.
+
+    A sign-in that is too old does not matter. Source: D53, D55
+    """
+    recent = msgspec.structs.replace(actor, auth_time=actor.now)
+    try:
+        authorise(recent, "write", _object(found, "approval"))
+    except Forbidden:
+        return False
+    return state_at(found, actor.now) is State.PENDING

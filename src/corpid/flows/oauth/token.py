@@ -128,7 +128,9 @@ async def exchange(
         grant = grants.redeem(grant, request, jkt=jkt, mismatch_code=policy.dpop_mismatch_code)
         subject = await _parties(context, redemption, grant)
         _note_use(context, redemption, grant)
-        return await _issue(context, redemption, grant, subject)
+        issued = await _issue(context, redemption, grant, subject)
+    context.provider.counters.sign_in(issued.client_id, context.now)
+    return issued
 
 
 async def _proven(

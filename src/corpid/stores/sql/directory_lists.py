@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
+from corpid.ports.directory_lists import EntityTotals
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -27,9 +28,11 @@ from corpid.stores.sql.tables import (
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
     NAME_CHARACTERS,
+    assignments,
     memberships,
     users,
 )
+from corpid.stores.sql.tables import third_party_grants as grants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +57,7 @@ _NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _FIRST: Final = sa.bindparam("first", type_=sa.Text)
 _UNTIL: Final = sa.bindparam("until", type_=sa.Text)
+_ENTITY: Final = sa.bindparam("entity_id", type_=sa.Text)
 
 
 def named(known: RecordType, key: sa.ColumnElement[str]) -> sa.Select[Any]:
@@ -120,6 +124,37 @@ def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
     return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
 
 
+def _days() -> tuple[sa.ColumnElement[bool], ...]:
+    """`entity_id`, `first`, `last` → roles that end in these days."""
+    return (
+        assignments.c.entity_id == _ENTITY,
+        assignments.c.end_date >= _FIRST,
+        assignments.c.end_date <= sa.bindparam("last", type_=sa.Text),
+    )
+
+
+def totals() -> sa.Select[Any]:
+    """`entity_id`, `first`, `last`, `limit` → numbers up to the limit."""
+    one: sa.ColumnElement[int] = sa.literal_column("1", sa.Integer)
+    people = sa.select(one).where(memberships.c.entity_id == _ENTITY).select_from(memberships)
+    ending = sa.select(one).where(*_days()).select_from(assignments)
+    offers = sa.select(one).where(grants.c.entity_id == _ENTITY, grants.c.state == "offered").select_from(grants)
+    return sa.select(
+        *(
+            sa.select(sa.func.count()).select_from(each.limit(_LIMIT).subquery("counted")).scalar_subquery()
+            for each in (people, ending, offers)
+        )
+    )
+
+
+def ending(known: RecordType) -> sa.Select[Any]:
+    """The same, `after_…` of day and key, `limit` → roles in order."""
+    keys = [known.table.c.end_date, *(known.table.c[name] for name in known.keys)]
+    after = sa.tuple_(*(sa.bindparam(f"after_{each.name}", type_=sa.Text) for each in keys))
+    within = *_days(), sa.tuple_(*keys) > after
+    return sa.select(*columns(known.table, known.codec)).where(*within).order_by(*keys).limit(_LIMIT)
+
+
 def folded_ascii(text: str) -> str:
     """A text with the capital letters of ASCII made small.
 
@@ -162,6 +197,14 @@ class SqlDirectoryLists(SqlRecords):
             for given in combinations(members, count)
         }
 
+    @cached_property
+    def _totals(self) -> Prepared:
+        return self._database.prepare(totals)
+
+    @cached_property
+    def _ending(self) -> Prepared:
+        return self._database.prepare(ending(self._kinds[Assignment]))
+
     async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:
         """In the order of identifiers, byte by byte."""
         rows = await self._database.rows(self._named[kind], {"first": first, "until": until, "limit": limit})
@@ -191,6 +234,21 @@ class SqlDirectoryLists(SqlRecords):
         held, of = self._kinds[Membership].codec, self._kinds[User].codec
         width = len(held.columns)
         return [(held.decode(row[:width]), of.decode(row[width:])) for row in rows]
+
+    async def totals(self, entity_id: str, *, first: str, last: str, most: int) -> EntityTotals:
+        values = {"entity_id": entity_id, "first": first, "last": last, "limit": most}
+        people, roles, offers = await self._database.row(self._totals, values) or (0, 0, 0)
+        return EntityTotals(people=people, ending=roles, offers=offers)
+
+    async def ending(
+        self, entity_id: str, *, first: str, last: str, after: tuple[str, ...], limit: int
+    ) -> list[Assignment]:
+        """In the order of last days and keys."""
+        known = self._kinds[Assignment]
+        names = ("end_date", *known.keys)
+        beginning = {f"after_{name}": value for name, value in zip(names, after, strict=True)}
+        values = {"entity_id": entity_id, "first": first, "last": last, **beginning, "limit": limit}
+        return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
 
     async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
         """In the order of keys."""

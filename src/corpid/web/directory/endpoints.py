@@ -12,12 +12,15 @@ from corpid.web.directory import (
     access_changes,
     access_copy,
     access_import,
+    administrators,
+    history,
     home,
     invite,
     organisation,
     people,
     person,
     person_changes,
+    tokens,
 )
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, remembered
 from corpid.web.own_pages import Elsewhere, Site, serve
@@ -73,6 +76,9 @@ _SITE: Final = Site(
         invite.SECTION,
         person.SECTION,
         person_changes.SECTION,
+        administrators.SECTION,
+        tokens.SECTION,
+        history.SECTION,
     ),
     arrive=_arrive,
     open=_open,
