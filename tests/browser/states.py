@@ -20,7 +20,14 @@ from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
 from corpid.web.pages.views import Asked, AskPasskey
-from tests.browser import access_states, account_states, console_states, enrolment_states, invitation_states, portal_states
+from tests.browser import (
+    access_states,
+    account_states,
+    console_states,
+    enrolment_states,
+    invitation_states,
+    portal_states,
+)
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
