@@ -14,10 +14,10 @@ from corpid.flows.directory.provisioning import (
     LastOwner,
     MemberDetails,
     check_redirection,
-    end_member,
+    end_seen,
     invitation,
-    member,
     refuse_taken,
+    rows_under,
     store_refusals,
     with_details,
 )
@@ -160,7 +160,7 @@ async def _submit_change(
 
 async def submit_end(
     registry: Registry,
-    membership_id: str,
+    seen: Membership,
     *,
     actor: Administering,
     reason: str,
@@ -169,16 +169,17 @@ async def submit_end(
 ) -> ChangeRequest | None:
     """End a membership, or revoke an invitation, or request it.
 
-    Raises UnknownMember, LastOwner, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
+    `seen` is the membership as the person saw it. A request names its roles and level, unless they are too many. Raises
+    LastOwner, ChangedMeanwhile, approvals.NoReason, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D55
     """
-    was = (await member(registry, membership_id, actor=actor)).membership
-    change = Change(verb="remove", kind="membership", key=was.key, was=was)
+    change = Change(verb="remove", kind="membership", key=seen.key, was=seen)
     if not await _check(registry, actor, [change]):
-        await end_member(registry, membership_id, actor=actor)
+        await end_seen(registry, seen, actor=actor)
         return None
-    return await submit(
-        registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=[Seen(Membership, was.key, was)]
-    )
+    rows = await rows_under(registry, seen)
+    changes = [*rows, change] if len(rows) < MOST_CHANGES else [change]
+    guard = Seen(Membership, seen.key, seen)
+    return await submit(registry, actor, changes, reason=reason, now=now, unique=new_id(), seen=[guard])
 
 
 async def _check(registry: Registry, actor: Administering, changes: Sequence[Change]) -> bool:

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LastOwner", "MalformedDetails", "Member", "MemberDetails", "MembersPage", "State", "Taken", "UnknownMember",
-    "WantedMembers", "change_member", "check_redirection", "considered_invitation", "end_member", "invitation", "invite", "member", "members",
-    "members_by_name", "refuse_taken", "store_refusals", "submit_invitation", "with_details",
+    "WantedMembers", "change_member", "check_redirection", "considered_invitation", "end_member", "end_seen", "invitation", "invite", "member", "members",
+    "members_by_name", "refuse_taken", "rows_under", "store_refusals", "submit_invitation", "with_details",
 ]  # fmt: skip
 
 State: TypeAlias = Literal["invited", "active", "suspended", "locked"]
@@ -355,7 +355,7 @@ async def end_member(registry: Registry, membership_id: str, *, actor: Actor) ->
     for attempt in range(_ATTEMPTS):
         found = (await member(registry, membership_id, actor=actor)).membership
         try:
-            await _end(registry, found, actor=actor)
+            await end_seen(registry, found, actor=actor)
         except (ChangedMeanwhile, MissingReference, Forbidden):  # e.g. it was accepted just now
             now_read = (await member(registry, membership_id, actor=actor)).membership
             if attempt == _ATTEMPTS - 1 or now_read == found:
@@ -364,13 +364,29 @@ async def end_member(registry: Registry, membership_id: str, *, actor: Actor) ->
         return
 
 
-async def _end(registry: Registry, found: Membership, *, actor: Actor) -> None:
-    """End a membership as it was read, and its rows."""
+async def end_seen(registry: Registry, found: Membership, *, actor: Actor) -> None:
+    """End a membership as it was read, and its rows.
+
+    Raises LastOwner, ChangedMeanwhile if it is no longer so, access.Forbidden, Conflict, StoreUnavailable. Source: D53
+    """
     change = Change(verb="remove", kind="membership", key=found.key, was=found)
     allowed = await _authorised(registry, actor, change)
-    where = {"user_id": found.user_id, "entity_id": found.entity_id}
+    rows = await rows_under(registry, found)
+    ended = [Delete(row.was, change_event(actor, row)) for row in rows]  # type: ignore[arg-type]
+    try:
+        await registry.directory.write([Seen(Membership, found.key, found), *ended, *recorded(allowed)])
+    except NobodyRemains:
+        raise LastOwner from None
+
+
+async def rows_under(registry: Registry, of: Membership) -> list[Change]:
+    """The removal of everything that ends with a membership: roles and level.
+
+    Raises StoreUnavailable. Source: D53
+    """
+    where = {"user_id": of.user_id, "entity_id": of.entity_id}
     directory = registry.directory
-    rows: list[Change] = [
+    return [
         *(
             Change(verb="remove", kind="third-party row", key=row.key, was=row)
             for row in await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
@@ -381,14 +397,9 @@ async def _end(registry: Registry, found: Membership, *, actor: Actor) -> None:
         ),
         *(
             Change(verb="remove", kind="administrator", key=row.key, was=row)
-            for row in (await directory.read(Administrator, [found.key])).values()
+            for row in (await directory.read(Administrator, [of.key])).values()
         ),
     ]
-    ended = [Delete(row.was, change_event(actor, row)) for row in rows]  # type: ignore[arg-type]
-    try:
-        await directory.write([Seen(Membership, found.key, found), *ended, *recorded(allowed)])
-    except NobodyRemains:
-        raise LastOwner from None
 
 
 async def _authorised(registry: Registry, actor: Actor, change: Change) -> Authorised:

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 SEVERAL: Final = f"{INVITE}/several"
 _CONFIRMED: Final = "confirmed"
+_LINES: Final = phrase(
+    "One person a line, at most {most}: “Marcus Lee <marcus@example.com>”, “Marcus Lee, marcus@example.com” or only "
+    "the address. You can paste lines from a mail program or a table.",
+    most=MOST_INVITED,
+)
 _ERRORS: Final = 20
 """lines whose errors are listed; further ones are counted"""
 _LINE: Final = 60
@@ -90,7 +95,7 @@ async def several(at: PortalContext) -> View:
         action=portal_path(at.web, SEVERAL),
         note=EACH_GETS,
         mail_works=at.context.provider.mail.works,
-        most=MOST_INVITED,
+        hint=_LINES,
         people=at.form.get("people", ""),
         needs_approval=members.invitation_needs_approval(at.entity),
         one=portal_path(at.web, INVITE),

@@ -84,7 +84,7 @@ class InviteSeveral(PageView):
     action: str
     note: Phrase
     mail_works: bool
-    most: int
+    hint: Phrase
     people: str
     needs_approval: bool
     one: str

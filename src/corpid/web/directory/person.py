@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.directory import members, provisioning
 from corpid.flows.directory.provisioning import Member, UnknownMember
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations import audit
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.effect import reasons
 from corpid.rules.directory.entity_choice import NUMBERS
@@ -188,7 +187,7 @@ async def _entries(at: PortalContext, entries: Sequence[AuditEntry]) -> tuple[Sh
     """The last changes, each with who made it (D61)."""
     registry, zone = at.context.provider.registry, at.context.provider.policy.timezone
     people = {entry.actor.partition(":")[2] for entry in entries if entry.actor.startswith("user:")}
-    keys = [(each, at.entity.entity_id) for each in sorted(people) if audit.is_user_id(each)]
+    keys = [(each, at.entity.entity_id) for each in sorted(people)]
     known = await registry.directory.read(Membership, keys)
     users = await registry.directory.read(User, [(user_id,) for user_id, _ in known])
     names = {

@@ -190,9 +190,8 @@ async def carry_out(at: PortalContext) -> Saved:
     async def change(reason: str) -> ChangeRequest | None:
         if kind in {"end", "revoke"}:
             return await member_changes.submit_end(
-                registry, found.membership.membership_id, actor=at.actor, reason=reason, now=context.now,
-                new_id=at.web.new_user_id,
-            )  # fmt: skip
+                registry, found.membership, actor=at.actor, reason=reason, now=context.now, new_id=at.web.new_user_id
+            )
         return await member_changes.submit_switch(
             registry, invitation_limit(at), found.membership, enabled=kind == "restore", actor=at.actor, reason=reason,
             now=context.now, new_id=at.web.new_user_id,
