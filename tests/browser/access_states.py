@@ -44,7 +44,10 @@ HARBOUR: Final = Service(
             name="Approver", description="Approves applications, after which the organisation is bound by them."
         ),
     ),
-    parameters=(ParameterDefinition(name="Permit Year", kind="year", mandatory=True), ParameterDefinition(name="Berth")),
+    parameters=(
+        ParameterDefinition(name="Permit Year", kind="year", mandatory=True),
+        ParameterDefinition(name="Berth"),
+    ),
     sub_entity="optional",
 )
 ENTITY: Final = "Harbour Logistics Pte. Ltd."
@@ -110,9 +113,7 @@ IMPORT: Final = ImportAccess(
     reason="",
     back="/manage/people",
 )
-ACCOUNT: Final = Frame(
-    form_token="t0ken", here="/account/access", up=Link(url="/account", text=phrase("Your account"))
-)
+ACCOUNT: Final = Frame(form_token="t0ken", here="/account/access", up=Link(url="/account", text=phrase("Your account")))
 MINE: Final = OwnAccess(
     frame=ACCOUNT,
     action="/account/access",
@@ -217,7 +218,9 @@ STATES: Final[Mapping[str, View]] = {
     "portal-access-approval": replace(GIVE, chosen=(PERSON, SERVICE), confirm=replace(CONFIRM, needs_approval=True)),
     "portal-access-refused": replace(
         GIVE,
-        refused=phrase("You cannot change your own access. Another administrator of {entity} can do it.", entity=ENTITY),
+        refused=phrase(
+            "You cannot change your own access. Another administrator of {entity} can do it.", entity=ENTITY
+        ),
     ),
     "portal-access-change": replace(CHANGE, fields=FIELDS),
     "portal-access-change-confirm": replace(CHANGE, confirm=replace(CONFIRM, was=WAS)),
@@ -226,9 +229,7 @@ STATES: Final[Mapping[str, View]] = {
         action="/manage/access/remove/1",
         was=SENTENCE,
         was_details=DETAILS,
-        loses=phrase(
-            "{name} can then no longer do this. Other access of {name} stays as it is.", name="Marcus Lee"
-        ),
+        loses=phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name="Marcus Lee"),
         needs_approval=False,
         reason="",
         back=UP,
@@ -254,9 +255,7 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "account-access": MINE,
     "account-access-none": replace(MINE, organisations=(), requests=()),
-    "account-access-ask-service": replace(
-        ASK, chosen=((phrase("Organisation"), ENTITY, ""),), services=SERVICES
-    ),
+    "account-access-ask-service": replace(ASK, chosen=((phrase("Organisation"), ENTITY, ""),), services=SERVICES),
     "account-access-ask": replace(
         ASK,
         chosen=((phrase("Organisation"), ENTITY, ""), SERVICE),
