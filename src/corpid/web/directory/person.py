@@ -175,7 +175,7 @@ async def _entries(at: PortalContext, found: Member) -> tuple[ShownEntry, ...]:
     """The last changes of a member; none if the reader sees no history (D53, D61)."""
     registry, actor, user_id = at.context.provider.registry, at.actor, found.user.user_id
     try:
-        part = await history.changes(registry, actor, Wanted(person=user_id), before=0, limit=_EXAMINED)
+        part = await history.changes(registry, actor, Wanted(person=found.user.user_name), before=0, limit=_EXAMINED)
     except Forbidden:
         return ()
     entries = [entry for entry in part.entries if history.person_of(entry) == user_id][:_ENTRIES]
