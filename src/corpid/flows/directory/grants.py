@@ -62,6 +62,16 @@ class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
     """when the person last signed in to the service for the third party, in epoch seconds; 0: not known"""
 
 
+class RoleOfGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """A role of a third party's person, with what it rests on."""
+
+    given: GivenRole
+    client_entity: Entity
+    service: Service
+    under: Authorisation | None
+    """an accepted grant that it fits"""
+
+
 async def organisations(registry: Registry, actor: Actor, text: str) -> list[Entity]:
     """Return the enabled entities of exactly this number or name.
 
@@ -220,8 +230,8 @@ async def roles(registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, aft
     return Page(found=tuple(await _with_people(registry, page.found)), after=page.after)
 
 
-async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> tuple[GivenRole, Authorisation | None]:
-    """Return a role of a third party's person, and an accepted grant that it fits.
+async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:
+    """Return a role of a third party's person.
 
     Raises NoGrant, StoreUnavailable. Source: D56, D61
     """
@@ -229,15 +239,21 @@ async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> tuple[
         _authorise_reading(actor, key[1], key[2])
     except Forbidden:
         raise NoGrant("there is no such role") from None
-    rows = await registry.directory.read(ThirdPartyAssignment, [key])
-    if key not in rows:
+    directory = registry.directory
+    row = (await directory.read(ThirdPartyAssignment, [key])).get(key)
+    if row is None:
         raise NoGrant("there is no such role")
-    row = rows[key]
     where = {"client_entity_id": row.client_entity_id, "entity_id": row.entity_id, "service_id": row.service_id}
-    held = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_AT_ONCE)
+    held = await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_AT_ONCE)
     allowing = sorted((each for each in held if each.allows(row)), key=lambda each: not each.covers(row))
     under = await _with_names(registry, allowing[:1])
-    return (await _with_people(registry, [row]))[0], under[0] if under else None
+    clients, of = (row.client_entity_id,), (row.service_id,)
+    return RoleOfGrant(
+        given=(await _with_people(registry, [row]))[0],
+        client_entity=(await directory.read(Entity, [clients]))[clients],
+        service=(await directory.read(Service, [of]))[of],
+        under=under[0] if under else None,
+    )
 
 
 def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> None:

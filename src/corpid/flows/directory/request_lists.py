@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -13,15 +14,15 @@ from corpid.flows.directory.write import Refused, authorised
 from corpid.rules.directory.access import Forbidden, authorise
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
 from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from corpid.ports import Registry
     from corpid.rules.directory.actors import Administering
-    from corpid.rules.directory.plan import Change
 
 ENDED: Final = (State.APPROVED, State.DECLINED, State.WITHDRAWN, State.EXPIRED)
 _AT_ONCE: Final = 100
@@ -68,14 +69,17 @@ async def waiting(
 
     Raises Refused, StoreUnavailable. Source: D55
     """
+
+    def fits(row: ChangeRequest) -> bool:
+        fitting = state_at(row, now) is State.PENDING and _is_own(row, actor) is own
+        return fitting and (own or not _why_not(row, actor))
+
     found: list[ChangeRequest] = []
     start = place(after, 1)
     where = {"entity_id": actor.entity_id, "state": State.PENDING.value}
     for _ in range(_ROUNDS):
         rows = await registry.directory.page(ChangeRequest, where, after=start, limit=_AT_ONCE)
-        for row in rows:
-            if state_at(row, now) is State.PENDING and _is_own(row, actor) is own and (own or not _why_not(row, actor)):
-                found.append(row)
+        found += [row for row in rows if fits(row)]
         if len(rows) < _AT_ONCE or len(found) > limit:
             break
         start = rows[-1].key

@@ -39,7 +39,6 @@ APPROVALS: Final[Mapping[Approvals, Phrase]] = {
     "all": phrase("Every change needs approval, also who belongs to the organisation"),
 }
 """the values of an entity's `approvals`"""
-ANY_ROLE: Final = phrase("any role")
 _YES: Final = phrase("yes")
 _NO: Final = phrase("no")
 

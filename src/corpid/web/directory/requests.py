@@ -11,15 +11,15 @@ from urllib.parse import quote, urlencode
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import approval_setting, approvals, request_lists
 from corpid.rules.directory.approvals import State
-from corpid.rules.directory.records import Approvals
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import REASON_CHARACTERS, reason, written
+from corpid.web.directory.writing import REASON_CHARACTERS, listed, reason, written
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.layout import FormView, Link, Pager, PageView
 
 if TYPE_CHECKING:
+    from corpid.rules.directory.records import Approvals
     from collections.abc import Mapping
 
     from corpid.flows.directory.lists import Page as ListPage
@@ -183,8 +183,8 @@ async def requests(at: PortalContext) -> View:
         chosen = ""
         for name, own in (("waiting", False), ("own", True)):
             after = at.query.get(name, "")
-            page = await written(
-                at, request_lists.waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
+            page = await listed(
+                request_lists.waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
             )
             shown[name] = tuple(_line(at, each) for each in page.found)
             shown[f"{name}_pager"] = _pager(at, name, page)

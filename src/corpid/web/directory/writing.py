@@ -10,6 +10,7 @@ from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
+from corpid.web.own_pages import Gone, Saved
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -52,8 +53,16 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
     return made
 
 
-async def submitted(at: PortalContext, changes: Sequence[Change], *, seen: Sequence[Seen] = ()) -> bool:
-    """Write changes, or request them; True if they wait for approval.
+async def listed(reading: Awaitable[T]) -> T:
+    """Await a page of a list. Raises Gone for a place that is in no list. Source: DESIGN, Speed"""
+    try:
+        return await reading
+    except Refused:
+        raise Gone from None
+
+
+async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, *, seen: Sequence[Seen] = ()) -> Saved:
+    """Write changes, or request them; returns `saved`, or the page of the request.
 
     The reason is that of the form. Raises Rejected as `written`. Source: D55
     """
@@ -66,7 +75,8 @@ async def submitted(at: PortalContext, changes: Sequence[Change], *, seen: Seque
         unique=at.context.provider.new_id(),
         seen=seen,
     )
-    return await written(at, writing) is not None
+    made = await written(at, writing)
+    return saved if made is None else Saved("requested", f"requests/{made.request_id}")
 
 
 def reason(at: PortalContext) -> str:
