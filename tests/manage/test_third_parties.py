@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 CASSIA = "200000003A"
 GRANT = ThirdPartyGrant(
-    client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS", role="Maker", start_date="2026-01-01", end_date="2099-12-31"
+    client_entity_id=ACME,
+    entity_id=BANYAN,
+    service_id="PERMITS",
+    role="Maker",
+    start_date="2026-01-01",
+    end_date="2099-12-31",
 )
 ROW = ThirdPartyAssignment(
     user_id="id-finn", entity_id=BANYAN, client_entity_id=ACME, service_id="PERMITS", role="Maker",
@@ -370,7 +375,14 @@ def test_strangers_find_neither_an_authorisation_nor_a_role_under_it() -> None:
         verbs += [*((each, ROW) for each in ("change-role", "take-away"))]
         for verb, record in verbs:
             answer = await send(
-                made, browser, page(verb, record), **kept, confirmed="yes", version="x", person="id-eve", start="2026-01-01"
+                made,
+                browser,
+                page(verb, record),
+                **kept,
+                confirmed="yes",
+                version="x",
+                person="id-eve",
+                start="2026-01-01",
             )
             assert answer.status_code == 404, verb
         await go(made, browser, page("grant"))

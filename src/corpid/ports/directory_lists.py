@@ -70,4 +70,7 @@ class DirectoryLists(Protocol):
         """
 
     async def latest_requests(self, entity_id: str, state: str, *, before: str, limit: int) -> list[ChangeRequest]:
-        """An entity's change requests in one state before an identifier, the latest first."""
+        """An entity's change requests in one state, the latest first.
+
+        Those before an identifier.
+        """

@@ -80,7 +80,10 @@ class NoRequest(Refused):
 
 
 class Stale(Refused):
-    """What a request changes is no longer as it was; further texts name it."""
+    """The records that a request changes differ by now.
+
+    Further texts name them.
+    """
 
 
 class AlreadyDecided(Refused):

@@ -40,7 +40,7 @@ _ROUNDS: Final = 20
 
 
 class NoGrant(Refused):
-    """There is no such grant or role, or none that the actor may know of."""
+    """No such grant or role, or none the actor may see."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A role of a third party's person, as the client entity may see it (D61)."""
+    """A third party's role as the client entity sees it (D61)."""
 
     row: ThirdPartyAssignment
     name: str
@@ -276,7 +276,10 @@ async def _with_people(registry: Registry, rows: Sequence[ThirdPartyAssignment])
 
 
 async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, service_id: str) -> int:
-    """Return when a person last signed in for an entity where a service is used; 0: not known."""
+    """Return a person's last sign-in for an entity at a service.
+
+    0 if it is not known.
+    """
     for entry in await registry.audit.sign_ins_of(user_id, limit=_SIGN_INS):
         if entry.entity_id != entity_id or entry.action != AuditAction.SIGN_IN_COMPLETE or not entry.client_id:
             continue
@@ -293,7 +296,7 @@ async def assigned(
     wanted: ThirdPartyAssignment,
     was: ThirdPartyAssignment | None,
 ) -> tuple[Change, ...]:
-    """Plan a role of the third party's person, or other dates and parameters of one.
+    """Plan a third party's role, or other dates and parameters.
 
     No change if nothing differs. Raises Refused with every fault, access.Forbidden, StoreUnavailable. Source: D56, R-21
     """
@@ -319,7 +322,7 @@ def taken(row: ThirdPartyAssignment) -> Change:
 
 
 def _terms(row: ThirdPartyGrant | ThirdPartyAssignment) -> dict[str, object]:
-    """What grant and role have in common, as in a directory file."""
+    """The common members of grant and role, as in a file."""
     return {
         "service": row.service_id,
         "role": row.role or None,

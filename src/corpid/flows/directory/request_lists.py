@@ -65,9 +65,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 async def waiting(
     registry: Registry, actor: Administering, *, own: bool, now: float, after: str, limit: int
 ) -> Page[Request]:
-    """List requests that wait, the oldest first: own ones, or others that the actor can decide on.
+    """List requests that wait, the oldest first.
 
-    Raises Refused, StoreUnavailable. Source: D55
+    Own ones, or others that the actor can decide on. Raises Refused, StoreUnavailable. Source: D55
     """
 
     def fits(row: ChangeRequest) -> bool:
@@ -111,7 +111,9 @@ _LAST: Final = "\U0010ffff"
 
 
 async def request(registry: Registry, actor: Administering, request_id: str, *, now: float) -> Request:
-    """Return one request; one's own also if its service is no longer in one's list.
+    """Return one request.
+
+    Own ones are shown even if their service is no longer in the actor's list.
 
     Raises NoRequest if there is none of this entity, access.Forbidden, StoreUnavailable. Source: D55
     """
@@ -153,7 +155,10 @@ def _why_not(found: ChangeRequest, actor: Administering) -> str:
 
 
 async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: Administering) -> str:
-    """Return why the actor can only decline: who approves needs the right to make the changes."""
+    """Return why the actor can only decline.
+
+    Approval takes the right to make the changes.
+    """
     try:
         await authorised(registry, _recent(actor), [change_of(each) for each in found.changes])
     except Forbidden as error:
@@ -204,7 +209,9 @@ async def _called(registry: Registry, name: str, names: Names) -> str:
 
 
 async def named(registry: Registry, changes: Iterable[Change], people: Iterable[str] = ()) -> Names:
-    """Return the names of what changes are about, and of people by identifier.
+    """Return the names of people, entities and services in changes.
+
+
 
     A person who has not accepted an invitation has the name that the entity typed. Raises StoreUnavailable. Source:
     D55, D60

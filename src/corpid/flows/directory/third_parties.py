@@ -79,7 +79,9 @@ async def offer(
 
 
 def narrowed_or_offered(change: Change) -> Change | None:
-    """An offer, except terms within the accepted ones, which are effective at once.
+    """Turn wider terms into an offer.
+
+    Those within the accepted ones are effective at once.
 
     None if nothing changes. Source: D56
     """

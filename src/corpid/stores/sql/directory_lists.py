@@ -121,7 +121,7 @@ def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
 
 
 def latest_requests(known: RecordType) -> sa.Select[Any]:
-    """`entity_id`, `state`, `before`, `limit` → change requests, by an index of all three."""
+    """`entity_id`, `state`, `before`, `limit` → change requests, by an index."""
     names = ("entity_id", "state")
     same = [known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in names]
     key = known.table.c.request_id

@@ -69,7 +69,7 @@ class ChangeInWords:
 
 
 def span(start_date: str, end_date: str) -> Phrase:
-    """The dates of a role or an authorisation, as part of a sentence. Source: D23"""
+    """The dates of a role, as part of a sentence. Source: D23"""
     start, end = (date.fromisoformat(each) for each in (start_date, end_date))
     if end_date == NO_END:
         return (
@@ -148,7 +148,10 @@ def _of_third_partys_role(change: Change, row: ThirdPartyAssignment, names: Name
 
 
 def role_given(role: str, values: Mapping[str, str], dates: Phrase) -> Phrase:
-    """Say that a person may act for a client; `values` are person, service and client."""
+    """Say that a person may act for a client.
+
+    `values` are person, service and client.
+    """
     if role:
         return phrase(
             "{person} may act for {client} as {role} at {service}, {dates}.", role=role, dates=dates, **values

@@ -19,11 +19,11 @@ from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.layout import FormView, Link, Pager, PageView
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import Approvals
     from collections.abc import Mapping
 
     from corpid.flows.directory.lists import Page as ListPage
     from corpid.flows.directory.request_lists import Request
+    from corpid.rules.directory.records import Approvals
     from corpid.web.pages.views import View
 
 REQUESTS: Final = "requests"
@@ -123,7 +123,10 @@ class Decide(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChooseApprovals(FormView):
-    """Which changes need approval. Fields: approvals, reason. Error ids: these."""
+    """The choice of changes that need approval.
+
+    Fields: approvals, reason. Error ids: these.
+    """
 
     template: ClassVar[str] = "manage/approvals_setting.html"
     heading: ClassVar[Phrase] = phrase("Which changes need approval")
@@ -264,7 +267,10 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
 
 
 async def decide(at: PortalContext) -> View:
-    """The form that decides on a request; without the right to, the request itself."""
+    """The form that decides on a request.
+
+    Without the right to decide, the request itself.
+    """
     found = await _found(at, _DECIDE)
     if not at.errors and (found.state is not State.PENDING or found.why_not):
         return await one(_at(at, found))

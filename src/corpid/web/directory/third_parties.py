@@ -1,4 +1,4 @@
-"""Third parties in the portal, seen from both sides; offers answered and ended (D56, D61)."""
+"""Third parties in the portal, from both sides (D56, D61)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,6 @@ class PersonLine:
     name: str
     user_name: str
     """empty for the client entity"""
-    service: str
     role: str
     dates: Phrase
     signed_in: datetime | None
@@ -298,7 +297,6 @@ def _person(at: PortalContext, found: Authorisation, given: GivenRole, *, client
     return PersonLine(
         name=given.name,
         user_name="" if client else given.user_name,
-        service=found.service.name,
         role=row.role,
         dates=span(
             max(row.start_date, found.grant.start_date, NO_BEGINNING), min(row.end_date, found.grant.end_date, NO_END)
@@ -313,7 +311,7 @@ def _person(at: PortalContext, found: Authorisation, given: GivenRole, *, client
 
 
 async def _asked(at: PortalContext, *, client: bool | None, offered: bool | None) -> Authorisation:
-    """The authorisation, for the side and the state that the page is for. Raises Gone."""
+    """The authorisation, for the page's side and state. Raises Gone."""
     found = await authorisation(at)
     if client is not None and is_client(at, found) is not client:
         raise Gone
@@ -336,7 +334,7 @@ def _confirmation(at: PortalContext, found: Authorisation, **said: object) -> Co
 
 
 async def accept(at: PortalContext) -> View:
-    """What accepting an offer means (D56)."""
+    """The confirmation of accepting an offer (D56)."""
     found = await _asked(at, client=False, offered=True)
     return _confirmation(
         at,
@@ -363,7 +361,7 @@ async def save_acceptance(at: PortalContext) -> Saved:
 
 
 async def decline(at: PortalContext) -> View:
-    """What declining an offer means (D56)."""
+    """The confirmation of declining an offer (D56)."""
     found = await _asked(at, client=False, offered=True)
     return _confirmation(
         at,
@@ -387,7 +385,7 @@ async def save_refusal(at: PortalContext) -> Saved:
 
 
 async def end(at: PortalContext) -> View:
-    """What ending an authorisation, or withdrawing an offer, takes away (D56)."""
+    """The confirmation of an end or a withdrawal (D56)."""
     found = await _asked(at, client=None, offered=None)
     client, offered = is_client(at, found), found.grant.state == "offered"
     if offered and not client:

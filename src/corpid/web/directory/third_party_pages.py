@@ -1,4 +1,4 @@
-"""What the pages about third parties share: addresses, versions, sentences (D56)."""
+"""Common parts of the pages about third parties (D56)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def url(at: PortalContext, verb: str, record: ThirdPartyGrant | ThirdPartyAssign
 
 
 async def authorisation(at: PortalContext) -> Authorisation:
-    """The authorisation that the page is about. Raises Gone for one of others."""
+    """The page's authorisation. Raises Gone for one of others."""
     key = key_of(at.page.rpartition("/")[2], 6)
     if key is None:
         raise Gone
@@ -56,7 +56,7 @@ async def authorisation(at: PortalContext) -> Authorisation:
 
 
 async def role(at: PortalContext) -> RoleOfGrant:
-    """The role of one's own person that the page is about. Raises Gone for one of others."""
+    """The page's role. Raises Gone for one of others' people."""
     key = key_of(at.page.rpartition("/")[2], 7)
     if key is None or key[1] != at.entity.entity_id:
         raise Gone
@@ -67,23 +67,26 @@ async def role(at: PortalContext) -> RoleOfGrant:
 
 
 def version(at: PortalContext, record: msgspec.Struct) -> str:
-    """A mark of a record as it is: a form carries that of what its page has shown."""
+    """A mark of a record as it is.
+
+    A form carries that of the record which its page has shown.
+    """
     return at.context.keys.mac("portal version", type(record).__name__, msgspec.json.encode(record).decode())[:27]
 
 
 def check_version(at: PortalContext, record: msgspec.Struct) -> None:
-    """Raise Rejected if the record is no longer as the page has shown it."""
+    """Raise Rejected if the record has changed since it was shown."""
     if at.form.get("version", "") != version(at, record):
         raise Rejected(phrase("This changed while you were on this page. Check it, and try again."))
 
 
 def is_client(at: PortalContext, found: Authorisation) -> bool:
-    """Whether the entity has granted it, and is not the third party."""
+    """Return whether the entity is the one that granted it."""
     return found.grant.client_entity_id == at.entity.entity_id
 
 
 def sentence(found: Authorisation, grant: ThirdPartyGrant | None = None) -> Phrase:
-    """What an authorisation allows, or `grant` in its place."""
+    """An authorisation in a sentence, with the terms of `grant` if given."""
     return authorised(
         grant or found.grant,
         client=found.client_entity.name,
@@ -104,10 +107,9 @@ def facts(grant: ThirdPartyGrant | ThirdPartyAssignment) -> tuple[tuple[Phrase, 
 
 
 def up(at: PortalContext, found: Authorisation | None = None) -> Frame:
-    """The frame, with the way to the authorisation, or to the list of them."""
+    """The frame, with a link to the authorisation or the list."""
     to_list = Link(url=portal_path(at.web, THIRD_PARTIES), text=phrase("Third parties"))
     if found is None:
         return frame(at, section=THIRD_PARTIES, up=to_list)
-    other = found.third_party if is_client(at, found) else found.client_entity
-    link = Link(url=url(at, "grant", found.grant), text=phrase("Authorisation: {name}", name=other.name))
+    link = Link(url=url(at, "grant", found.grant), text=phrase("The authorisation"))
     return frame(at, section=THIRD_PARTIES, up=link)

@@ -80,7 +80,7 @@ class ChoosePerson(PageView):
 
 
 async def _granted(at: PortalContext) -> Authorisation:
-    """The accepted authorisation of the page, seen by the third party. Raises Gone."""
+    """The page's accepted authorisation, for the third party. Raises Gone."""
     found = await authorisation(at)
     if is_client(at, found) or found.grant.state != "accepted":
         raise Gone
@@ -88,7 +88,7 @@ async def _granted(at: PortalContext) -> Authorisation:
 
 
 async def _member(at: PortalContext, user_id: str) -> User | None:
-    """A person who belongs to the entity, and has accepted that; None for anybody else."""
+    """A member of the entity; None for anybody else, and invited ones."""
     directory = at.context.provider.registry.directory
     key = (user_id, at.entity.entity_id)
     held = (await directory.read(Membership, [key])).get(key) if user_id else None
@@ -237,7 +237,7 @@ def _check(
 
 
 async def _given(at: PortalContext) -> tuple[GivenRole, Authorisation]:
-    """The role of the page, and the authorisation that it rests on. Raises Gone."""
+    """The page's role, and the authorisation under it. Raises Gone."""
     found = await role(at)
     if found.under is None:
         raise Gone
@@ -297,7 +297,7 @@ async def save_change(at: PortalContext) -> Saved:
 
 
 async def take_away(at: PortalContext) -> View:
-    """What taking a person's access away means (D56)."""
+    """The confirmation of taking a person's access away (D56)."""
     found = await role(at)
     row = found.given.row
     values = {"person": found.given.name, "client": found.client_entity.name, "service": found.service.name}

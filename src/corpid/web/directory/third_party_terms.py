@@ -1,4 +1,4 @@
-"""Terms of an authorisation or a third party's role: their form, read and shown (D56, R-21)."""
+"""The form of an authorisation's terms, or a role's (D56, R-21)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ _DAY_CHARACTERS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterField:
-    """The field of a parameter, one value a line. The id of its error is its name."""
+    """The field of a parameter, one value a line.
+
+    The id of its error is its name.
+    """
 
     name: str
     label: str
@@ -48,7 +51,10 @@ class ParameterField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnterTerms(FormView):
-    """Role, dates and further terms. Fields: as in FIELDS, and those of parameters. Error ids: these."""
+    """Role, dates and further terms.
+
+    Fields: as in FIELDS, and those of parameters. Error ids: these.
+    """
 
     template: ClassVar[str] = "manage/third_party_terms.html"
 
@@ -76,7 +82,10 @@ class EnterTerms(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirm(FormView):
-    """What a form is about to do, in sentences. The button sends confirmed=yes, the way back confirmed=no."""
+    """A confirmation, in sentences.
+
+    The button sends confirmed=yes, the way back confirmed=no.
+    """
 
     template: ClassVar[str] = "manage/third_party_confirm.html"
 
@@ -97,7 +106,7 @@ class Confirm(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a form of terms says."""
+    """The entered terms."""
 
     role: str
     sub_entity: str
@@ -112,14 +121,17 @@ def kept(at: PortalContext) -> tuple[tuple[str, str], ...]:
 
 
 def field_name(parameter: str) -> str:
-    """The name of a parameter's field, which is an id of the page, too."""
+    """The name of a parameter's field, and its id in the page."""
     return PREFIX + sha256(parameter.encode()).hexdigest()[:12]
 
 
 def parameter_fields(
     at: PortalContext, service: Service, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
 ) -> tuple[ParameterField, ...]:
-    """The fields of a service's parameters; `within` is the grant of a person's role."""
+    """The fields of a service's parameters.
+
+    `within` is the grant of a person's role.
+    """
     return tuple(_field(at, each, before, within) for each in service.parameters)
 
 
@@ -143,7 +155,10 @@ def _field(
 
 
 def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[tuple[str, str, str], ...]:
-    """The roles to choose from, each with its description; `within` is the grant of a person's role."""
+    """The roles to choose from, each with its description.
+
+    `within` is the grant of a person's role.
+    """
     described = {each.name: each.description for each in service.role_descriptions}
     options = tuple((each, each, described.get(each, "")) for each in service.roles)
     if within is None:

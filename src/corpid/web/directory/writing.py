@@ -1,4 +1,4 @@
-"""Changes that a form makes, with what a person reads if they fail (D54, D55)."""
+"""Changes that forms make, and their errors for people (D54, D55)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
 
 
 async def listed(reading: Awaitable[T]) -> T:
-    """Await a page of a list. Raises Gone for a place that is in no list. Source: DESIGN, Speed"""
+    """Await a page of a list.
+
+    Raises Gone for a place that is in no list. Source: DESIGN, Speed
+    """
     try:
         return await reading
     except Refused:
@@ -62,7 +65,9 @@ async def listed(reading: Awaitable[T]) -> T:
 
 
 async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, *, seen: Sequence[Seen] = ()) -> Saved:
-    """Write changes, or request them; returns `saved`, or the page of the request.
+    """Write changes, or request them.
+
+    Returns `saved`, or the page of the request.
 
     The reason is that of the form. Raises Rejected as `written`. Source: D55
     """
