@@ -148,6 +148,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True):
 
 
 _PLACE: Final = attrgetter("namespace.name", "key")
+_COUNTER: Final = attrgetter("namespace.name", "key", "namespace.seconds")
 _VERB: Final = attrgetter("verb")
 
 
@@ -172,8 +173,11 @@ async def together(unit: TransientUnit, /, *verbs: EntryVerb[Any]) -> tuple[Any,
 
     Raises StoreUnavailable. Source: DESIGN "One-time means one statement"
     """
+    found: list[Any] = []
     results = await unit.together([*map(_VERB, verbs)])
-    return tuple(None if result is None else each.decode(result) for each, result in zip(verbs, results, strict=True))
+    for each, result in zip(verbs, results, strict=True):
+        found.append(None if result is None else each.decode(result))
+    return tuple(found)
 
 
 async def count_each(unit: TransientUnit, entries: Sequence[Entry[int]]) -> list[int]:
@@ -181,7 +185,7 @@ async def count_each(unit: TransientUnit, entries: Sequence[Entry[int]]) -> list
 
     Source: DESIGN "One-time means one statement"
     """
-    return await unit.count_each([(each.namespace.name, each.key, each.namespace.seconds) for each in entries])
+    return await unit.count_each([*map(_COUNTER, entries)])
 
 
 PUSHED_REQUEST: Final = Namespace("pushed_request", limits.PUSHED_REQUEST_KEPT_SECONDS, PushedRequest)

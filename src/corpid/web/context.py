@@ -70,6 +70,19 @@ class WebContext:
     """held while a large document of the admin API is carried out: two of them would take twice the memory"""
     api_calls: set[tuple[str, str]] = field(default_factory=set)
     """calls of the admin API that must be alone, by client and what they do, while they are carried out"""
+    cookie_name: str = field(init=False)
+    """`__Host-corpid`, or `corpid` on plain http (D34)"""
+    arrival_cookie_name: str = field(init=False)
+    """of the cookie with an unstored sign-in (D34)"""
+
+    def __post_init__(self) -> None:
+        policy = self.provider.policy
+        # Browsers refuse that prefix on plain http. A further issuer's ends in its id: issuers may share a host, and
+        # ports do not separate cookies (D62).
+        name = "__Host-corpid" if policy.base_url.startswith("https:") else "corpid"
+        name = name if policy.is_first else f"{name}-{policy.issuer_id}"
+        object.__setattr__(self, "cookie_name", name)
+        object.__setattr__(self, "arrival_cookie_name", f"{name}_arrival")
 
     @property
     def account_path(self) -> str:

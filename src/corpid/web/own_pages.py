@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -50,6 +51,8 @@ EXTEND: Final = "extend"
 """the last part of the address at which a page is given more time"""
 SAVED: Final = "saved"
 """the parameter that names what was changed"""
+_IN_PAGES: Final = "/?&=%+,:;@~"
+"""stays as it is in the address of a page, which may be quoted already and may have a query"""
 _EVERY_FORM: Final = frozenset({"form_token", "step"})
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 
@@ -92,7 +95,7 @@ class Invalid(Exception):
 
 
 class Saved(NamedTuple):
-    """What a form has changed, and the page that comes next."""
+    """The change that a form made, and the next page."""
 
     change: str
     """a key of the site's `changes`; empty: none"""
@@ -189,6 +192,8 @@ class Site(Generic[At]):
     """extends the time of a page; raises Rejected, StaleStep"""
     remembered: Callable[[OwnVisit], str] = lambda _: ""
     """what a new sign-in for a change leads back with, as a query; empty for nothing"""
+    in_maintenance: bool = False
+    """whether it is served during maintenance, too"""
     keeps: bool = False
     """whether the query, and a form that comes too late, are there again after a new sign-in"""
 
@@ -200,7 +205,7 @@ class Site(Generic[At]):
 
     @cached_property
     def changes(self) -> Mapping[str, Phrase]:
-        """What was changed, by what a page's `submit` returns."""
+        """Sentences on changes, by the key that `submit` returns."""
         return {name: text for each in self.sections for name, text in each.changes.items()}
 
     def page_at(self, path: str) -> Page[At] | None:
@@ -221,7 +226,7 @@ class Site(Generic[At]):
 
 def site_path(web: WebContext, purpose: SessionPurpose, page: str = "") -> str:
     """The address path of a page of a site."""
-    return f"{web.base_path}{PATHS[purpose]}" + (f"/{page}" if page else "")
+    return f"{web.base_path}{PATHS[purpose]}" + (f"/{quote(page, safe=_IN_PAGES)}" if page else "")
 
 
 def _named(path: str) -> tuple[str, bool]:
@@ -239,8 +244,9 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     provider = web.provider
     shown = path if page.part_of is None else page.part_of
     context = await page_request(request, provider)
-    await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    if not site.in_maintenance:
+        await provider.registry_cache.refuse_maintenance(context.now)
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     visit = await own_sessions.visit(context, browser, site.purpose)
     posted = request.method == "POST"
     query = request.query_params
@@ -290,7 +296,10 @@ async def _answer(
 
 
 def _kept_query(request: Request) -> str:
-    """The query to return to after a sign-in, without what a redirect has added."""
+    """The query to return to after a sign-in.
+
+    Without what a redirect has added.
+    """
     pairs = request.url.query.split("&")
     return "&".join(pair for pair in pairs if pair and pair.partition("=")[0] not in (AGAIN, SAVED))
 

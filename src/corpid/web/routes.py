@@ -362,6 +362,9 @@ class Router:
     def __init__(self, web: WebContext) -> None:
         self._context, policy = web, web.provider.policy
         served = [route for route in table(policy.served, first=policy.is_first) if self._access(route).enabled]
+        restricted = ((route.path, self._access(route).networks) for route in served)
+        self._networks = {path: networks for path, networks in restricted if networks}
+        """the only ones whose addresses see a route, by its path"""
         routes = [(route.at(web.base_path), route) for route in served]
         self._exact = dict(routes)
         self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
@@ -375,7 +378,8 @@ class Router:
         # served under another spelling, with %2F for a slash (RFC 3986 §2.2).
         hides_a_slash = b"%2f" in scope.get("raw_path", b"").lower()
         route = None if hides_a_slash else self._exact.get(scope["path"]) or self._longer(scope)
-        if route is not None and not self._admits(scope, route):
+        networks = None if route is None else self._networks.get(route.path)
+        if route is not None and networks and not lies_in(scope["state"]["client_address"], networks):
             scope["state"]["log"]["detail"] = f"{route.part}_networks: this address is in none of them"
             route = None
         if route is None:
@@ -414,11 +418,6 @@ class Router:
     def _access(self, route: Route) -> Access:
         """The access to the part of a route."""
         return _OPEN if route.part is None else self._context.access.get(route.part, _OPEN)
-
-    def _admits(self, scope: Scope, route: Route) -> bool:
-        """Return whether the caller's address may see the part of a route."""
-        networks = self._access(route).networks
-        return not networks or lies_in(scope["state"]["client_address"], networks)
 
     def _longer(self, scope: Scope) -> Route | None:
         for prefix, route in self._prefixes:

@@ -107,7 +107,7 @@ _KEPT_FORM: Final = namespaces.KEPT_FORM.holding(dict[str, str])
 
 
 async def keep_form(context: RequestContext, visit: OwnVisit, page: str, form: dict[str, str]) -> None:
-    """Keep a form that came too late, while its person signs in again.
+    """Keep a late form while its person signs in again.
 
     Raises StoreUnavailable. Source: D54
     """

@@ -44,6 +44,15 @@ def purpose(request: AuthorizationRequest) -> SessionPurpose:
     return _PURPOSES[f"/{request.redirect_uri.rpartition('/')[2]}"]
 
 
+async def refuse_maintenance(context: RequestContext, request: AuthorizationRequest) -> None:
+    """Raise TemporarilyUnavailable in maintenance, except for the console.
+
+    An operator ends maintenance there. Source: Spec 7
+    """
+    if request.client_id or purpose(request) != "console":
+        await context.provider.registry_cache.refuse_maintenance(context.now)
+
+
 def is_reauthentication(request: AuthorizationRequest) -> bool:
     """Return whether the request asks for a recent sign-in.
 

@@ -151,7 +151,8 @@ async def _decided(
         now=context.now,
     )
     after = msgspec.structs.replace(after, entity_id=entity_id)
-    visit = await with_consent(context, visit, after)
+    if visit.asks_consent:
+        visit = await with_consent(context, visit, after)
     purpose = own_pages.purpose(before.request)
     if purpose != "sign_in":
         after = machine.ended(before, after, Outcome.ACCOUNT, now=context.now)

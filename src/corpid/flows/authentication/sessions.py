@@ -28,7 +28,10 @@ _PLACES: Final[dict[SessionPurpose, str]] = {
 
 
 def held_for(browser: Browser, purpose: SessionPurpose) -> str:
-    """Return the identifier of a browser's session; empty without one."""
+    """Return the identifier of a browser's session; empty without one.
+
+    Source: D30
+    """
     session_id: str = getattr(browser, _PLACES[purpose])
     return session_id
 

@@ -263,7 +263,9 @@ async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str
     if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
         raise Rejected(phrase("Choose the organisation you act for."))
     after = machine.chosen(interaction, entity_id)
-    return await onwards(context, await with_consent(context, visit, after), after)
+    if visit.asks_consent:
+        visit = await with_consent(context, visit, after)
+    return await onwards(context, visit, after)
 
 
 async def submit_consent(context: RequestContext, visit: Visit) -> Visit:

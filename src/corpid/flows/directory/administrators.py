@@ -28,6 +28,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,15 +45,24 @@ MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
 MOST_ROLES: Final = 1000
 """of one invited member, that an approval may have been for"""
-ENDED = "you no longer administer this entity"
-NO_OPERATOR_ANY_MORE = "you no longer operate this deployment"
-SHARED = "somebody else administers this entity by now: open the page again"
+ENDED: Final = phrase("you no longer administer this entity")
+NO_OPERATOR_ANY_MORE: Final = phrase("you no longer operate this deployment")
+SHARED: Final = phrase("somebody else administers this entity by now: open the page again")
 
 
 async def acting_administrator(
-    registry: Registry, user_id: str, entity_id: str, *, auth_time: float, now: float
+    registry: Registry,
+    user_id: str,
+    entity_id: str,
+    *,
+    auth_time: float,
+    now: float,
+    request: str = "",
+    address: str = "",
 ) -> Administering:
     """Return a person as the administrator of the entity chosen at sign-in.
+
+    `request` and `address` are those of the request, for the audit.
 
     Raises access.Forbidden if the person has no level there, or person, entity or membership is gone or disabled, and
     StoreUnavailable. Source: D50, D54
@@ -70,18 +80,25 @@ async def acting_administrator(
         alone=len(administrators) == 1,
         auth_time=auth_time,
         now=now,
+        request=request,
+        address=address,
     )
 
 
-async def acting_operator(registry: Registry, user_id: str, *, auth_time: float, now: float) -> Operating:
+async def acting_operator(
+    registry: Registry, user_id: str, *, auth_time: float, now: float, request: str = "", address: str = ""
+) -> Operating:
     """Return a person as an operator of the deployment.
 
-    `auth_time` and `now` are in epoch seconds. Raises access.Forbidden if the person is none, or is gone or disabled, and StoreUnavailable. Source: D50, D53, D54
+    `auth_time` and `now` are in epoch seconds, `request` and `address` for the audit. Raises access.Forbidden if the
+    person is none, or is gone or disabled, and StoreUnavailable. Source: D50, D53, D54
     """
     found = await _operator(registry, user_id)
     if found is None:
         raise Forbidden(Person(user_id), "read", "operator", NO_OPERATOR_ANY_MORE)
-    return Operating(user_id=user_id, level=found[1].level, auth_time=auth_time, now=now)
+    return Operating(
+        user_id=user_id, level=found[1].level, auth_time=auth_time, now=now, request=request, address=address
+    )
 
 
 async def _operator(registry: Registry, user_id: str) -> tuple[User, Operator] | None:

@@ -8,6 +8,7 @@ import msgspec
 
 from corpid.flows.directory.apply import Prepared
 from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change, prepared_entry
+from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.write import Refused, audit_event, switched
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
@@ -60,6 +61,18 @@ async def clients(registry: Registry, *, actor: Actor) -> list[Client]:
     """Every client, by identifier. Raises access.Forbidden, StoreUnavailable. Spec 1"""
     authorise(actor, "read", Object(kind="client"))
     return sorted(await registry.clients.all(), key=lambda each: each.client_id)
+
+
+async def page_of_clients(
+    registry: Registry, *, search: str = "", after: str = "", limit: int, actor: Actor
+) -> list[Client]:
+    """At most `limit` clients whose identifier begins with `search`, by identifier.
+
+    They come after the one named `after`. Raises access.Forbidden, StoreUnavailable. Source: Spec 1
+    """
+    authorise(actor, "read", Object(kind="client"))
+    first = max(search, after + FIRST_CHARACTER if after else "")
+    return await registry.clients.named(first=first, until=search + LAST, limit=limit)
 
 
 async def update_client(

@@ -8,7 +8,7 @@ import msgspec
 
 from corpid.flows.directory.apply import Applied, Prepared, prepare
 from corpid.flows.directory.finding import entity_named
-from corpid.flows.directory.write import Refused, switched, write
+from corpid.flows.directory.write import MembersRefused, Refused, switched, write
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.document import one_entry, parse
 from corpid.rules.directory.nodes import DirectoryError, Problem
@@ -88,7 +88,7 @@ async def prepared_entry(
         document = parse(one_entry(section, key, members), "")
         return await prepare(registry, passwords, document, new_user_id=new_user_id, rules=rules)
     except DirectoryError as error:
-        raise Refused("; ".join(problem.reason for problem in error.problems)) from None
+        raise MembersRefused(tuple(problem.reason for problem in error.problems)) from None
 
 
 async def add_entity(

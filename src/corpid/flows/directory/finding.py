@@ -26,6 +26,8 @@ W = TypeVar("W", Assignment, ThirdPartyGrant)
 
 LAST: Final = "\U0010ffff"
 """after every identifier and user name"""
+FIRST_CHARACTER: Final = "\x01"
+"""before every character of an identifier or user name"""
 _NEAR: Final = 200
 _BEGINNING: Final = 2
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory.finding import LAST
+from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
 from corpid.flows.directory.objects import Found, found, key_of_record, user_names
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.names import user_name as mapped
@@ -32,10 +32,6 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "user": "user_id", "entity": "entity_id", "third_party": "entity_id", "client_entity": "client_entity_id",
     "service": "service_id",
 }  # fmt: skip
-
-
-_FIRST: Final = "\x01"
-"""before every character of an identifier or user name"""
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,4 +171,4 @@ def _span(search: str, after: tuple[str, ...], *, named: bool) -> tuple[str, str
             search = mapped(search)
         except ValueError:
             return LAST, LAST
-    return max(search, after[0] + _FIRST if after else ""), search + LAST
+    return max(search, after[0] + FIRST_CHARACTER if after else ""), search + LAST

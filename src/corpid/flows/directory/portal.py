@@ -86,7 +86,13 @@ async def administered(context: RequestContext, user_id: str) -> Sequence[Entity
 async def _acting(context: RequestContext, visit: PortalVisit) -> PortalVisit:
     registry, session = context.provider.registry, visit.session
     actor = await acting_administrator(
-        registry, visit.user.user_id, session.entity_id, auth_time=session.auth_time, now=context.now
+        registry,
+        visit.user.user_id,
+        session.entity_id,
+        auth_time=session.auth_time,
+        now=context.now,
+        request=context.request_id,
+        address=context.address,
     )
     key = (session.entity_id,)
     entity = (await registry.directory.read(Entity, [key]))[key]

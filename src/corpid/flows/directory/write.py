@@ -75,6 +75,17 @@ class Refused(Exception):
     """
 
 
+class MembersRefused(Refused):
+    """Members of a record break rules.
+
+    `faults` are sentences that begin with the name of a member and a colon, if they are about one.
+    """
+
+    def __init__(self, faults: tuple[str, ...]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authorised:
     """Changes that an actor may make."""

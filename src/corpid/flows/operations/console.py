@@ -32,7 +32,12 @@ async def arrived(context: RequestContext, visit: OwnVisit, *, needs_passkey: bo
     """
     session = visit.session
     actor = await acting_operator(
-        context.provider.registry, visit.user.user_id, auth_time=session.auth_time, now=context.now
+        context.provider.registry,
+        visit.user.user_id,
+        auth_time=session.auth_time,
+        now=context.now,
+        request=context.request_id,
+        address=context.address,
     )
     if needs_passkey and tuple(session.amr) != acr.PASSKEY:
         raise NeedsPasskey

@@ -103,6 +103,10 @@ class Administering(_Actor, frozen=True, kw_only=True):
     """whether the actor is the only one with a level there"""
     auth_time: float
     now: float
+    request: str = ""
+    """the identifier of the request that they make"""
+    address: str = ""
+    """where the request comes from"""
 
     @property
     def role(self) -> Role:
@@ -114,6 +118,16 @@ class Administering(_Actor, frozen=True, kw_only=True):
         """The actor as the audit table writes it."""
         return f"user:{self.user_id}"
 
+    @property
+    def detail(self) -> dict[str, str]:
+        """The address of the request (D57)."""
+        return {"address": self.address} if self.address else {}
+
+    @property
+    def request_id(self) -> str:
+        """The request that they make (D57)."""
+        return self.request
+
 
 class Operating(_Actor, frozen=True, kw_only=True):
     """A person who operates the deployment, in the browser (D53)."""
@@ -122,6 +136,12 @@ class Operating(_Actor, frozen=True, kw_only=True):
     level: OperatorLevel
     auth_time: float
     now: float
+    request: str = ""
+    """the identifier of the request that they make"""
+    address: str = ""
+    """where the request comes from"""
+    reason: str = ""
+    """why they do it, as they say"""
 
     @property
     def role(self) -> Role:
@@ -132,6 +152,17 @@ class Operating(_Actor, frozen=True, kw_only=True):
     def name(self) -> str:
         """The actor as the audit table writes it."""
         return f"operator:{self.user_id}"
+
+    @property
+    def detail(self) -> dict[str, str]:
+        """The address of the request, and the reason if one was given (D57)."""
+        detail = {"address": self.address, "reason_given": self.reason}
+        return {name: value for name, value in detail.items() if value}
+
+    @property
+    def request_id(self) -> str:
+        """The request that they make (D57)."""
+        return self.request
 
 
 class ApiClient(_Actor, frozen=True, kw_only=True):

@@ -108,7 +108,7 @@ async def account_invitation(request: Request, web: WebContext) -> Response:
     if not _OPENED_ID.fullmatch(opened_id) or action not in ("", EXTEND):
         return await not_found(request, web)
     await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     visit = await account_sessions.visit(context, browser)
     if visit is None:
         return await _enter(request, web, context, browser, opened_id)

@@ -63,13 +63,13 @@ async def link(request: Request, web: WebContext) -> Response:
     context = await page_request(request, provider)
     await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
     await provider.registry_cache.refuse_maintenance(context.now)
-    known = await browsers.recognise(context, cookie(request, provider))
+    known = await browsers.recognise(context, cookie(request, web.cookie_name))
     if request.method == "POST":
         return await _open(request, web, context, known)
     browser, value = (known, None) if known else await browsers.issue_cookie(context)
     answer = page_response(request, web.renderer, _question(web, context, browser.browser_id))
     if value is not None:
-        set_cookie(answer, provider, value)
+        set_cookie(answer, web, value)
     return answer
 
 
@@ -120,7 +120,7 @@ async def opened(request: Request, web: WebContext) -> Response:
     opened_id = str(request.path_params["rest"])
     await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
     await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     try:
         if browser is None:
             raise NotOpened
@@ -193,7 +193,7 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
     context = await page_request(request, provider)
     await provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
     await provider.registry_cache.refuse_maintenance(context.now)
-    known = await browsers.recognise(context, cookie(request, provider))
+    known = await browsers.recognise(context, cookie(request, web.cookie_name))
     pending = await _pending(request, web, context, known)
     if not provider.mail.works:
         return page_response(request, web.renderer, _without_mail(web, pending))
@@ -259,11 +259,10 @@ async def _asks(
 
     A new browser gets a cookie, which its form is bound to (D34, D35).
     """
-    provider = web.provider
     browser, value = (known, None) if known else await browsers.issue_cookie(context)
     answer = page_response(request, web.renderer, _forgotten_question(web, context, browser.browser_id, pending))
     if value is not None:
-        set_cookie(answer, provider, value)
+        set_cookie(answer, web, value)
     return answer
 
 

@@ -38,7 +38,7 @@ from corpid.texts import phrase
 from corpid.web.authentication import pages
 from corpid.web.authentication.pages import Again, Ending
 from corpid.web.context import ARRIVE, interaction_path
-from corpid.web.http.requests import arrival_cookie, arrival_cookie_name, cookie, form_bytes, page_request
+from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Frame, Link
@@ -206,15 +206,15 @@ async def interaction(request: Request, web: WebContext) -> Response:
         # The address of the page itself leads back to the sign-in from each of its actions.
         answer = errors.as_page(request, error, web.renderer, _met("", Frame(under_way=True)))
     if "landed" in state:
-        add_cookie(answer, web.provider, arrival_cookie_name(web.provider), "", seconds=0)
+        add_cookie(answer, web, web.arrival_cookie_name, "", seconds=0)
     if "cookie" in state:
         # Also after a failure that follows the sign-in: the old value is invalid.
-        set_cookie(answer, web.provider, state["cookie"])
+        set_cookie(answer, web, state["cookie"])
     return answer
 
 
 async def _answer(request: Request, web: WebContext, interaction_id: str, action: str) -> Response:
-    provider, sent = web.provider, cookie(request, web.provider)
+    provider, sent = web.provider, cookie(request, web.cookie_name)
     context = await page_request(request, provider)
     refused = await _land(request, web, context, interaction_id, action)
     if refused is not None:
@@ -244,20 +244,19 @@ async def _land(
     It arrives in a cookie, or in a form if it is too long for one. Returns a page if storing failed and the browser has
     to try again.
     """
-    provider = web.provider
-    held = arrival_cookie(request, provider)
+    held = cookie(request, web.arrival_cookie_name)
     posted = action == ARRIVE and request.method == "POST"
     if posted:
         held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
     if held is None or not held_arrivals.is_of(held, interaction_id):
         return None
-    sent = cookie(request, provider)
+    sent = cookie(request, web.cookie_name)
     found = await held_arrivals.brought(context, interaction_id, cookie=sent, held=held)
     if found is not None:
         browser, arrival = found
         client = await completion.registered(context, arrival.interaction.request)
         try:
-            await provider.registry_cache.refuse_maintenance(context.now)
+            await own_pages.refuse_maintenance(context, arrival.interaction.request)
             await held_arrivals.store(context, browser, arrival)
         except Exception as error:  # noqa: BLE001 - the requesting client is known here
             return _failed(request, web, client, arrival.interaction, error, reload=posted)
@@ -292,7 +291,7 @@ def _failed(
 async def _at(request: Request, web: WebContext, context: RequestContext, visit: Visit, action: str) -> Response:
     """Answer a browser at its own sign-in; errors are shown within it."""
     try:
-        await web.provider.registry_cache.refuse_maintenance(context.now)
+        await own_pages.refuse_maintenance(context, visit.interaction.request)
         if request.method == "POST":
             return await _post(request, web, context, visit, action)
         return await _get(request, web, context, visit, action)

@@ -30,7 +30,7 @@ ENTITY: Final = "entity"
 
 @dataclass(frozen=True, kw_only=True)
 class PortalContext(PageContext[PortalVisit]):
-    """A person at a page of the portal, with their form, if sent."""
+    """A person at a portal page, with their form, if sent."""
 
     @property
     def entity(self) -> Entity:
@@ -76,7 +76,7 @@ def portal_path(web: WebContext, page: str = "") -> str:
 
 
 def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
-    """The frame of a page of the portal; `section` is a key of SECTIONS."""
+    """The frame of a portal page; `section` is a key of SECTIONS."""
     web, visit = at.web, at.visit
     level, entity = at.actor.level, at.entity
     return Frame(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.flows.authentication import interactions
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleContext(PageContext[ConsoleVisit]):
-    """An operator at a page of the console, with their form, if sent."""
+    """An operator at a console page, with their form, if sent."""
 
     @property
     def actor(self) -> Operating:
@@ -52,8 +53,13 @@ def console_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "console", page)
 
 
+def moment(at: ConsoleContext, seconds: float) -> datetime:
+    """Epoch seconds in the time zone of the deployment."""
+    return datetime.fromtimestamp(seconds, at.context.provider.policy.timezone)
+
+
 def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
-    """The frame of a page of the console; `section` is a key of SECTIONS."""
+    """The frame of a console page; `section` is a key of SECTIONS."""
     web, visit = at.web, at.visit
     return Frame(
         form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),

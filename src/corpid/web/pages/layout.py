@@ -84,7 +84,7 @@ def time_limit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NavigationLink:
-    """A section of a site, and whether the page is part of it."""
+    """A link to a section, `current` if the page is in it."""
 
     url: str
     text: Phrase

@@ -1,0 +1,52 @@
+"""The keys of a client, looked at now (D27)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from corpid.ports import KeySetUnavailable
+from corpid.rules.directory.access import Object, authorise
+
+if TYPE_CHECKING:
+    from corpid.flows.provider import Provider
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.oauth.records import Client
+
+
+class LookedAt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client's key set holds, and what is wrong with it."""
+
+    url: str
+    """where it is published; empty if it stands in the record"""
+    failure: str = ""
+    """why there is none"""
+    signing: tuple[str, ...] = ()
+    """identifier and algorithm of each key that signs"""
+    encryption: tuple[str, ...] = ()
+    """the same of each key that encrypts, the default one first"""
+    problems: tuple[str, ...] = ()
+
+
+async def look(provider: Provider, client: Client, *, actor: Actor, now: float) -> LookedAt:
+    """Fetch a client's key set again, at most once a minute, and describe it.
+
+    `now` is in epoch seconds. Raises access.Forbidden, StoreUnavailable. Source: D27
+    """
+    authorise(actor, "read", Object(kind="client"))
+    url = client.jwks_uri or ""
+    try:
+        found = await provider.client_keys.refetched(client, now=now)
+    except KeySetUnavailable as error:
+        return LookedAt(url=url, failure=str(error))
+    by_kid = {key.kid: key for key in (found.encryption, *found.by_wrap.values()) if key is not None}
+    problems = list(found.problems)
+    if not found.signing:
+        problems.append("no key can verify its signatures: it needs an EC key with use sig")
+    return LookedAt(
+        url=url,
+        signing=tuple(f"{key.kid or 'no kid'} ({key.algorithm})" for key in found.signing),
+        encryption=tuple(f"{key.kid} ({key.wrap})" for key in by_kid.values()),
+        problems=tuple(problems),
+    )

@@ -1,0 +1,187 @@
+"""The audit in the console: entries by filter, and verification (D57, D58)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from corpid.flows.operations import audit as flow
+from corpid.flows.operations import audit_seals
+from corpid.ports import AuditQuery
+from corpid.rules.directory import audit_filters
+from corpid.texts import Phrase, phrase
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, moment
+from corpid.web.own_pages import Section
+from corpid.web.pages.layout import Link, Pager, PageView
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from corpid.ports import AuditEntry
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+AUDIT: Final = "audit"
+_VERIFY: Final = "verify-audit"
+SHOWN: Final = 50
+"""entries of one page"""
+SEALS: Final = 200
+"""seals that one page verifies"""
+FILTERS: Final = ("user", "entity", "client", "action", "since")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryLine:
+    """An entry of the audit."""
+
+    number: int
+    at: datetime
+    actor: str
+    action: str
+    object: str
+    where: str
+    """entity and client, if any"""
+    refused: bool
+    details: tuple[tuple[str, str], ...]
+    changes: tuple[tuple[str, str, str], ...]
+    """member, before and after"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit(PageView):
+    """The audit, the latest entries first. Fields of the search: FILTERS."""
+
+    template: ClassVar[str] = "console/audit.html"
+    heading: ClassVar[Phrase] = phrase("Audit")
+
+    action: str
+    given: dict[str, str]
+    entries: tuple[EntryLine, ...]
+    pager: Pager
+    verify: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification(PageView):
+    """A comparison of the audit with its seals."""
+
+    template: ClassVar[str] = "console/verify_audit.html"
+    heading: ClassVar[Phrase] = phrase("The audit and its seals")
+
+    findings: tuple[str, ...]
+    seals: int
+    entries: int
+    unsealed: int
+    sealed_at: datetime | None
+    more: str
+    """the page that goes on; empty at the end"""
+
+
+async def audit(at: ConsoleContext) -> View:
+    """Entries that fit the filters, the latest first. Raises access.Forbidden."""
+    registry = at.context.provider.registry
+    given = {name: value.strip() for name in FILTERS if (value := at.query.get(name, "")).strip()}
+    errors: list[FieldError] = []
+    actions: tuple[str, ...] = ()
+    since = 0
+    try:
+        actions = audit_filters.actions(given["action"]) if "action" in given else ()
+    except audit_filters.MalformedFilter as error:
+        errors.append(("action", phrase("{sentence}.", sentence=str(error))))
+    try:
+        zone = at.context.provider.policy.timezone
+        since = audit_filters.moment(given["since"], now=at.context.now, zone=zone) if "since" in given else 0
+    except audit_filters.MalformedFilter as error:
+        errors.append(("since", phrase("{sentence}.", sentence=str(error))))
+    before = at.query.get("before", "")
+    query = AuditQuery(
+        user_id=await flow.known_person(registry, given["user"]) if "user" in given else "",
+        entity_id=given.get("entity", ""),
+        client_id=given.get("client", ""),
+        actions=actions,
+        since=max(since, 0),
+        before=int(before) if before.isascii() and before.isdigit() and len(before) < _DIGITS else 0,
+    )
+    here = console_path(at.web, AUDIT)
+    if errors:
+        found, names, following = [], {}, 0
+        # Rights are asked for what cannot be read, too.
+        await flow.part(registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor)
+    else:
+        part = await flow.part(registry, query, limit=SHOWN, actor=at.actor)
+        found, following = part.entries, part.before
+        names = await flow.names(registry, found)
+    return Audit(
+        frame=frame(at, section=AUDIT),
+        action=here,
+        given={name: given.get(name, "") for name in FILTERS},
+        entries=tuple(_line(at, each, names) for each in found),
+        pager=Pager(
+            first=f"{here}?{urlencode(given)}" if before else "",
+            next=f"{here}?{urlencode({**given, 'before': following})}" if following else "",
+        ),
+        verify=console_path(at.web, _VERIFY),
+        errors=tuple(errors),
+    )
+
+
+_DIGITS: Final = 19
+"""of the number of an entry"""
+
+
+def _line(at: ConsoleContext, entry: AuditEntry, names: dict[str, str]) -> EntryLine:
+    members = dict.fromkeys((*entry.before, *entry.after))
+    return EntryLine(
+        number=entry.number,
+        at=moment(at, entry.at),
+        actor=_named(entry.actor, names),
+        action=entry.action,
+        object="/".join(names.get(part, part) for part in entry.object.split("/")),
+        where=", ".join(filter(None, (entry.entity_id, entry.other_entity_id, entry.client_id))),
+        refused=entry.outcome == "refused",
+        details=tuple((name, value) for name, value in sorted(entry.detail.items())),
+        changes=tuple(
+            (name, _text(entry.before.get(name)), _text(entry.after.get(name)))
+            for name in members
+            if entry.before.get(name) != entry.after.get(name)
+        ),
+    )
+
+
+def _named(actor: str, names: dict[str, str]) -> str:
+    kind, colon, name = actor.partition(":")
+    return f"{kind}{colon}{names.get(name, name)}"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+async def verify(at: ConsoleContext) -> View:
+    """Compare a part of the audit with its seals. Raises access.Forbidden."""
+    after = at.query.get("after", "")
+    found = await audit_seals.verify(
+        at.context.provider.registry,
+        at.actor,
+        now=at.context.now,
+        after=int(after) if after.isascii() and after.isdigit() and len(after) < _DIGITS else 0,
+        most=SEALS,
+    )
+    here = console_path(at.web, _VERIFY)
+    return Verification(
+        frame=frame(at, section=AUDIT, up=Link(url=console_path(at.web, AUDIT), text=Audit.heading)),
+        findings=tuple(each.text for each in found.findings),
+        seals=found.seals,
+        entries=found.entries,
+        unsealed=found.unsealed,
+        sealed_at=moment(at, found.sealed_at) if found.sealed_at else None,
+        more=f"{here}?after={found.next}" if found.next else "",
+    )
+
+
+SECTION: Final = Section[ConsoleContext](pages={AUDIT: Page(view=audit), _VERIFY: Page(view=verify)})

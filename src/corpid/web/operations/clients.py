@@ -1,0 +1,295 @@
+"""Clients in the console: list, one client, its keys and refusals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import quote, urlencode
+
+from corpid.flows.directory import clients as flow
+from corpid.flows.directory.write import Refused
+from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
+from corpid.flows.operations import client_keys
+from corpid.flows.operations.migration_report import report
+from corpid.rules.directory.access import RULES
+from corpid.rules.oauth.client_registration import used
+from corpid.rules.oauth.errors import reason_of
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.texts import Phrase, phrase
+from corpid.web.operations.confirm import Confirm
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, moment
+from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages.layout import Link, Pager, PageView
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from corpid.flows.operations.client_keys import LookedAt
+    from corpid.flows.operations.migration_report import ClientUse
+    from corpid.ports import ClientRefusal
+    from corpid.rules.oauth.records import Client
+    from corpid.web.pages.views import View
+
+CLIENTS: Final = "clients"
+CLIENT: Final = "client"
+SHOWN: Final = 50
+"""clients of one page"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLine:
+    """A client in the list."""
+
+    url: str
+    client_id: str
+    name: str
+    generations: tuple[str, ...]
+    ends: date | None
+    """the last day of the generation that ends"""
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients(PageView):
+    """The list of clients. Field of the search: search."""
+
+    template: ClassVar[str] = "console/clients.html"
+    heading: ClassVar[Phrase] = phrase("Clients")
+
+    action: str
+    search: str
+    clients: tuple[ClientLine, ...]
+    pager: Pager
+    register: str = ""
+    """the page that registers one; empty for who may not"""
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalLine:
+    """A refusal, with what to do about it."""
+
+    at: datetime
+    request: str
+    reason: str
+    detail: str
+    remedy: str
+    reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPage(PageView):
+    """One client: its record, its keys now, and its refusals."""
+
+    template: ClassVar[str] = "console/client.html"
+
+    heading: Phrase
+    client_id: str
+    enabled: bool
+    facts: tuple[tuple[str, str], ...]
+    keys: LookedAt
+    migration: tuple[ClientUse, ...]
+    last_days: dict[str, date]
+    """of generations in `migration`"""
+    last_used: dict[str, datetime]
+    """the same, when it was used last"""
+    refusals: tuple[RefusalLine, ...]
+    claimed: tuple[RefusalLine, ...]
+    most: int
+    most_claimed: int
+    edit: str = ""
+    switch: str = ""
+    drop: str = ""
+    saved: Phrase | None = None
+
+
+async def clients(at: ConsoleContext) -> View:
+    """The list of clients, by identifier. Raises access.Forbidden."""
+    search, after = at.query.get("search", "").strip(), at.query.get("after", "")
+    found = await flow.page_of_clients(
+        at.context.provider.registry, search=search, after=after, limit=SHOWN + 1, actor=at.actor
+    )
+    here = console_path(at.web, CLIENTS)
+    shown = found[:SHOWN]
+    narrowed = {"search": search} if search else {}
+    more = f"{here}?{urlencode({**narrowed, 'after': shown[-1].client_id})}" if len(found) > SHOWN else ""
+    return Clients(
+        frame=frame(at, section=CLIENTS),
+        action=here,
+        search=search,
+        clients=tuple(_line(at, each) for each in shown),
+        pager=Pager(first=f"{here}?{urlencode(narrowed)}" if after else "", next=more),
+        register=console_path(at.web, "new-client") if may_write(at) else "",
+        saved=at.saved,
+    )
+
+
+def may_write(at: ConsoleContext) -> bool:
+    """Return whether the operator's level may change clients at all (D53)."""
+    return (at.actor.role, "write", "client") in RULES
+
+
+def client_path(at: ConsoleContext, client_id: str, page: str = CLIENT) -> str:
+    """The address path of a client's page."""
+    return console_path(at.web, f"{page}/{quote(client_id, safe='')}")
+
+
+def _line(at: ConsoleContext, client: Client) -> ClientLine:
+    return ClientLine(
+        url=client_path(at, client.client_id),
+        client_id=client.client_id,
+        name=client.name,
+        generations=tuple(each.name for each in used(client, at.web.client_rules)),
+        ends=date.fromisoformat(client.legacy_until) if client.legacy_until else None,
+        enabled=client.enabled,
+    )
+
+
+async def this_client(at: ConsoleContext) -> Client:
+    """The client that the page is about. Raises Gone, access.Forbidden."""
+    client_id = at.page.partition("/")[2]
+    try:
+        return await flow.client(at.context.provider.registry, client_id, actor=at.actor)
+    except Refused:
+        raise Gone from None
+
+
+async def client(at: ConsoleContext) -> View:
+    """One client. Raises Gone, access.Forbidden."""
+    provider, found = at.context.provider, await this_client(at)
+    refusals = await refusals_of(provider.registry, found.client_id, actor=at.actor)
+    uses = await report(
+        provider.registry,
+        actor=at.actor,
+        generations=GENERATIONS,
+        today=at.context.today,
+        rules=at.web.client_rules,
+    )
+    mine = tuple(each for each in uses if each.client_id == found.client_id)
+    looked = await client_keys.look(provider, found, actor=at.actor, now=at.context.now)
+    writes = may_write(at)
+    return ClientPage(
+        frame=frame(at, section=CLIENTS, up=Link(url=console_path(at.web, CLIENTS), text=Clients.heading)),
+        heading=phrase("Client {name}", name=found.name),
+        client_id=found.client_id,
+        enabled=found.enabled,
+        facts=tuple(_facts(found)),
+        keys=looked,
+        migration=mine,
+        last_days={each.generation: date.fromisoformat(each.last_day) for each in mine if each.last_day},
+        last_used={each.generation: moment(at, each.last_at) for each in mine if each.last_at},
+        refusals=tuple(_refusal(at, each) for each in refusals if not each.claimed),
+        claimed=tuple(_refusal(at, each) for each in refusals if each.claimed),
+        most=KEPT[False],
+        most_claimed=KEPT[True],
+        edit=client_path(at, found.client_id, "edit-client") if writes else "",
+        switch=client_path(at, found.client_id, "switch-client") if writes else "",
+        drop=client_path(at, found.client_id, "drop-keys") if writes and found.jwks_uri else "",
+        saved=at.saved,
+    )
+
+
+def _facts(client: Client) -> list[tuple[str, str]]:
+    """The members that differ from their default, as a directory file names them."""
+    found = []
+    for name, each in CLIENT_MEMBERS.items():
+        value = getattr(client, name)
+        if value == each.default or value in (None, (), "") or name in {"jwks", "enabled", "name"}:
+            continue
+        found.append((name, ", ".join(value) if isinstance(value, tuple) else str(value)))
+    return found
+
+
+def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> RefusalLine:
+    return RefusalLine(
+        at=moment(at, refusal.at),
+        request=f"{refusal.method} {refusal.path}",
+        reason=refusal.reason,
+        detail=refusal.detail,
+        remedy=reason_of(refusal.reason).value.remedy,
+        reference=refusal.request_id,
+    )
+
+
+async def switch(at: ConsoleContext) -> View:
+    """The question before a client is enabled or disabled."""
+    found = await this_client(at)
+    back = client_path(at, found.client_id)
+    if found.enabled:
+        heading = phrase("Disable {name}?", name=found.name)
+        consequence = phrase("Nobody can sign in to it any more, and its tokens are refused within five seconds.")
+    else:
+        heading = phrase("Enable {name}?", name=found.name)
+        consequence = phrase("People can sign in to it again at once.")
+    return Confirm(
+        frame=frame(at, section=CLIENTS, up=Link(url=back, text=phrase("Go back"))),
+        action=console_path(at.web, at.page),
+        heading=heading,
+        consequences=(consequence,),
+        button=phrase("Disable it") if found.enabled else phrase("Enable it"),
+        destroys=found.enabled,
+        decision="disable" if found.enabled else "enable",
+        back=back,
+        errors=at.errors,
+    )
+
+
+async def save_switch(at: ConsoleContext) -> Saved:
+    """Enable or disable the client, as the page said."""
+    found = await this_client(at)
+    here = f"{CLIENT}/{quote(found.client_id, safe='')}"
+    wanted = at.form.get("decision") == "enable"
+    if found.enabled != wanted:
+        await flow.switch_client(at.context.provider.registry, found.client_id, enabled=wanted, actor=at.actor)
+        at.context.provider.registry_cache.drop()
+    return Saved("client-enabled" if wanted else "client-disabled", here)
+
+
+async def drop(at: ConsoleContext) -> View:
+    """The question before the keys fetched from a client are dropped."""
+    found = await this_client(at)
+    back = client_path(at, found.client_id)
+    return Confirm(
+        frame=frame(at, section=CLIENTS, up=Link(url=back, text=phrase("Go back"))),
+        action=console_path(at.web, at.page),
+        heading=phrase("Forget the stored keys of {name}?", name=found.name),
+        consequences=(
+            phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),
+        ),
+        button=phrase("Forget the keys"),
+        destroys=True,
+        back=back,
+        errors=at.errors,
+    )
+
+
+async def save_drop(at: ConsoleContext) -> Saved:
+    """Drop the fetched keys of the client."""
+    found = await this_client(at)
+    await flow.drop_keys(at.context.provider.registry, found.client_id, actor=at.actor)
+    return Saved("client-keys", f"{CLIENT}/{quote(found.client_id, safe='')}")
+
+
+def _at(page: str) -> re.Pattern[str]:
+    return re.compile(page + r"/[^/]{1,300}")
+
+
+SECTION: Final = Section[ConsoleContext](
+    pages={CLIENTS: Page(view=clients)},
+    named_pages={
+        _at(CLIENT): Page(view=client),
+        _at("switch-client"): Page(view=switch, submit=save_switch, fresh=True),
+        _at("drop-keys"): Page(view=drop, submit=save_drop, fresh=True),
+    },
+    fields=frozenset({"decision"}),
+    changes={
+        "client-enabled": phrase("The client has been enabled."),
+        "client-disabled": phrase("The client has been disabled."),
+        "client-keys": phrase("The stored keys have been dropped."),
+        "client-added": phrase("The client has been registered."),
+        "client-changed": phrase("The client has been changed."),
+    },
+)

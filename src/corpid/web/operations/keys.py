@@ -1,0 +1,216 @@
+"""Signing keys in the console: their calendar, rotation and revocation (D42)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from corpid.flows.operations import signing_keys as flow
+from corpid.flows.operations.signing_keys import KEPT_SECONDS, RotationRefused
+from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.access import RULES
+from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
+from corpid.texts import Phrase, phrase
+from corpid.web.operations.confirm import Confirm
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, moment
+from corpid.web.own_pages import Gone, Invalid, Saved, Section
+from corpid.web.pages.layout import Link, PageView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from corpid.ports import SealedKey
+    from corpid.web.pages.views import View
+
+KEYS: Final = "keys"
+_HOURS: Final = KEY_PUBLISHED_BEFORE_USE_SECONDS // HOUR
+_STATES: Final[Mapping[str, Phrase]] = {
+    "revoked": phrase("Revoked"),
+    "published, not yet in use": phrase("Published, does not sign yet"),
+    "retired, still verifies": phrase("Retired, its tokens are still valid"),
+    "retired": phrase("Retired"),
+    "in use": phrase("Signs now"),
+}
+"""by `flows.operations.signing_keys.state`"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLine:
+    """A signing key and its dates."""
+
+    kid: str
+    state: Phrase
+    signs_from: datetime
+    retired: datetime | None
+    gone: datetime | None
+    """when it is published no longer"""
+    revoke: str
+    """the page that revokes it; empty if there is nothing to revoke, or for who may not"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys(PageView):
+    """The calendar of signing keys."""
+
+    template: ClassVar[str] = "console/keys.html"
+    heading: ClassVar[Phrase] = phrase("Signing keys")
+
+    keys: tuple[KeyLine, ...]
+    hours: int
+    """a key is published before it signs"""
+    rotate: str = ""
+    rotate_now: str = ""
+    saved: Phrase | None = None
+
+
+async def keys(at: ConsoleContext) -> View:
+    """Every signing key, the newest first. Raises access.Forbidden."""
+    found = await flow.listed(at.context.provider.registry, at.actor)
+    writes = (at.actor.role, "write", "key") in RULES
+    return Keys(
+        frame=frame(at, section=KEYS),
+        keys=tuple(_line(at, each, writes=writes) for each in reversed(found)),
+        hours=_HOURS,
+        rotate=console_path(at.web, "rotate-key") if writes else "",
+        rotate_now=console_path(at.web, "rotate-key-now") if writes else "",
+        saved=at.saved,
+    )
+
+
+def _line(at: ConsoleContext, key: SealedKey, *, writes: bool) -> KeyLine:
+    state = flow.state(key, at.context.now)
+    ended = key.revoked_at is not None or state == "retired"
+    return KeyLine(
+        kid=key.kid,
+        state=_STATES[state],
+        signs_from=moment(at, key.active_from),
+        retired=None if key.retired_at is None else moment(at, key.retired_at),
+        gone=None if key.retired_at is None else moment(at, key.retired_at + KEPT_SECONDS),
+        revoke=console_path(at.web, f"revoke-key/{key.kid}") if writes and not ended else "",
+    )
+
+
+async def rotate(at: ConsoleContext) -> View:
+    """The question before a key is made that signs in some hours."""
+    return _question(
+        at,
+        phrase("Make the next signing key?"),
+        (
+            phrase(
+                "It is published now and signs in {hours} hours, so that every client knows it by then.", hours=_HOURS
+            ),
+            phrase("The present key retires at that moment. Its tokens stay valid until they expire."),
+        ),
+        phrase("Make the next key"),
+    )
+
+
+async def rotate_now(at: ConsoleContext) -> View:
+    """The question before a key is made that signs at once."""
+    return _question(
+        at,
+        phrase("Use a new signing key at once?"),
+        (
+            phrase("Only after a compromise, or before going live."),
+            phrase(
+                "Clients that do not fetch the key set again when they meet an unknown key refuse tokens for up to an hour."
+            ),
+        ),
+        phrase("Use a new key now"),
+        destroys=True,
+    )
+
+
+def _question(
+    at: ConsoleContext,
+    heading: Phrase,
+    consequences: tuple[Phrase, ...],
+    button: Phrase,
+    *,
+    destroys: bool = False,
+    to_type: str = "",
+) -> Confirm:
+    back = console_path(at.web, KEYS)
+    return Confirm(
+        frame=frame(at, section=KEYS, up=Link(url=back, text=Keys.heading)),
+        action=console_path(at.web, at.page),
+        heading=heading,
+        consequences=consequences,
+        button=button,
+        back=back,
+        destroys=destroys,
+        to_type=to_type,
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def make(at: ConsoleContext) -> Saved:
+    """Make the next signing key. Raises access.Forbidden."""
+    await flow.rotate(at.context.provider.registry, at.actor, now=at.context.now)
+    return Saved("key-made", KEYS)
+
+
+async def make_now(at: ConsoleContext) -> Saved:
+    """Make a signing key that is used at once. Raises access.Forbidden."""
+    await flow.rotate(at.context.provider.registry, at.actor, now=at.context.now, at_once=True)
+    return Saved("key-used", KEYS)
+
+
+async def revoke(at: ConsoleContext) -> View:
+    """The question before a key is revoked. Raises Gone, access.Forbidden."""
+    key = await _this_key(at)
+    return _question(
+        at,
+        phrase("Revoke this signing key?"),
+        (
+            phrase("Tokens that it signed are refused from now on, and people have to sign in again."),
+            phrase("If no other key signs, a new one does so at once. This cannot be undone."),
+        ),
+        phrase("Revoke the key"),
+        destroys=True,
+        to_type=key.kid,
+    )
+
+
+async def end(at: ConsoleContext) -> Saved:
+    """Revoke a key whose identifier was typed. Raises Invalid, StaleStep, access.Forbidden."""
+    key = await _this_key(at)
+    if at.form.get("typed", "").strip() != key.kid:
+        raise Invalid(("typed", phrase("This is not the identifier of the key. Copy it from above.")))
+    try:
+        await flow.revoke(at.context.provider.registry, at.actor, key.kid, now=at.context.now)
+    except RotationRefused:
+        # Somebody else has revoked it meanwhile: the list says so.
+        raise StaleStep from None
+    return Saved("key-revoked", KEYS)
+
+
+async def _this_key(at: ConsoleContext) -> SealedKey:
+    kid = at.page.partition("/")[2]
+    for key in await flow.listed(at.context.provider.registry, at.actor):
+        if key.kid == kid:
+            return key
+    raise Gone
+
+
+SECTION: Final = Section[ConsoleContext](
+    pages={
+        KEYS: Page(view=keys),
+        "rotate-key": Page(view=rotate, submit=make, leads_to=KEYS, fresh=True),
+        "rotate-key-now": Page(view=rotate_now, submit=make_now, leads_to=KEYS, fresh=True),
+    },
+    named_pages={
+        re.compile(r"revoke-key/[A-Za-z0-9_-]{1,128}"): Page(
+            view=revoke, submit=end, leads_to=KEYS, field="typed", fresh=True
+        )
+    },
+    fields=frozenset({"decision", "typed"}),
+    changes={
+        "key-made": phrase("The next key has been published."),
+        "key-used": phrase("The new key signs now."),
+        "key-revoked": phrase("The key has been revoked."),
+    },
+)

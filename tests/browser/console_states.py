@@ -1,0 +1,189 @@
+"""The console's pages, in the states that look different (D53)."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.operations.client_keys import LookedAt
+from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
+from corpid.texts import phrase
+from corpid.web.operations.audit import Audit, EntryLine, Verification
+from corpid.web.operations.client_form import ClientForm, Field
+from corpid.web.operations.clients import ClientLine, ClientPage, Clients, RefusalLine
+from corpid.web.operations.confirm import Confirm
+from corpid.web.operations.keys import KeyLine, Keys
+from corpid.web.operations.maintenance import Maintenance
+from corpid.web.operations.overview import Overview
+from corpid.web.operations.page_context import SECTIONS
+from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.web.pages.views import View
+
+AT: Final = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+LONG: Final = "vereinigte-donaudampfschifffahrtsgesellschaft-und-soehne-asia-pacific"
+
+
+def framed(section: str = "", *, up: Link | None = None) -> Frame:
+    """The frame of a console page."""
+    return Frame(
+        form_token="t0ken",
+        up=up,
+        here="/console",
+        navigation=Navigation(
+            label=phrase("Console"),
+            title=phrase("Console of {name}", name="CorpID"),
+            person="Tan Wei Ling",
+            links=tuple(
+                NavigationLink(url=f"/console/{path}".removesuffix("/"), text=name, current=path == section)
+                for path, name in SECTIONS.items()
+            ),
+        ),
+    )
+
+
+OF_CLIENT: Final = framed("clients", up=Link(url="/console/clients", text=Clients.heading))
+NO_KEYS: Final = LookedAt(
+    url="https://permits.example/jwks", failure="no key set at https://permits.example/jwks: it answers 404"
+)
+KEYS_FOUND: Final = LookedAt(
+    url="https://permits.example/jwks",
+    signing=("sig-2026 (ES256)",),
+    encryption=("enc-2026 (ECDH-ES+A256KW)",),
+    problems=("key 2: use is missing, so the key is ignored",),
+)
+REFUSED: Final = RefusalLine(
+    at=AT,
+    request="POST /request",
+    reason="redirect_uri_not_registered",
+    detail="received https://permits.example/callback/",
+    remedy="Register the redirect URI exactly as it is sent, or send the registered one.",
+    reference="4f3e2d1c0b9a8f7e",
+)
+CLIENT: Final = ClientPage(
+    frame=OF_CLIENT,
+    heading=phrase("Client {name}", name="Harbour permits"),
+    client_id="harbour-permits",
+    enabled=True,
+    facts=(("redirect_uris", "https://permits.example/cb, https://permits.example/other"), ("sector", "government")),
+    keys=KEYS_FOUND,
+    migration=(
+        ClientUse(
+            client_id="harbour-permits", name="Harbour permits", generation="legacy", successor="current", allowed=True,
+            last_day="2027-03-31", days_left=130, passed=False, lists_successor=True, reaches_successor=True, uses=4120,
+            last_at=int(AT.timestamp()), habits=(DeprecatedUse(habit="no_pkce", refused="requests without code_challenge", count=12, last_at=0),),
+        ),
+    ),
+    last_days={"legacy": date(2027, 3, 31)},
+    last_used={"legacy": AT},
+    refusals=(REFUSED, REFUSED),
+    claimed=(REFUSED,),
+    most=100,
+    most_claimed=20,
+    edit="/console/edit-client/harbour-permits",
+    switch="/console/switch-client/harbour-permits",
+    drop="/console/drop-keys/harbour-permits",
+)  # fmt: skip
+ENTRY: Final = EntryLine(
+    number=48210,
+    at=AT,
+    actor="operator:wei.ling",
+    action="client.update",
+    object="harbour-permits",
+    where="harbour-permits",
+    refused=False,
+    details=(("address", "192.0.2.7"), ("reason_given", "asked for by the harbour office")),
+    changes=(("redirect_uris", '["https://permits.example/cb"]', '["https://permits.example/callback"]'),),
+)
+
+STATES: Final[Mapping[str, View]] = {
+    "console-overview": Overview(frame=framed()),
+    "console-clients": Clients(
+        frame=framed("clients"),
+        action="/console/clients",
+        search="",
+        clients=(
+            ClientLine(url="/1", client_id="harbour-permits", name="Harbour permits", generations=("current", "legacy"), ends=date(2027, 3, 31), enabled=True),
+            ClientLine(url="/2", client_id=LONG, name="Vereinigte Donaudampfschifffahrtsgesellschaft", generations=("fapi2",), ends=None, enabled=False),
+        ),
+        pager=Pager(next="/console/clients?after=x"),
+        register="/console/new-client",
+    ),
+    "console-clients-none": Clients(
+        frame=framed("clients"), action="/console/clients", search="zzz", clients=(), pager=Pager()
+    ),
+    "console-client": CLIENT,
+    "console-client-new": ClientPage(
+        frame=OF_CLIENT, heading=phrase("Client {name}", name="Shop"), client_id="shop", enabled=False, facts=(),
+        keys=NO_KEYS, migration=(), last_days={}, last_used={}, refusals=(), claimed=(), most=100, most_claimed=20,
+        saved=phrase("The client has been registered."),
+    ),
+    "console-client-form": ClientForm(
+        frame=OF_CLIENT,
+        action="/console/new-client",
+        heading=phrase("Register a client"),
+        fields=(
+            Field(name="name", help="The name that people see when they sign in.", kind="text", value="Shop"),
+            Field(name="redirect_uris", help="A redirect URI; one a line.", kind="lines", value="http://shop.example/cb"),
+            Field(name="sector", help="private (default; people are asked for consent) or government.", kind="words", value="private", words=(("private", "private"), ("government", "government"))),
+            Field(name="stringified_blocks", help="Blocks of userinfo are strings that contain JSON.", kind="flag", value=""),
+            Field(name="legacy_until", help="Its last day with legacy, YYYY-MM-DD.", kind="day", value=""),
+        ),
+        new=True,
+        back="/console/clients",
+        errors=(("redirect_uris", phrase("{sentence}.", sentence="http is only for localhost")),),
+    ),
+    "console-confirm": Confirm(
+        frame=framed("keys", up=Link(url="/console/keys", text=Keys.heading)),
+        action="/console/revoke-key/1",
+        heading=phrase("Revoke this signing key?"),
+        consequences=(phrase("Tokens that it signed are refused from now on, and people have to sign in again."),),
+        button=phrase("Revoke the key"),
+        back="/console/keys",
+        destroys=True,
+        to_type="n0TaReAlKeYiDeNtIfIeR",
+        errors=(("typed", phrase("This is not the identifier of the key. Copy it from above.")),),
+    ),
+    "console-keys": Keys(
+        frame=framed("keys"),
+        keys=(
+            KeyLine(kid="Zq1WmJm3vQ0", state=phrase("Published, does not sign yet"), signs_from=AT, retired=None, gone=None, revoke="/1"),
+            KeyLine(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=AT, gone=AT, revoke="/2"),
+            KeyLine(kid="0ldKeyOfLast", state=phrase("Revoked"), signs_from=AT, retired=AT, gone=AT, revoke=""),
+        ),
+        hours=2,
+        rotate="/console/rotate-key",
+        rotate_now="/console/rotate-key-now",
+        saved=phrase("The next key has been published."),
+    ),
+    "console-maintenance": Maintenance(frame=framed("maintenance"), action="/console/maintenance", on=False, may_switch=True),
+    "console-maintenance-on": Maintenance(frame=framed("maintenance"), action="/console/maintenance", on=True, may_switch=False),
+    "console-audit": Audit(
+        frame=framed("audit"),
+        action="/console/audit",
+        given={"user": "", "entity": "", "client": "", "action": "client.", "since": ""},
+        entries=(ENTRY, ENTRY),
+        pager=Pager(first="/console/audit", next="/console/audit?before=1"),
+        verify="/console/verify-audit",
+    ),
+    "console-audit-none": Audit(
+        frame=framed("audit"),
+        action="/console/audit",
+        given={"user": "", "entity": "", "client": "", "action": "nonsense", "since": ""},
+        entries=(),
+        pager=Pager(),
+        verify="/console/verify-audit",
+        errors=(("action", phrase("{sentence}.", sentence="'nonsense' is not an action; docs/audit.md lists them")),),
+    ),
+    "console-verified": Verification(
+        frame=framed("audit", up=Link(url="/console/audit", text=Audit.heading)),
+        findings=(), seals=200, entries=48210, unsealed=12, sealed_at=AT, more="/console/verify-audit?after=200",
+    ),
+    "console-verified-broken": Verification(
+        frame=framed("audit", up=Link(url="/console/audit", text=Audit.heading)),
+        findings=("entry 48100 is not as it was sealed",), seals=12, entries=900, unsealed=3, sealed_at=AT, more="",
+    ),
+}  # fmt: skip

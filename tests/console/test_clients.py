@@ -1,0 +1,162 @@
+"""Clients in the console: the list, one client with its keys and refusals, and its switch (Spec 1, D27, D28, D53)."""
+
+from __future__ import annotations
+
+import httpx
+from msgspec.structs import replace
+
+from tests.console.scene import OPTIONS, console, go, in_console, send, status
+from tests.sign_in.world import World, form_of, run
+
+
+def test_the_list_is_narrowed_by_the_beginning_of_an_identifier_and_goes_on_page_by_page() -> None:
+    """Spec 1."""
+
+    async def within(made: World) -> None:
+        for number in range(60):
+            await made.client(f"shop-{number:02}")
+        browser = await in_console(made, "clients")
+        assert "rp1" in browser.page.text
+        await go(made, browser, "clients?search=shop-")
+        assert "rp1" not in browser.page.text
+        assert "shop-49" in browser.page.text
+        assert "shop-50" not in browser.page.text
+        await go(made, browser, "clients?search=shop-&after=shop-49")
+        assert "shop-59" in browser.page.text
+
+    run(within, **OPTIONS)
+
+
+def test_a_client_shows_its_keys_and_why_it_was_refused_with_what_to_do() -> None:
+    """D27, D28."""
+
+    async def within(made: World) -> None:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=made.application.asgi), base_url=made.base
+        ) as http:
+            await http.post("/request", data={"client_id": "rp1"})
+        await made.provider.refusals.flush(made.provider.registry)
+        browser = await in_console(made, "client/rp1")
+        assert browser.page.heading == "Client Relying Party 1"
+        assert "ES256" in browser.page.text
+        assert "Refused requests that only name this client" in browser.page.text
+        assert "POST /request" in browser.page.text
+
+    run(within, **OPTIONS)
+
+
+def test_a_client_that_is_not_there_has_no_page() -> None:
+    async def within(made: World) -> None:
+        browser = await in_console(made)
+        assert await go(made, browser, "client/nobody") == "Page not found"
+
+    run(within, **OPTIONS)
+
+
+def test_an_operator_disables_a_client_after_a_question_and_enables_it_again() -> None:
+    """D50, D57."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "switch-client/rp1")
+        await browser.fill_and_submit("decision")
+        assert "The client has been disabled." in browser.page.text
+        found = await made.provider.registry.clients.get("rp1")
+        assert found is not None
+        assert not found.enabled
+        [entry] = await made.audit("client.disable")
+        assert entry.actor == "operator:id-alice"
+        assert entry.request_id
+        assert entry.detail["address"]
+        await go(made, browser, "switch-client/rp1")
+        await browser.fill_and_submit("decision")
+        assert "The client has been enabled." in browser.page.text
+
+    run(within, **OPTIONS)
+
+
+def test_support_and_auditors_read_clients_and_change_none() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        for level in ("support", "auditor"):
+            browser = await in_console(made, "client/rp1", level=level)
+            assert browser.page.heading == "Client Relying Party 1"
+            assert "Change this client" not in browser.page.text
+            await go(made, browser, "switch-client/rp1")
+            answer = await send(made, browser, "switch-client/rp1", **form_of(browser, "decision"))
+            assert answer.status_code == 403
+        found = await made.provider.registry.clients.get("rp1")
+        assert found is not None
+        assert found.enabled
+
+    run(within, **OPTIONS)
+
+
+def test_a_change_needs_a_recent_sign_in_and_the_page_leads_back() -> None:
+    """D54."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "switch-client/rp1")
+        sent = form_of(browser, "decision")
+        made.clock.pass_(901)
+        answer = await send(made, browser, "switch-client/rp1", **sent)
+        assert answer.status_code == 303
+        assert "/sign-in/" in answer.headers["Location"]
+        await browser.open(console(made, "switch-client/rp1"), site="none")
+        assert browser.page.heading == "Sign in"
+
+    run(within, **OPTIONS)
+
+
+def test_a_client_is_registered_by_form_with_every_fault_next_to_its_field_and_nothing_lost() -> None:
+    """Spec 1: the same checks as the command."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "new-client")
+        await browser.fill_and_submit(client_id="shop", name="Shop", redirect_uris="http://shop.example/cb")
+        assert status(browser) == 422
+        errors = browser.page.text
+        assert "redirect_uris" in errors or "https" in errors
+        form = browser.page.form_with("client_id", "name")
+        assert form is not None
+        assert {each.name: each.value for each in form.controls}["name"] == "Shop"
+        await browser.fill_and_submit(
+            redirect_uris="https://shop.example/cb\nhttps://shop.example/other", jwks_uri="https://shop.example/jwks"
+        )
+        assert browser.page.heading == "Client Shop"
+        found = await made.provider.registry.clients.get("shop")
+        assert found is not None
+        assert found.redirect_uris == ("https://shop.example/cb", "https://shop.example/other")
+        assert "openid" in found.scopes
+
+    run(within, **OPTIONS)
+
+
+def test_a_client_is_changed_by_form_and_only_what_was_changed() -> None:
+    """Spec 1."""
+
+    async def within(made: World) -> None:
+        before = await made.provider.registry.clients.get("rp1")
+        assert before is not None
+        browser = await in_console(made, "edit-client/rp1")
+        await browser.fill_and_submit(name="Better name", sector="private")
+        assert browser.page.heading == "Client Better name"
+        after = await made.provider.registry.clients.get("rp1")
+        assert after == replace(before, name="Better name", sector="private")
+
+    run(within, **OPTIONS)
+
+
+def test_a_form_that_was_opened_before_somebody_elses_change_overwrites_nothing() -> None:
+    """D57: the second of two changes says so instead."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "edit-client/rp1")
+        await made.client(name="Changed meanwhile")
+        await browser.fill_and_submit(name="From an old page")
+        assert (status(browser), browser.page.heading) == (409, "Somebody else has changed this client")
+        found = await made.provider.registry.clients.get("rp1")
+        assert found is not None
+        assert found.name == "Changed meanwhile"
+
+    run(within, **OPTIONS)
