@@ -50,7 +50,7 @@ from corpid.ports.outbound import (
     PasswordsBusy,
     SenderRefused,
 )
-from corpid.ports.provisioning import MemberQuery, Provisioning, StoredMember
+from corpid.ports.provisioning import MemberQuery, MemberSearch, MemberState, Provisioning, StoredMember
 from corpid.ports.records import (
     Account,
     FetchedKeySet,
@@ -158,6 +158,8 @@ __all__ = [
     "MailRefused",
     "MemberNameTaken",
     "MemberQuery",
+    "MemberSearch",
+    "MemberState",
     "MissingReference",
     "NameRefused",
     "NameTaken",

@@ -16,7 +16,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
 from corpid.texts import phrase
 from corpid.web import own_pages
-from corpid.web.account import app_key, browser_pages, email_pages, own_data, pages
+from corpid.web.account import access_pages, app_key, browser_pages, email_pages, own_data, pages
 from corpid.web.account.page_context import AccountContext
 from corpid.web.own_pages import Section, Site, serve
 from corpid.web.pages.translations import LANGUAGES
@@ -219,7 +219,7 @@ async def _extend(account: AccountContext) -> None:
 
 _SITE: Final = Site(
     purpose="account",
-    sections=(Section(pages=_PAGES, named_pages=_NAMED_PAGES, fields=FIELDS, changes=_CHANGES),),
+    sections=(Section(pages=_PAGES, named_pages=_NAMED_PAGES, fields=FIELDS, changes=_CHANGES), access_pages.SECTION),
     arrive=_arrive,
     open=_open,
     still_open=_still_open,

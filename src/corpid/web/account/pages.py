@@ -13,7 +13,7 @@ from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, MINUTE, PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
-from corpid.web.account import app_key, email_pages, own_data, views
+from corpid.web.account import access_pages, app_key, email_pages, own_data, views
 from corpid.web.account.page_context import account_path, frame, moment
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.own_pages import Gone
@@ -62,6 +62,7 @@ async def overview(account: AccountContext) -> View:
             *_factor_sections(account, factors),
             await email_pages.section(account),
             *_other_sections(account, len(browsers), clients),
+            access_pages.section(account),
             *await own_data.sections(account),
         ),
         sign_out=account.web.base_path + SIGN_OUT_PATH,

@@ -67,7 +67,7 @@ class MemberLine:
 class ChoosePerson(PageView):
     """The person who gets access. Field and error id: search."""
 
-    template: ClassVar[str] = "manage/choose_person.html"
+    template: ClassVar[str] = "manage/choose_their_person.html"
     heading: ClassVar[Phrase] = phrase("Who of your people shall act?")
 
     sentence: Phrase
