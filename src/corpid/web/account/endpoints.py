@@ -73,7 +73,7 @@ class Page:
 
 
 async def _add_passkey(account: AccountContext) -> str:
-    await own_factors.add(account.context, account.visit, answer=account.form.get("passkey", ""))
+    await own_factors.add(account.context, account.visit, account.cookie, answer=account.form.get("passkey", ""))
     return "passkey-added"
 
 
@@ -250,7 +250,8 @@ async def account(request: Request, web: WebContext) -> Response:
     shown = path if page.part_of is None else page.part_of
     context = await page_request(request, provider)
     await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    sent = cookie(request, provider)
+    browser = await browsers.recognise(context, sent)
     visit = await account_sessions.visit(context, browser)
     posted = request.method == "POST"
     if visit is None:
@@ -260,6 +261,7 @@ async def account(request: Request, web: WebContext) -> Response:
         web=web,
         context=context,
         visit=visit,
+        cookie=sent or "",
         page=shown,
         saved=_CHANGES.get(query.get(_SAVED, "")) if is_from_own_page(request) else None,
         again=AGAIN in query,

@@ -43,6 +43,8 @@ class AccountContext:
     context: RequestContext
     visit: AccountVisit
     page: str
+    cookie: str = ""
+    """the browser's cookie value"""
     form: Mapping[str, str] = field(default_factory=dict)
     errors: tuple[FieldError, ...] = ()
     saved: Phrase | None = None
