@@ -7,13 +7,14 @@ sealed here, too.
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
-from corpid import engines
+from corpid import __version__, engines
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.account import own_email
 from corpid.flows.background_tasks import BackgroundTasks
@@ -24,9 +25,10 @@ from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
 from corpid.flows.oauth.recent_refusals import RecentRefusals
 from corpid.flows.operations.audit_seals import Sealer
+from corpid.flows.operations.hourly_counters import HourlyCounters, remove_old
 from corpid.flows.operations.readiness import Readiness
 from corpid.flows.operations.signing_keys import SigningKeys
-from corpid.flows.provider import Policy, Provider
+from corpid.flows.provider import Node, Policy, Provider
 from corpid.flows.registry_cache import RegistryCache
 from corpid.jose import keys
 from corpid.outbound.client_keys import FetchedClientKeys
@@ -38,6 +40,7 @@ from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.oauth import api_server
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER
+from corpid.settings import diagnostics
 from corpid.settings.issuers import client_rules, issuers
 from corpid.stores.engines import engine_type
 from corpid.web.context import Access, WebContext
@@ -151,6 +154,7 @@ def _provider(
     policy = _policy(FIRST_ISSUER, settings, settings)
     return Provider(
         policy=policy,
+        node=_node(settings, clock),
         registry=stores.registry,
         transient=stores.transient,
         client_keys=client_keys,
@@ -161,12 +165,27 @@ def _provider(
         registry_cache=RegistryCache(stores.registry),
         usage=DeprecatedUsage(),
         refusals=RecentRefusals(),
+        counters=HourlyCounters(),
         rate_limits=_rates(settings, stores.transient),
         background_tasks=BackgroundTasks(_warn),
         networks=_networks(settings),
         erase_details=stores.erase,
         clock=clock,
         new_id=new_id,
+    )
+
+
+def _node(settings: Settings, clock: Callable[[], float]) -> Node:
+    return Node(
+        version=__version__,
+        host=socket.gethostname(),
+        started_at=int(clock()),
+        workers=settings.workers,
+        database=engine_type(settings.database_url).title,
+        transient=engine_type(settings.transient_url or settings.database_url).title,
+        sends_mail=bool(settings.mail_url),
+        generations={name: issuer.generations for name, issuer in issuers(settings).items()},
+        findings=tuple(diagnostics.examined(settings)),
     )
 
 
@@ -288,6 +307,8 @@ _EMAILS_SECONDS: Final = 5.0
 """between two looks for invitations to be sent"""
 _EXPIRE_SECONDS: Final = 60.0
 """between two searches for expired change requests"""
+_COUNTERS_SECONDS: Final = 10.0
+"""between two writes of the hourly counters, of which those of a process that dies are lost"""
 
 
 @asynccontextmanager
@@ -315,6 +336,7 @@ class _Cleanup:
     def __init__(self, provider: Provider, metrics: Metrics | None) -> None:
         self._provider: Final = provider
         self._expire_at = 0.0
+        self._count_at = 0.0
         self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
         self._sealer: Final = Sealer(
             provider.registry,
@@ -336,7 +358,11 @@ class _Cleanup:
                 self._expire_at = now + _EXPIRE_SECONDS
                 await self._tried("change requests", expire(self._provider.registry, now=now))
             await self._tried("seals of the audit", self._sealer.round(now=now))
-            await self.flush()
+            await self._flush_records()
+            if now >= self._count_at:
+                self._count_at = now + _COUNTERS_SECONDS
+                await self._flush_counters()
+                await self._tried("old counters", remove_old(self._provider.registry, now=now))
 
     async def invitations(self) -> None:
         while True:
@@ -344,8 +370,15 @@ class _Cleanup:
             await self._tried("invitations", self._emails.round())
 
     async def flush(self) -> None:
+        await self._flush_records()
+        await self._flush_counters()
+
+    async def _flush_records(self) -> None:
         await self._tried("usage counts", self._provider.usage.flush(self._provider.registry))
         await self._tried("refusals of clients", self._provider.refusals.flush(self._provider.registry))
+
+    async def _flush_counters(self) -> None:
+        await self._tried("hourly counters", self._provider.counters.flush(self._provider.registry))
 
     async def _tried(self, part: str, work: Awaitable[object]) -> None:
         try:

@@ -13,11 +13,13 @@ from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    ChangeRequest,
     Entity,
     Membership,
     Record,
     Service,
     ThirdPartyAssignment,
+    ThirdPartyGrant,
     User,
 )
 from tests.adapters.stored_records import BOOKS, write
@@ -165,6 +167,32 @@ def test_the_people_of_an_entity_are_paged_by_their_memberships(place: Place) ->
     place.run(scenario)
 
 
+def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
+    """DESIGN "Speed": the numbers of an entity's home page; nothing of another entity is counted."""
+    ends = [replace(each, end_date=f"2027-01-{day:02}") for day, each in enumerate(ROLES, start=1)]
+    offers = [
+        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id=each.service_id, state=state)
+        for each, state in zip(SERVICES, ("offered", "accepted"), strict=True)
+    ]
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *ENTITIES, *SERVICES, *USERS, *MEMBERSHIPS, *ends, *offers)
+        directory = stores.registry.directory
+        in_time = [each for each in ends if each.entity_id == "A1" and "2027-01-03" <= each.end_date <= "2027-01-09"]
+        found = await directory.totals("A1", first="2027-01-03", last="2027-01-09", most=100)
+        assert (found.people, found.ending, found.offers) == (4, len(in_time), 1)
+        bounded = await directory.totals("A1", first="2027-01-01", last="2027-12-31", most=2)
+        assert (bounded.people, bounded.ending, bounded.offers) == (2, 2, 1)
+        paged: list[Assignment] = []
+        after: tuple[str, ...] = ("",) * 7
+        while page := await directory.ending("A1", first="2027-01-03", last="2027-01-09", after=after, limit=2):
+            paged += page
+            after = (page[-1].end_date, *page[-1].key)
+        assert paged == sorted(in_time, key=lambda each: (each.end_date, *each.key))
+
+    place.run(scenario)
+
+
 def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> None:
     """Issue 13 (8): letters of ASCII are alike, and no wildcard is one."""
     names = ("Tan Mei", "TAN MEI", "tan ming", "Tan_Ming", "Zoë Tan", "ZOË", "Tanner")
@@ -192,5 +220,41 @@ def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> None:
         assert await named("zoë") == ["n4"]
         assert await named("ZoË") == ["n5"]
         assert await named("%") == []
+
+    place.run(scenario)
+
+
+def test_an_entitys_change_requests_are_paged_backwards(place: Place) -> None:
+    """D55: those that have ended are read from the latest one."""
+    made = [
+        ChangeRequest(
+            request_id=f"{number:08x}-x", entity_id=entity_id, requester="user:u1", changes=(), reason="why",
+            created_at=number, state="declined" if number % 2 else "pending",
+        )
+        for number, entity_id in enumerate(("A1", "A1", "B2", "B2", "A1", "A1"))
+    ]  # fmt: skip
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *ENTITIES, *made)
+        directory = stores.registry.directory
+        latest = await directory.latest_requests("A1", "declined", before=LAST, limit=1)
+        assert latest == [made[5]]
+        assert await directory.latest_requests("A1", "declined", before=latest[0].request_id, limit=5) == [made[1]]
+
+    place.run(scenario)
+
+
+def test_grants_are_narrowed_by_their_state(place: Place) -> None:
+    """D56: offers that wait are found among what was accepted."""
+    made = [
+        ThirdPartyGrant(client_entity_id=client, entity_id="A1", service_id="S1", state=state)
+        for client, state in (("A-1", "accepted"), ("A.1", "offered"), ("B2", "offered"))
+    ]
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *ENTITIES, *SERVICES, *made)
+        page = stores.registry.directory.page
+        where = {"entity_id": "A1", "state": "offered"}
+        assert await page(ThirdPartyGrant, where, after=("",) * 6, limit=5) == made[1:]
 
     place.run(scenario)

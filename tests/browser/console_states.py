@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations.client_keys import LookedAt
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
+from corpid.flows.operations.overview import Engines
+from corpid.rules.diagnostics import Finding
+from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
 from corpid.web.operations.audit import Audit, EntryLine, Verification
 from corpid.web.operations.client_form import ClientForm, Field
@@ -14,13 +18,15 @@ from corpid.web.operations.clients import ClientLine, ClientPage, Clients, Refus
 from corpid.web.operations.confirm import Confirm
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
-from corpid.web.operations.overview import Overview
+from corpid.web.operations.overview import ClientCount, KeyShown, Overview, ReasonCount
 from corpid.web.operations.page_context import SECTIONS
+from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.web.pages.charts import Chart
     from corpid.web.pages.views import View
 
 AT: Final = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -99,8 +105,55 @@ ENTRY: Final = EntryLine(
     changes=(("redirect_uris", '["https://permits.example/cb"]', '["https://permits.example/callback"]'),),
 )
 
+
+def charts(most: int) -> tuple[Chart, Chart]:
+    """A week of sign-ins and refusals, the busiest hour with so many."""
+    hours = [datetime(2026, 11, 15, tzinfo=UTC) + timedelta(hours=number) for number in range(168)]
+    points = [
+        Point(begins_at=int(at.timestamp()), sign_ins=most * (at.hour % 12) // 12, refusals=most * (at.hour % 5) // 60)
+        for at in hours
+    ]
+    return of_traffic(points, "hour", name=f"week-{most}", zone=UTC)
+
+
+OVERVIEW: Final = Overview(
+    frame=framed(),
+    maintenance=False,
+    findings=(
+        Finding(
+            about="signing keys",
+            verdict="warning",
+            seen="the key that signs is 400 days old.",
+            change="Run `corpid key rotate`.",
+        ),
+    ),
+    week=charts(1200),
+    quarter=charts(90),
+    clients=(
+        ClientCount(name="Harbour permits", url="/1", sign_ins=41200, refusals=310),
+        ClientCount(name="", url="", sign_ins=0, refusals=12),
+    ),
+    reasons=(ReasonCount(reason="assertion_audience", cause="The assertion is for somebody else.", count=300),),
+    keys=(KeyShown(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=None),),
+    keys_page="/console/keys",
+    ending=tuple((use, "/1") for use in CLIENT.migration),
+    engines=Engines(
+        version="0.1.0",
+        host="node-1",
+        started_at=0,
+        workers=2,
+        database="PostgreSQL 15",
+        transient="Valkey 8",
+        not_ready="",
+    ),
+    started=AT,
+)
+
 STATES: Final[Mapping[str, View]] = {
-    "console-overview": Overview(frame=framed()),
+    "console-overview": OVERVIEW,
+    "console-overview-new": replace(
+        OVERVIEW, findings=(), week=charts(0), quarter=charts(0), clients=(), reasons=(), ending=()
+    ),
     "console-clients": Clients(
         frame=framed("clients"),
         action="/console/clients",

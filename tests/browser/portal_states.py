@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
-from corpid.web.directory.home import Home
 from corpid.web.directory.page_context import SECTIONS
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
+from tests.browser import portal_home_states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +34,8 @@ def framed(section: str = "", *, up: Link | None = None, title: str = "Harbour L
     )
 
 
+_UP: Final = Link(url="/manage/administrators", text=phrase("Administrators"))
+
 STATES: Final[Mapping[str, View]] = {
-    "portal-home": Home(frame=framed()),
+    **portal_home_states.states(framed(), framed("administrators", up=_UP)),
 }

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.flows.directory import apply, appointments, clients, entities, finding, lists, memberships, people
+from corpid.flows.directory import (
+    apply,
+    appointments,
+    clients,
+    entities,
+    finding,
+    lists,
+    memberships,
+    operators,
+    people,
+)
 from corpid.flows.directory.person import person
 from corpid.flows.oauth.recent_refusals import refusals_of
 from corpid.flows.operations import signing_keys
@@ -70,6 +80,9 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
         s.registry, s.passwords, "rina", "A1", {"level": "owner"}, actor=SOMEBODY
     ),
     "administrator remove": lambda s: appointments.remove_administrator(s.registry, "rina", "A1", actor=SOMEBODY),
+    "operator list": lambda s: operators.operators(s.registry, actor=SOMEBODY),
+    "operator add": lambda s: operators.set_operator(s.registry, s.passwords, "rina", "auditor", actor=SOMEBODY),
+    "operator remove": lambda s: operators.remove_operator(s.registry, "rina", actor=SOMEBODY),
     "third-party list": lambda s: lists.grants(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),
     "third-party list --people": lambda s: lists.third_party_roles(
         s.registry, SOMEBODY, lists.Wanted(), after="", limit=5

@@ -41,6 +41,8 @@ CHANGES: dict[tuple[str, ...], tuple[str, str]] = {
     ("role", "remove", "rina", "B2", "TAXES"): ("-", "assignment: rina for B2 at TAXES as Viewer"),
     ("administrator", "add", "rina", "B2", "owner"): ("+", "administrator: rina at B2"),
     ("administrator", "remove", "arjun", "209900042K"): ("-", "administrator: arjun at 209900042K"),
+    ("operator", "add", "rina", "auditor"): ("+", "operator: rina"),
+    ("operator", "remove", "arjun"): ("-", "operator: arjun"),
     ("membership", "add", "mei", "C3"): ("+", "membership: mei acts for C3"),
     ("membership", "invite", "--entity", "C3", "--name", "Tan", "--email", "tan@gamma.example"): (
         "+",
@@ -72,6 +74,7 @@ def prepared(terminal: Terminal) -> str:
     terminal.done("user", "add", "off", "--name", "Off", "--entity", "C3")
     terminal.done("user", "disable", "off")
     terminal.done("membership", "disable", "off", "C3")
+    terminal.done("operator", "add", "arjun", "auditor")
     return terminal.done("export")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from corpid.rules.directory.records import Administrator, Operator, User
@@ -103,3 +104,17 @@ def test_taking_an_entitys_last_owner_is_noted(terminal: Terminal) -> None:
     result = terminal.run("apply", file)
     assert f"{file}:1: the entity A1 will have no owner who can act" in result.stderr
     assert result.exit_code == 0
+
+
+def test_a_command_makes_operators_changes_their_level_and_never_takes_the_last_one(terminal: Terminal) -> None:
+    """D53."""
+    terminal.done("apply", terminal.file(DIRECTORY.partition("operators:")[0]))
+    assert "makes the first one" in terminal.done("operator", "list")
+    terminal.done("operator", "add", "rina")
+    terminal.done("operator", "add", "arjun", "auditor")
+    terminal.done("operator", "add", "arjun", "support")
+    told = json.loads(terminal.done("operator", "list", "--json"))
+    assert {each["user"]: each["level"] for each in told["operators"]} == {"rina": "operator", "arjun": "support"}
+    assert "no operator who can act would remain" in terminal.refused("operator", "remove", "rina")
+    terminal.done("operator", "remove", "arjun")
+    assert "does not operate this deployment" in terminal.refused("operator", "remove", "arjun")

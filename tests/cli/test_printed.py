@@ -106,6 +106,8 @@ KNOWN: Final = {
     ("provisioning-token", "remove"): ("t1", "--entity", ENTITY.entity_id),
     ("administrator", "add"): ("rina", ENTITY.entity_id, "owner", "--dry-run"),
     ("administrator", "remove"): ("rina", ENTITY.entity_id, "--dry-run"),
+    ("operator", "add"): ("rina", "auditor", "--dry-run"),
+    ("operator", "remove"): ("rina", "--dry-run"),
     ("third-party", "offer"): (*BETWEEN, hostile("role")),
     ("third-party", "accept"): (*BETWEEN, "--dry-run"),
     ("third-party", "decline"): (*BETWEEN, "--dry-run"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from corpid.cli.doctor.local_checks import OLD_KEY_DAYS
+from corpid.rules.diagnostics import OLD_KEY_DAYS
 from tests.deploy.prometheus import PrometheusServer, promtool
 from tests.house.source import ROOT
 from tests.house.test_deploy import DASHBOARD, expressions

@@ -22,10 +22,13 @@ import pytest
 from corpid import app
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo as demonstration
+from corpid.sandbox import demo_administration
+from corpid.sandbox.browser import Browser
 from corpid.sandbox.check import Inspector, Outcome
 from corpid.sandbox.demo import DemoError, next_free, running
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
+from corpid.sandbox.people import answer_page
 from tests import quick_start
 from tests.world.provider import CheapPasswords
 
@@ -286,6 +289,28 @@ def test_one_generation_and_issuers_together_are_refused() -> None:
     assert "it names every generation itself: leave --generation out" in " ".join(
         refused.stderr.replace("│", " ").split()
     )
+
+
+def test_the_demo_has_people_for_portal_and_console_and_work_that_waits(tmp_path: Path) -> None:
+    """D53, D55, D56: an owner with a request and an offer, and an operator who needs no passkey here."""
+
+    async def headings() -> tuple[str, str, str]:
+        async with running(tmp_path, first_port=0) as demo, httpx.AsyncClient(trust_env=False) as http:
+            people = {each.user_name: each for each in demo.registration.persons}
+            owner, operator = Browser(http), Browser(httpx.AsyncClient(trust_env=False))
+            await owner.open(demo.portal_url)
+            await operator.open(demo.console_url)
+            for browser, name in ((owner, demo_administration.OWNER), (operator, demo_administration.OPERATOR)):
+                for _ in ("password", "code"):
+                    await answer_page(browser, people[name])
+            await operator.http.aclose()
+            return owner.page.heading, owner.page.text, operator.page.heading
+
+    portal, text, console = asyncio.run(headings())
+    assert portal == "Home"
+    assert "1 request waits for you." in text
+    assert "1 offer to act for another organisation waits for you." in text
+    assert console == "Overview"
 
 
 @pytest.mark.full

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urljoin
 
 from corpid.rules.directory.records import Administrator
 from tests.sign_in.world import FORM
@@ -47,6 +47,12 @@ async def go(made: World, browser: Browser, page: str = "") -> str:
     """Open a page of the portal; the heading that is shown then."""
     await browser.open(portal(made, page), site="none")
     return browser.page.heading
+
+
+async def follow(made: World, browser: Browser, text: str) -> None:
+    """Open the link with this text."""
+    target = next(target for target, shown in browser.page.links if shown == text)
+    await browser.open(urljoin(made.base, target), site="none")
 
 
 async def send(

@@ -63,6 +63,7 @@ COMMANDS: Final = {
     "service": Listed("service", "app", "Services at which people have roles: list, show."),
     "role": Listed("role", "app", "Roles of people: list, add, remove."),
     "administrator": Listed("administrator", "app", "Administrators of entities: list, add, remove."),
+    "operator": Listed("operator", "app", "Operators of the deployment: list, add, remove."),
     "third-party": Listed(
         "third_party", "app", "Third parties, which act for other entities: list, offer, accept, decline, end."
     ),

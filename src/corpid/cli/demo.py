@@ -19,6 +19,7 @@ from corpid.engines import StartError
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo as demonstration
+from corpid.sandbox import demo_administration
 from corpid.sandbox.demo import FIRST_PORT, LOG, DemoError, running_issuers
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.settings import SettingsError
@@ -111,6 +112,9 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
         output.say(f"Issuer     {named}generation {each.registration.interface.name}: {each.issuer}")
         output.line("Open       ", (each.relying_party_url, f"bold link {each.relying_party_url}"))
     output.say(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
+    owner, helper = demo_administration.OWNER, demo_administration.SUB_ADMINISTRATOR
+    output.say(f"Portal     {demo.portal_url} (as {owner}, an owner, or {helper}, a sub-administrator)")
+    output.say(f"Console    {demo.console_url} (as {demo_administration.OPERATOR}, an operator)")
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")
     people = demo.registration.persons

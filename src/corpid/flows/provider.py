@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 from corpid.rules.oauth.records import FIRST_ISSUER
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from corpid.flows.background_tasks import BackgroundTasks
     from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
     from corpid.flows.oauth.rate_limits import RateLimits
     from corpid.flows.oauth.recent_refusals import RecentRefusals
+    from corpid.flows.operations.hourly_counters import HourlyCounters
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.registry_cache import RegistryCache
     from corpid.ports import ClientKeys, Mail, NetworkNames, Passwords, Registry, TransientStore
+    from corpid.rules.diagnostics import Finding
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
 
 
@@ -111,10 +113,32 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """This process and its engines, for operators."""
+
+    version: str
+    host: str
+    started_at: int
+    """epoch seconds"""
+    workers: int
+    """processes that serve together on this host"""
+    database: str
+    """the engine of what lasts"""
+    transient: str
+    """the engine of what lives for minutes"""
+    sends_mail: bool
+    generations: Mapping[str, Sequence[str]]
+    """id of each issuer → the names of the generations that it serves"""
+    findings: tuple[Finding, ...]
+    """about the settings, with which this process started"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """Policy, ports, and state that a process keeps in memory."""
 
     policy: Policy
+    node: Node
     registry: Registry
     transient: TransientStore
     client_keys: ClientKeys
@@ -125,6 +149,7 @@ class Provider:
     registry_cache: RegistryCache
     usage: DeprecatedUsage
     refusals: RecentRefusals
+    counters: HourlyCounters
     rate_limits: RateLimits
     background_tasks: BackgroundTasks
     networks: NetworkNames

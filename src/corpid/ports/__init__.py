@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from corpid.ports.audit import (
-    ACTOR_KINDS,
     Audit,
     AuditEntry,
     AuditEvent,
@@ -32,6 +31,7 @@ from corpid.ports.conflicts import (
 from corpid.ports.consents import Consents
 from corpid.ports.email_changes import EmailChange, EmailChanges, Finished
 from corpid.ports.emails import Action, Address, Code, Email, Facts, RenderedEmail
+from corpid.ports.hourly_counts import CountOfReason, HourlyCount, HourlyCounts
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
 from corpid.ports.invitations import Invitations, Invited
 from corpid.ports.outbound import (
@@ -100,7 +100,6 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "ACTOR_KINDS",
     "COMMAND_LINE",
     "Accept",
     "Account",
@@ -125,6 +124,7 @@ __all__ = [
     "CodeGuessCounts",
     "Conflict",
     "Consents",
+    "CountOfReason",
     "Delete",
     "Deployment",
     "Directory",
@@ -142,6 +142,8 @@ __all__ = [
     "Finished",
     "HasKeys",
     "HashingSource",
+    "HourlyCount",
+    "HourlyCounts",
     "IdempotencyKeys",
     "Invitations",
     "Invited",

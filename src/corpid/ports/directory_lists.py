@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import msgspec
+
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -36,6 +38,16 @@ L = TypeVar(
 )
 
 
+class EntityTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """Present numbers of an entity."""
+
+    people: int
+    """also invited and disabled ones"""
+    ending: int
+    offers: int
+    """to it as a third party, which it has not accepted"""
+
+
 class DirectoryLists(Protocol):
     """Pages of records, for the lists that people read."""
 
@@ -63,8 +75,28 @@ class DirectoryLists(Protocol):
         Of the membership; a page costs the same however many there are.
         """
 
+    async def totals(self, entity_id: str, *, first: str, last: str, most: int) -> EntityTotals:
+        """Numbers of an entity's home page, each counted up to `most`.
+
+        Of its own roles those that end from day `first` to day `last`.
+        """
+
+    async def ending(
+        self, entity_id: str, *, first: str, last: str, after: tuple[str, ...], limit: int
+    ) -> list[Assignment]:
+        """An entity's own roles that end from day `first` to `last`.
+
+        By last day and key; `after` is both of the one before, or empty texts.
+        """
+
     async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
         """Records by key, after that key; empty texts are before every key.
 
         `where` gives members of the key and their values; each that is named is one that the kind has.
+        """
+
+    async def latest_requests(self, entity_id: str, state: str, *, before: str, limit: int) -> list[ChangeRequest]:
+        """An entity's change requests in one state, the latest first.
+
+        Those before an identifier.
         """

@@ -33,6 +33,12 @@ class Invitations(Protocol):
     async def due(self, *, now: float, limit: int) -> list[Invited]:
         """Return invitations with an e-mail to send, untried ones first."""
 
+    async def waiting(self) -> tuple[int, int]:
+        """The number of members whose e-mail waits, and the oldest's moment.
+
+        Epoch seconds; 0 if there is none.
+        """
+
     async def take(self, invited: Invited, *, now: float) -> bool:
         """Take an invitation for sending, in one statement.
 

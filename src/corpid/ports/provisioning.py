@@ -83,7 +83,10 @@ class Provisioning(Protocol):
         """
 
     async def roles(self, entity_id: str, user_ids: Collection[str]) -> list[tuple[str, str, int]]:
-        """Person, service and number of roles for an entity, of at most 100 people."""
+        """Person, service and number of roles for an entity.
+
+        Of at most 100 people.
+        """
 
     async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
         """A token by its hash, and its entity; it may have expired."""

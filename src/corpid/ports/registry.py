@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from corpid.ports.client_refusals import ClientRefusals
     from corpid.ports.consents import Consents
     from corpid.ports.email_changes import EmailChanges
+    from corpid.ports.hourly_counts import HourlyCounts
     from corpid.ports.idempotency import IdempotencyKeys
     from corpid.ports.invitations import Invitations
     from corpid.ports.provisioning import Provisioning
@@ -481,6 +482,8 @@ class Registry(Protocol):
     def usage(self) -> Usage: ...
     @property
     def client_refusals(self) -> ClientRefusals: ...
+    @property
+    def hourly_counts(self) -> HourlyCounts: ...
     @property
     def audit(self) -> Audit: ...
     @property

@@ -20,11 +20,12 @@ import httpx
 from corpid import app, settings
 from corpid.engines import at_command_line, email_renderer, new_user_id
 from corpid.flows.account import links
+from corpid.flows.authentication.own_pages import PATHS
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.finding import user_named
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.oauth.records import FIRST_ISSUER
-from corpid.sandbox import example_directory
+from corpid.sandbox import demo_administration, example_directory
 from corpid.sandbox.demo_rp import CLIENT_ID, CaughtMail, DemoRP, ProviderAccess, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
@@ -76,6 +77,16 @@ class Demo:
     def issuer(self) -> str:
         """The provider's base URL."""
         return self.registration.issuer
+
+    @property
+    def portal_url(self) -> str:
+        """The URL of the portal, of the first issuer."""
+        return self.issuer + PATHS["manage"]
+
+    @property
+    def console_url(self) -> str:
+        """The URL of the console, of the first issuer."""
+        return self.issuer + PATHS["console"]
 
     @property
     def relying_party_url(self) -> str:
@@ -182,6 +193,10 @@ def _settings(registrations: Sequence[Registration], port: int, data_directory: 
         mail_from="",
         developer_mode=True,
         theme=theme,
+        manage_enabled=True,
+        console_enabled=True,
+        console_networks=(),
+        operators_need_passkey=False,  # nobody has one here
     )
 
 
@@ -204,6 +219,7 @@ async def _apply(
     }
     files = {
         example_directory.NAME: example_directory.content(),
+        demo_administration.FILE: demo_administration.content(directory),
         "the demo's own client": json.dumps({"clients": {CLIENT_ID: client}}).encode(),
     }
     by = at_command_line()
@@ -218,6 +234,7 @@ async def _apply(
             rules=rules,
             plain_passwords=True,
         )
+    await demo_administration.request_once(provider, directory)
 
 
 async def _invite(provider: Provider, user_name: str) -> str:

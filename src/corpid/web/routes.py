@@ -400,8 +400,13 @@ class Router:
         state = scope["state"]
         log: LogFields = state["log"]
         client_id = log.get("client_id") or log.get("claimed_client_id")
-        if client_id and log["reason"] != Reason.CANCELLED.code:
-            provider = self._context.provider
+        provider, reason = self._context.provider, log["reason"]
+        if reason == Reason.CANCELLED.code:
+            return
+        if route.part is None:
+            known = "client_id" in log
+            provider.counters.refusal(client_id or "", reason, provider.clock(), authenticated=known)
+        if client_id:
             provider.refusals.note(
                 ClientRefusal(
                     client_id=client_id,
@@ -410,7 +415,7 @@ class Router:
                     request_id=state["request_id"],
                     method=scope["method"],
                     path=route.path,
-                    reason=log["reason"],
+                    reason=reason,
                     detail=cut(log.get("detail", "")),
                 )
             )

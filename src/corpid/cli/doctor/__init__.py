@@ -23,13 +23,14 @@ from corpid.cli.doctor import (
     reachability,
 )
 from corpid.cli.doctor.raw_http import NoResponse, Origin
+from corpid.rules import diagnostics
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from corpid.cli.doctor.findings import Finding
     from corpid.cli.doctor.reachability import Deployment
+    from corpid.rules.diagnostics import Finding
 
     Check = Callable[[Deployment], Finding | list[Finding] | None]
 
@@ -81,7 +82,7 @@ def doctor(
         try:
             chosen = settings.load()
         except settings.SettingsError as error:
-            found.append(findings.problem("settings", findings.sentence(error)))
+            found.append(diagnostics.problem("settings", diagnostics.sentence(error)))
     where = url or (chosen.base_url if chosen else "")
     if where:
         found += _outside(where, ca)
@@ -136,7 +137,7 @@ def _checked(about: str, check: Check, there: Deployment) -> list[Finding]:
         return _understood(about, lambda: check(there))
     except NoResponse as error:
         change = "Change: check the logs of the proxy and of the nodes."
-        return [findings.problem(about, findings.sentence(f"{_UNANSWERED}: {error}"), change)]
+        return [diagnostics.problem(about, diagnostics.sentence(f"{_UNANSWERED}: {error}"), change)]
 
 
 def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) -> list[Finding]:
@@ -150,5 +151,5 @@ def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) 
         raise
     except Exception as error:  # noqa: BLE001 - the answer may be anything
         seen = f"The response cannot be understood ({type(error).__name__})."
-        return [findings.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
+        return [diagnostics.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
     return result if isinstance(result, list) else [result] if result else []

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.cli.doctor.findings import Finding, counted, ok, problem, warning
+from corpid.cli.doctor.findings import counted
 from corpid.cli.doctor.raw_http import FORM
 from corpid.jose.encoding import base64url
+from corpid.rules.diagnostics import Finding, ok, problem, warning
 from corpid.rules.limits import (
     BODY_BYTES,
     CLOCK_AHEAD_SECONDS,

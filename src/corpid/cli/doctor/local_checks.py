@@ -11,16 +11,12 @@ from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from corpid import engines
-from corpid.cli.doctor.findings import Finding, ok, plain, problem, sentence, warning
-from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
-from corpid.rules.authentication.rp_id import works_at
-from corpid.rules.limits import CLOCKS_APART_SECONDS, DAY
-from corpid.rules.oauth.client_registration import is_registered_at, pkce_optional
-from corpid.rules.oauth.generations import GENERATIONS
-from corpid.settings.checks import is_local
+from corpid.rules import diagnostics
+from corpid.rules.diagnostics import Finding, ok, plain, problem, sentence, warning
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.settings.diagnostics import examined
 from corpid.settings.issuers import issuers
 from corpid.stores.encryption_at_rest import EMBEDDED_KEY_NAME, EncryptionError
 from corpid.stores.engines import engine_type, transient_engine
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
     from corpid.settings import Settings
 
     Address = IPv4Address | IPv6Address
-    from corpid.rules.oauth.records import Client
 
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENS: Final = "0A"
@@ -97,72 +92,17 @@ def _address(text: str) -> Address:
     return mapped or address
 
 
-OLD_KEY_DAYS: Final = 400
-"""a key is rotated once a year; the age at which an alert is due (CorpidSigningKeyOld)"""
-LETTER_DAYS: Final = 2
-"""the age at which a waiting invitation e-mail is a warning"""
-UNSEALED_SECONDS: Final = 7200
-"""how long an audit entry can be unsealed: twice the longest time that sealing takes"""
 _OLDEST_RUN: Final = 15
 """of PostgreSQL"""
 
 
 def look(settings: Settings) -> Iterator[Finding]:
     """The checks that need no request to the nodes."""
-    yield from _chosen(settings)
+    yield from examined(settings)
     yield _key_encryption_key(settings)
     yield from _database(settings)
     if settings.transient_url:
         yield from _transient(settings.transient_url)
-
-
-def _chosen(settings: Settings) -> Iterator[Finding]:
-    parts = urlsplit(settings.base_url)
-    found: list[Finding] = []
-    if settings.developer_mode:
-        change = "Change: turn off developer_mode wherever other people sign in."
-        found.append(warning("developer_mode", "It is on: security rules are relaxed.", change))
-    elif is_local(parts.hostname or ""):
-        change = "Change: set base_url to the URL that callers use."
-        found.append(
-            warning("base_url's host", f"base_url is {settings.base_url}, which works only on this machine.", change)
-        )
-    elif parts.scheme != "https":
-        change = "Change: let the proxy serve TLS, and begin base_url with https://."
-        found.append(problem("base_url's scheme", "base_url is http: codes and tokens are sent unencrypted.", change))
-    if settings.network_database is not None:
-        try:
-            FileOfNetworks(settings.network_database)
-        except NetworksUnreadable as error:
-            change = "Change: name a file in MaxMind DB format that CorpID may read, or leave network_database out."
-            found.append(problem("network_database", sentence(str(error)), change))
-    if settings.trusted_proxies and not settings.drain_delay_seconds:
-        change = "Change: set drain_delay_seconds longer than the proxy takes to notice /readyz, such as 5."
-        found.append(warning("drain_delay_seconds", "It is 0: requests can fail while a node restarts.", change))
-    if settings.transient_url and settings.sqlite_path is not None:
-        change = "Change: set database_url to a PostgreSQL database, or omit transient_url."
-        found.append(
-            warning(
-                "engines",
-                f"{engine_type(settings.transient_url).title} together with SQLite: further nodes cannot share the database.",
-                change,
-            )
-        )
-    if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
-        change = "Change: name the address in the network of Prometheus."
-        found.append(warning("metrics_address", "Metrics are served on every address.", change))
-    found += _passkeys(settings)
-    yield from found or [ok("settings", "No problem found in them.")]
-
-
-def _passkeys(settings: Settings) -> Iterator[Finding]:
-    """Issuers where people's passkeys do not work (D62)."""
-    rp_id = settings.passkey_rp_id or urlsplit(settings.base_url).hostname or ""
-    outside = [name for name, issuer in issuers(settings).items() if not works_at(issuer.base_url, rp_id)]
-    if outside and (settings.issuers or settings.passkey_rp_id):
-        seen = f"No passkeys are offered at {', '.join(outside)}: their host is not {rp_id} or a subdomain of it."
-        change = "Change: set passkey_rp_id to a parent domain of every issuer's host before people have passkeys, or keep it."
-        yield warning("passkeys", seen, change)
 
 
 def _key_encryption_key(settings: Settings) -> Finding:
@@ -200,11 +140,13 @@ def _database(settings: Settings) -> Iterator[Finding]:
     else:
         yield ok("database", f"{seen}.")
     yield _schema(found.older, found.now, found.later)
-    yield from _pkce(settings, found.pkce_optional)
-    yield from _unknown_issuers(settings, found.issuers)
-    yield _keys([(key.kid, key.active_from, key.retired_at) for key in found.keys])
-    yield _seals(found.unsealed_since)
-    yield _emails(*found.emails, sends=bool(settings.mail_url))
+    now, today = time.time(), datetime.now(settings.timezone).date().isoformat()
+    generations = {name: issuer.generations for name, issuer in issuers(settings).items()}
+    yield from diagnostics.pkce(found.pkce_optional, generations, today=today)
+    yield from diagnostics.unknown_issuers(found.issuers, generations)
+    yield diagnostics.signing_keys([(key.kid, key.active_from, key.retired_at) for key in found.keys], now=now)
+    yield diagnostics.audit_seals(found.unsealed_since, now=now)
+    yield diagnostics.invitation_emails(*found.emails, sends=bool(settings.mail_url), now=now)
 
 
 def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:
@@ -216,79 +158,6 @@ def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding
         change = "Change: run `corpid migrate --contract` once every node has this version."
         return warning("schema", f"Waiting: {'; '.join(later)}.", change)
     return ok("schema", "It matches this version.")
-
-
-def _keys(keys: list[tuple[str, int, int | None]]) -> Finding:
-    now = time.time()
-    signing = [(begun, kid) for kid, begun, ends in keys if begun <= now and (ends is None or ends > now)]
-    if not signing:
-        change = "Change: start a node, which creates the first key, or run `corpid key rotate`."
-        return problem("signing keys", "No key is signing now.", change)
-    since, kid = max(signing)
-    days = (now - since) / DAY
-    seen = f"{kid} has signed for {days:.0f} days."
-    if days > OLD_KEY_DAYS:
-        return warning("signing keys", seen, "Change: run `corpid key rotate`, once a year.")
-    return ok("signing keys", seen)
-
-
-def _seals(unsealed_since: int | None) -> Finding:
-    """Audit entries unsealed for too long (D58)."""
-    waits = 0.0 if unsealed_since is None else time.time() - unsealed_since
-    if waits > UNSEALED_SECONDS:
-        seen = (
-            f"Entries have been waiting for a seal for {waits / 3600:.0f} hours. Without a seal they are not protected."
-        )
-        change = "Change: look for sweep_failed in the log of a running server, or run `corpid audit seal`."
-        return warning("audit seals", seen, change)
-    return ok("audit seals", "No audit entry has been waiting too long for its seal.")
-
-
-def _emails(waiting: int, oldest: int, *, sends: bool) -> Finding:
-    """Invitation e-mails that wait too long (D60)."""
-    if waiting and not sends:
-        seen = f"{waiting:,} invitation e-mails are waiting, because no mail server is set."
-        return warning("invitations", seen, "Change: set mail_url and mail_from.")
-    days = (time.time() - oldest) / DAY
-    if waiting and days > LETTER_DAYS:
-        seen = f"{waiting:,} invitation e-mails are waiting; the oldest invitation is {days:.0f} days old."
-        change = "Change: look for invitations_stopped and invitation_delayed in the log of a running server."
-        return warning("invitations", seen, change)
-    return ok("invitations", "No invitation e-mail has been waiting too long.")
-
-
-def _pkce(settings: Settings, registered: tuple[Client, ...]) -> Iterator[Finding]:
-    """Clients that may omit PKCE today in a served generation."""
-    today = datetime.now(settings.timezone).date().isoformat()
-    allowing = [
-        (issuer_id, generation)
-        for issuer_id, issuer in issuers(settings).items()
-        for name in issuer.generations
-        if (generation := GENERATIONS[name]).pkce_optional
-    ]
-    found = [
-        one.client_id
-        for one in registered
-        if any(is_registered_at(one, issuer_id) and pkce_optional(one, each, today) for issuer_id, each in allowing)
-    ]
-    if found:
-        change = (
-            "Change: register pkce required, or the last day as pkce_optional_until, as soon as they send a challenge."
-        )
-        clients = f"{', '.join(found)} can omit it (pkce optional)"
-        seen = f"{clients}. A request with neither code_challenge nor nonce does not meet RFC 9700 2.1.1."
-        yield warning("PKCE", seen, change)
-    elif allowing:
-        yield ok("PKCE", "No client can omit it.")
-
-
-def _unknown_issuers(settings: Settings, named: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[Finding]:
-    """Clients that name an issuer absent from the settings (D62)."""
-    known = issuers(settings)
-    gone = [f"{client_id} ({name})" for client_id, names in named for name in names if name not in known]
-    if gone:
-        seen = f"Clients name issuers that this deployment does not have: {', '.join(gone)}."
-        yield problem("issuers", seen, "Change: add them to [[issuers]], or update the clients.")
 
 
 def _transient(url: str) -> Iterator[Finding]:

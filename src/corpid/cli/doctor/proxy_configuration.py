@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from corpid.cli.doctor.findings import Finding, ok, problem, warning
+from corpid.rules.diagnostics import Finding, ok, problem, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

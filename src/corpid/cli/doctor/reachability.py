@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cryptography import x509
 
-from corpid.cli.doctor.findings import Finding, ok, problem, sentence, warning
 from corpid.cli.doctor.raw_http import NoResponse, Origin
+from corpid.rules.diagnostics import Finding, ok, problem, sentence, warning
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 

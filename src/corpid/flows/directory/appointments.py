@@ -4,21 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from corpid.flows.directory.administrators import has_owner_beside
+from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
 from corpid.flows.directory.finding import WantedRow, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.write import Refused
+from corpid.ports import Seen
+from corpid.rules.directory.access import RULES, Object, authorise
+from corpid.rules.directory.access_conditions import APPOINTS, RECENT, Condition
+from corpid.rules.directory.approvals import unfit
+from corpid.rules.directory.current import Current
 from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import NO_END, Assignment
+from corpid.rules.directory.records import (
+    NO_END,
+    Administrator,
+    AdministratorServices,
+    Assignment,
+    Entity,
+    Membership,
+    Service,
+    User,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.apply import Applied
     from corpid.ports import Passwords, Registry
-    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.access import Level
+    from corpid.rules.directory.actors import Actor, Administering
+    from corpid.rules.directory.records import AdministratorLevel, ChangeRequest
 
+_LEVELS: Final[tuple[Level, ...]] = ("owner", "administrator", "sub_administrator", "")
 _MOST: Final = 1000
 """roles of one person for one entity at one service that are looked through"""
 
@@ -124,3 +144,146 @@ async def remove_administrator(
     change = Change(verb="remove", kind="administrator", key=key, was=mine)
     names = {user.user_id: user.user_name}
     return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of an entity, with their level there, if any."""
+
+    user: User
+    membership: Membership
+    administrator: Administrator | None = None
+    last_owner: bool = False
+    """whether the entity would have no owner who can act without them"""
+
+    @property
+    def name(self) -> str:
+        """The name under which the entity knows them (D61)."""
+        return self.membership.name or self.user.name or self.user_name
+
+    @property
+    def user_name(self) -> str:
+        """The user name, of somebody invited what was typed (D60)."""
+        return self.membership.user_name or ("" if self.membership.invited else self.user.user_name) or self.email
+
+    @property
+    def email(self) -> str:
+        """The address, of somebody invited what was typed (D60)."""
+        return self.membership.email or ("" if self.membership.invited else self.user.email)
+
+    @property
+    def level(self) -> Level:
+        """The level; empty for none."""
+        return self.administrator.level if self.administrator is not None else ""
+
+
+async def administering(registry: Registry, actor: Administering) -> list[Held]:
+    """The administrators of the actor's entity: by level, then by name.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53
+    """
+    authorise(actor, "read", Object(kind="administrator", entity_id=actor.entity_id))
+    held = await registry.directory.administrators(actor.entity_id)
+    users = await registry.directory.read(User, [each.record.key[:1] for each in held])
+    memberships = await registry.directory.read(Membership, [each.record.key for each in held])
+    found = [
+        Held(
+            user=users[each.record.key[:1]],
+            membership=memberships[each.record.key],
+            administrator=each.record,
+            last_owner=each.record.level == "owner" and not has_owner_beside(each.record.key, held),
+        )
+        for each in held
+        if each.record.key[:1] in users and each.record.key in memberships
+    ]
+    return sorted(found, key=lambda each: (_LEVELS.index(each.level), each.name.casefold(), each.user.user_id))
+
+
+async def member(registry: Registry, actor: Administering, membership_id: str) -> Held | None:
+    """A member of the actor's entity; None if there is none.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D60
+    """
+    authorise(actor, "read", Object(kind="administrator", entity_id=actor.entity_id))
+    stored = await registry.provisioning.member(membership_id)
+    if stored is None or stored.membership.entity_id != actor.entity_id:
+        return None
+    held = await registry.directory.administrators(actor.entity_id)
+    mine = next((each.record for each in held if each.record.key == stored.membership.key), None)
+    return Held(
+        user=stored.user,
+        membership=stored.membership,
+        administrator=mine,
+        last_owner=mine is not None and mine.level == "owner" and not has_owner_beside(mine.key, held),
+    )
+
+
+def refusal(actor: Administering, held: Held, becomes: Level) -> Condition | None:
+    """The condition that keeps the actor from giving a level.
+
+    The empty level takes one away. None if nothing does, but perhaps a sign-in that is too old. Source: D53, D54
+    """
+    thing = Object(
+        kind="administrator",
+        entity_id=actor.entity_id,
+        user_id=held.user.user_id,
+        level=held.level,
+        becomes=becomes,
+        belongs=True,
+        takes_last_owner=held.last_owner and becomes != "owner",
+    )
+    conditions = RULES.get((actor.role, "write" if becomes else "delete", "administrator"))
+    if conditions is None:
+        return APPOINTS
+    return next((each for each in conditions if each is not RECENT and not each.holds(actor, thing)), None)
+
+
+async def appoint(
+    registry: Registry,
+    actor: Administering,
+    held: Held,
+    level: AdministratorLevel,
+    services: AdministratorServices,
+    *,
+    reason: str,
+    now: float,
+    unique: str,
+) -> ChangeRequest | None:
+    """Give a member a level, or request it if that needs approval.
+
+    `services` are of a sub-administrator only; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused,
+    access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55
+    """
+    user_id, entity_id = key = held.membership.key
+    becomes = Administrator(
+        user_id=user_id, entity_id=entity_id, level=level, services=services if level == "sub_administrator" else ()
+    )
+    was = held.administrator
+    if becomes == was:
+        return None
+    change = Change(verb="change" if was else "add", kind="administrator", key=key, was=was, becomes=becomes)
+    named = becomes.services if isinstance(becomes.services, tuple) else ()
+    current = {
+        "entity": dict(await registry.directory.read(Entity, [(entity_id,)])),
+        "membership": dict(await registry.directory.read(Membership, [key])),
+        "service": dict(await registry.directory.read(Service, [(each,) for each in named])),
+    }
+    problems = unfit([change], Current(records=current), {user_id: held.user.user_name})  # type: ignore[arg-type]
+    if problems:
+        raise Refused("; ".join(problems))
+    seen = [Seen(Administrator, key, was)]
+    return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
+
+
+async def dismiss(
+    registry: Registry, actor: Administering, held: Held, *, reason: str, now: float, unique: str
+) -> ChangeRequest | None:
+    """Take a member's level away, or request it; membership and roles stay.
+
+    Raises Refused if there is none, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55
+    """
+    was = held.administrator
+    if was is None:
+        raise Refused("this person does not administer the entity any more")
+    change = Change(verb="remove", kind="administrator", key=was.key, was=was)
+    seen = [Seen(Administrator, was.key, was)]
+    return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)

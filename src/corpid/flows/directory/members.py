@@ -1,4 +1,4 @@
-"""Members of an entity as its administrators see them: lists, access and possible changes (D53, D61)."""
+"""Members of an entity: lists, access, possible changes (D53, D61)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Possible(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether an actor may make a change with a recent sign-in."""
+    """The refusal of a change, or its need for approval."""
 
     refusal: str = ""
     """the reason of a condition (`access_conditions`); empty: it is allowed"""
@@ -83,7 +83,7 @@ class Possible(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """What ends with a membership."""
+    """Level and number of roles that end with a membership."""
 
     administrator: Administrator | None
     roles: int
@@ -144,7 +144,7 @@ async def _searched(registry: Registry, search: MemberSearch, after: str, limit:
 
 
 async def _counted(registry: Registry, actor: Administering, user_ids: Collection[str]) -> Counter[str]:
-    """The roles of people for the entity at services that the actor sees."""
+    """Count the roles of people that the actor sees."""
     counts: Counter[str] = Counter()
     for user_id, service_id, count in await registry.provisioning.roles(actor.entity_id, user_ids):
         if _sees(actor, "assignment", service_id):

@@ -128,7 +128,9 @@ async def exchange(
         grant = grants.redeem(grant, request, jkt=jkt, mismatch_code=policy.dpop_mismatch_code)
         subject = await _parties(context, redemption, grant)
         _note_use(context, redemption, grant)
-        return await _issue(context, redemption, grant, subject)
+        issued = await _issue(context, redemption, grant, subject)
+    context.provider.counters.sign_in(issued.client_id, context.now)
+    return issued
 
 
 async def _proven(
@@ -161,7 +163,7 @@ async def _prove(context: RequestContext, proofs: Sequence[bytes], generation: G
     target = Target(method="POST", url=context.provider.policy.base_url + TOKEN_PATH)
     proof = await dpop.verify_proof(context, proofs, target, rules=generation)
     if proof is None:
-        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is needed")
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
     return proof
 
 

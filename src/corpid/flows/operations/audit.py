@@ -11,7 +11,7 @@ from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.directory.actors import ApiClient
+from corpid.rules.directory.actors import Administering, ApiClient
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Entity, User
 from corpid.rules.directory.values import suggestion
@@ -110,7 +110,7 @@ async def latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Ac
     """
     authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
     entries = await registry.audit.latest(query, limit=limit)
-    return [without_origin(entry) for entry in entries] if isinstance(actor, ApiClient) and actor.entity_id else entries
+    return [without_origin(entry) for entry in entries] if _is_of_one_entity(actor) else entries
 
 
 async def part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
@@ -121,9 +121,13 @@ async def part(registry: Registry, query: AuditQuery, *, limit: int, actor: Acto
     """
     authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
     found = await registry.audit.part(query, limit=limit, examined=_EXAMINED)
-    if not isinstance(actor, ApiClient) or not actor.entity_id:
+    if not _is_of_one_entity(actor):
         return found
     return msgspec.structs.replace(found, entries=[without_origin(entry) for entry in found.entries])
+
+
+def _is_of_one_entity(actor: Actor) -> bool:
+    return isinstance(actor, Administering) or (isinstance(actor, ApiClient) and bool(actor.entity_id))
 
 
 def without_origin(entry: AuditEntry) -> AuditEntry:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LookedAt(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client's key set holds, and what is wrong with it."""
+    """The keys of a client, and the faults of its set."""
 
     url: str
     """where it is published; empty if it stands in the record"""
@@ -30,9 +30,9 @@ class LookedAt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def look(provider: Provider, client: Client, *, actor: Actor, now: float) -> LookedAt:
-    """Fetch a client's key set again, at most once a minute, and describe it.
+    """Fetch a client's key set again and describe it.
 
-    `now` is in epoch seconds. Raises access.Forbidden, StoreUnavailable. Source: D27
+    At most once a minute. `now` is in epoch seconds. Raises access.Forbidden, StoreUnavailable. Source: D27
     """
     authorise(actor, "read", Object(kind="client"))
     url = client.jwks_uri or ""

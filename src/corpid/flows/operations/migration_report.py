@@ -13,7 +13,7 @@ from corpid.rules.oauth import deprecated_usage
 from corpid.rules.oauth.client_registration import PLAIN_RULES, pushed_for, used
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from corpid.ports import Registry, UseCount
     from corpid.rules.directory.actors import Actor
@@ -77,13 +77,26 @@ async def report(
     by client, generations first. Raises access.Forbidden, StoreUnavailable. Source: decisions.md "Generations", D8, D64
     """
     authorise(actor, "read", Object(kind="client"))
+    counts = await registry.usage.all()
+    return uses_of(await registry.clients.all(), counts, generations=generations, today=today, rules=rules)
+
+
+def uses_of(
+    clients: Iterable[Client],
+    every: Iterable[UseCount],
+    *,
+    generations: Mapping[str, Generation],
+    today: str,
+    rules: Rules,
+) -> list[ClientUse]:
+    """The report on these clients. Source: decisions.md "Generations", D8, D64"""
     counted: defaultdict[tuple[str, str], dict[str, UseCount]] = defaultdict(dict)
-    for one in await registry.usage.all():
+    for one in every:
         counted[one.client_id, one.generation][one.habit] = one
     ending = [(each, generations[each.successor]) for each in generations.values() if each.ends and each.successor]
     staying = [each for each in generations.values() if each.endpoint_audience and not each.ends]
     found = []
-    for client in await registry.clients.all():
+    for client in clients:
         for generation, successor in ending:
             counts = counted[client.client_id, generation.name]
             if generation.name in client.generations or counts:

@@ -27,7 +27,7 @@ from corpid.rules.limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from corpid.jose.key_ring import KeyRing, SigningKey
     from corpid.ports import Registry
@@ -216,6 +216,28 @@ def state(key: SealedKey, now: float) -> str:
     if key.retired_at is not None and key.retired_at <= now:
         return "retired, still verifies" if now < key.retired_at + KEPT_SECONDS else "retired"
     return "in use"
+
+
+class KeyDate(msgspec.Struct, frozen=True, kw_only=True):
+    """A date ahead in the life of a signing key."""
+
+    kid: str
+    what: Literal["signs", "retires", "withdrawn"]
+    """it begins to sign, it stops signing, or it is no longer published and its tokens are no longer accepted"""
+    at: int
+    """epoch seconds"""
+
+
+def next_dates(keys: Iterable[SealedKey], *, now: float) -> list[KeyDate]:
+    """The dates of keys that are still ahead, in order. Source: D42"""
+    found = []
+    for key in keys:
+        if key.revoked_at is None:
+            found.append(KeyDate(kid=key.kid, what="signs", at=key.active_from))
+            if key.retired_at is not None:
+                found.append(KeyDate(kid=key.kid, what="retires", at=key.retired_at))
+                found.append(KeyDate(kid=key.kid, what="withdrawn", at=key.retired_at + KEPT_SECONDS))
+    return sorted((each for each in found if each.at > now), key=lambda each: each.at)
 
 
 async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool = False) -> SealedKey:

@@ -22,7 +22,7 @@ _QUOTES: Final = "\"'\u201c\u201d\u2018\u2019 "
 
 
 class PastedPerson(msgspec.Struct, frozen=True, kw_only=True):
-    """A person as read from a line, or what is wrong with it."""
+    """A person as read from a line, or its fault."""
 
     line: int
     """from 1, empty lines counted"""

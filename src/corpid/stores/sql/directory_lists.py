@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 
+from corpid.ports.directory_lists import EntityTotals
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -27,9 +28,11 @@ from corpid.stores.sql.tables import (
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
     NAME_CHARACTERS,
+    assignments,
     memberships,
     users,
 )
+from corpid.stores.sql.tables import third_party_grants as grants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +45,7 @@ NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
     Membership: ("user_id",),
     Administrator: ("entity_id", "user_id"),
     Assignment: ("entity_id", "role", "service_id", "user_id"),
-    ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id"),
+    ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id", "state"),
     ThirdPartyAssignment: ("client_entity_id", "entity_id", "service_id", "user_id"),
     ChangeRequest: ("entity_id", "state"),
     DeletionRequest: (),
@@ -54,6 +57,7 @@ _NARROWER: Final = frozenset({"user_id", "entity_id", "client_entity_id"})
 _LIMIT: Final = sa.bindparam("limit", type_=sa.Integer)
 _FIRST: Final = sa.bindparam("first", type_=sa.Text)
 _UNTIL: Final = sa.bindparam("until", type_=sa.Text)
+_ENTITY: Final = sa.bindparam("entity_id", type_=sa.Text)
 
 
 def named(known: RecordType, key: sa.ColumnElement[str]) -> sa.Select[Any]:
@@ -120,6 +124,47 @@ def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
     return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
 
 
+def _days() -> tuple[sa.ColumnElement[bool], ...]:
+    """`entity_id`, `first`, `last` → roles that end in these days."""
+    return (
+        assignments.c.entity_id == _ENTITY,
+        assignments.c.end_date >= _FIRST,
+        assignments.c.end_date <= sa.bindparam("last", type_=sa.Text),
+    )
+
+
+def totals() -> sa.Select[Any]:
+    """`entity_id`, `first`, `last`, `limit` → numbers up to the limit."""
+    one: sa.ColumnElement[int] = sa.literal_column("1", sa.Integer)
+    people = sa.select(one).where(memberships.c.entity_id == _ENTITY).select_from(memberships)
+    ending = sa.select(one).where(*_days()).select_from(assignments)
+    offers = sa.select(one).where(grants.c.entity_id == _ENTITY, grants.c.state == "offered").select_from(grants)
+    return sa.select(
+        *(
+            sa.select(sa.func.count()).select_from(each.limit(_LIMIT).subquery("counted")).scalar_subquery()
+            for each in (people, ending, offers)
+        )
+    )
+
+
+def ending(known: RecordType) -> sa.Select[Any]:
+    """The same, `after_…` of day and key, `limit` → roles in order."""
+    keys = [known.table.c.end_date, *(known.table.c[name] for name in known.keys)]
+    after = sa.tuple_(*(sa.bindparam(f"after_{each.name}", type_=sa.Text) for each in keys))
+    within = *_days(), sa.tuple_(*keys) > after
+    return sa.select(*columns(known.table, known.codec)).where(*within).order_by(*keys).limit(_LIMIT)
+
+
+def latest_requests(known: RecordType) -> sa.Select[Any]:
+    """`entity_id`, `state`, `before`, `limit` → change requests, by an index."""
+    names = ("entity_id", "state")
+    same = [known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in names]
+    key = known.table.c.request_id
+    within = key < sa.bindparam("before", type_=sa.Text)
+    ordered = [known.table.c[name].desc() for name in (*names, "request_id")]
+    return sa.select(*columns(known.table, known.codec)).where(*same, within).order_by(*ordered).limit(_LIMIT)
+
+
 def folded_ascii(text: str) -> str:
     """A text with the capital letters of ASCII made small.
 
@@ -154,6 +199,10 @@ class SqlDirectoryLists(SqlRecords):
         return self._database.prepare(belonging(self._kinds[Membership], self._kinds[User]))
 
     @cached_property
+    def _latest_requests(self) -> Prepared:
+        return self._database.prepare(latest_requests(self._kinds[ChangeRequest]))
+
+    @cached_property
     def _pages(self) -> dict[tuple[type, tuple[str, ...]], Prepared]:
         return {
             (kind, given): self._database.prepare(partial(page, self._kinds[kind], given))
@@ -161,6 +210,14 @@ class SqlDirectoryLists(SqlRecords):
             for count in range(len(members) + 1)
             for given in combinations(members, count)
         }
+
+    @cached_property
+    def _totals(self) -> Prepared:
+        return self._database.prepare(totals)
+
+    @cached_property
+    def _ending(self) -> Prepared:
+        return self._database.prepare(ending(self._kinds[Assignment]))
 
     async def named(self, kind: type[N], *, first: str, until: str, limit: int) -> list[N]:
         """In the order of identifiers, byte by byte."""
@@ -192,6 +249,21 @@ class SqlDirectoryLists(SqlRecords):
         width = len(held.columns)
         return [(held.decode(row[:width]), of.decode(row[width:])) for row in rows]
 
+    async def totals(self, entity_id: str, *, first: str, last: str, most: int) -> EntityTotals:
+        values = {"entity_id": entity_id, "first": first, "last": last, "limit": most}
+        people, roles, offers = await self._database.row(self._totals, values) or (0, 0, 0)
+        return EntityTotals(people=people, ending=roles, offers=offers)
+
+    async def ending(
+        self, entity_id: str, *, first: str, last: str, after: tuple[str, ...], limit: int
+    ) -> list[Assignment]:
+        """In the order of last days and keys."""
+        known = self._kinds[Assignment]
+        names = ("end_date", *known.keys)
+        beginning = {f"after_{name}": value for name, value in zip(names, after, strict=True)}
+        values = {"entity_id": entity_id, "first": first, "last": last, **beginning, "limit": limit}
+        return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
+
     async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:
         """In the order of keys."""
         known = self._kinds[kind]
@@ -199,3 +271,9 @@ class SqlDirectoryLists(SqlRecords):
         values = {**where, **beginning, "limit": limit}
         rows = await self._database.rows(self._pages[kind, tuple(sorted(where))], values)
         return [known.codec.decode(row) for row in rows]
+
+    async def latest_requests(self, entity_id: str, state: str, *, before: str, limit: int) -> list[ChangeRequest]:
+        """In the order of their identifiers, backwards."""
+        values = {"entity_id": entity_id, "state": state, "before": before, "limit": limit}
+        codec = self._kinds[ChangeRequest].codec
+        return [codec.decode(row) for row in await self._database.rows(self._latest_requests, values)]

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from corpid.rules.oauth.records import Client
 from corpid.stores.sql import schema, tables
+from corpid.stores.sql.invitations import waiting
 from corpid.stores.sql.mappers import CLIENTS
 from corpid.stores.sql.migration_target import SchemaOlder
 from corpid.stores.sql.sqlite_schema import SqliteTarget
@@ -128,9 +129,7 @@ def _unsealed_since(connection: sa.Connection) -> int | None:
 
 
 def _emails(connection: sa.Connection) -> tuple[int, int]:
-    row = tables.memberships.c
-    found = sa.select(sa.func.count(), sa.func.coalesce(sa.func.min(row.changed_at), 0))
-    count, oldest = connection.execute(found.where(sa.text(tables.DUE), row.enabled)).one()
+    count, oldest = connection.execute(waiting()).one()
     return int(count), int(oldest)
 
 

@@ -43,6 +43,13 @@ def due() -> sa.Select[Any]:
     )
 
 
+def waiting() -> sa.Select[Any]:
+    """The number of waiting e-mails, and the moment of the oldest."""
+    return sa.select(sa.func.count(), sa.func.coalesce(sa.func.min(_row.changed_at), sa.literal_column("0"))).where(
+        sa.text(DUE), _row.enabled, _row.invitation_sent_at <= sa.literal_column("0")
+    )
+
+
 def invitation_of() -> sa.Select[Any]:
     """`user_id` → the invitation of a placeholder."""
     return _invited().where(memberships.c.user_id == sa.bindparam("user_id"))
@@ -72,6 +79,7 @@ class SqlInvitations:
         self._database: Final = database
         self._of: Final = database.prepare(invitation_of)
         self._due: Final = database.prepare(due)
+        self._waiting: Final = database.prepare(waiting)
         self._open: Final = database.prepare(open_of)
         self._mark: Final = database.prepare(_mark)
 
@@ -86,6 +94,10 @@ class SqlInvitations:
     async def due(self, *, now: float, limit: int) -> list[Invited]:
         values = {"since": being_sent(now - SENDING_SECONDS), "most": limit}
         return [_found(row) for row in await self._database.rows(self._due, values)]
+
+    async def waiting(self) -> tuple[int, int]:
+        row = await self._database.row(self._waiting, {})
+        return (int(row[0]), int(row[1])) if row else (0, 0)
 
     async def take(self, invited: Invited, *, now: float) -> bool:
         seen = invited.membership.invitation_sent_at

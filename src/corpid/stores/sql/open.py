@@ -21,6 +21,7 @@ from corpid.stores.sql.deployment import SqlDeployment
 from corpid.stores.sql.directory import SqlDirectory
 from corpid.stores.sql.email_changes import SqlEmailChanges
 from corpid.stores.sql.factors import SqlCodeGuesses, SqlFactors
+from corpid.stores.sql.hourly_counts import SqlHourlyCounts
 from corpid.stores.sql.idempotency import SqlIdempotencyKeys
 from corpid.stores.sql.invitations import SqlInvitations
 from corpid.stores.sql.keys import SqlKeys, check_cipher, rewrap
@@ -59,6 +60,7 @@ class SqlRegistry:
     code_guesses: SqlCodeGuesses
     usage: SqlUsage
     client_refusals: SqlClientRefusals
+    hourly_counts: SqlHourlyCounts
     audit: SqlAudit
     seals: SqlSeals
     deployment: SqlDeployment
@@ -82,6 +84,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         code_guesses=SqlCodeGuesses(database, audit),
         usage=SqlUsage(database),
         client_refusals=SqlClientRefusals(database),
+        hourly_counts=SqlHourlyCounts(database),
         audit=audit,
         seals=SqlSeals(database),
         deployment=SqlDeployment(database, audit),

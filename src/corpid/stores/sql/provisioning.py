@@ -169,7 +169,10 @@ _STATES: Final[Mapping[str, tuple[sa.ColumnElement[bool], ...]]] = {
 
 
 def _after() -> tuple[sa.ColumnElement[bool], ...]:
-    """The members of `entity_id` after the place `first`, `after`; both bounds are needed (`by_user_name`)."""
+    """The members of `entity_id` after a place.
+
+    `first` and `after` are the place; both bounds are needed (`by_user_name`).
+    """
     name, last = _VALUES["user_name"], _OF.membership_id
     first, after = sa.bindparam("first", type_=sa.Text), sa.bindparam("after", type_=sa.Text)
     of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
@@ -184,7 +187,7 @@ def end_of_part() -> sa.Select[Any]:
 
 
 def searched(shape: SearchShape) -> sa.Select[Any]:
-    """`entity_id`, two places, `limit`, and values of the shape → membership, user, user name."""
+    """`entity_id`, two places, `limit`, values → membership, user, name."""
     words, state, service = shape
     name, last = _VALUES["user_name"], _OF.membership_id
     until = sa.bindparam("until", type_=sa.Text), sa.bindparam("until_last", type_=sa.Text)

@@ -97,6 +97,15 @@ client_refusals: Final = table(
     *(text(name) for name in ("method", "path", "reason", "detail")),
 )
 
+hourly_counts: Final = table(
+    "hourly_counts",
+    sa.Column("hour", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
+    key("client_id"),
+    key("reason"),
+    integer("count"),
+)
+"""No reference to clients: what was counted of one that is removed stays part of the totals."""
+
 entities: Final = table(
     "entities",
     key("entity_id"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import CLIENT, RESOURCES
 from corpid.rules.directory.records import RequestState
-from corpid.web.api import approvals, audit, consents, endpoints, erasure, invitations, sessions
+from corpid.web.api import approvals, audit, consents, endpoints, erasure, invitations, overview, sessions
 from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 
 if TYPE_CHECKING:
@@ -493,6 +493,7 @@ _OTHERS: Final = (
         bound=False,
         in_maintenance=True,
     ),
+    overview.OPERATION,
 )
 
 OPERATIONS: Final = (*(operation for resource in RESOURCES for operation in _of(resource)), *_OTHERS)

@@ -14,6 +14,7 @@ from corpid.rules.audit_seals import Finding
 from corpid.rules.directory.invitations import EmailState
 from corpid.rules.directory.objects import RESOURCES
 from corpid.rules.directory.sections import SECTIONS
+from corpid.web.api import overview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -268,6 +269,7 @@ def _others() -> dict[str, Schema]:
         "AuditEntry": _entry(),
         "AuditPage": _page({"$ref": "#/components/schemas/AuditEntry"}, _ENTRY),
         "AuditVerification": _verification(),
+        **overview.schemas(),
         "Maintenance": {
             "type": "object", "properties": maintenance, "required": ["maintenance"], "additionalProperties": False,
             "examples": [{"maintenance": False}],

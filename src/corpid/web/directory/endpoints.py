@@ -12,12 +12,17 @@ from corpid.web.directory import (
     access_changes,
     access_copy,
     access_import,
+    administrators,
+    history,
     home,
     invite,
     organisation,
     people,
     person,
     person_changes,
+    requests,
+    third_parties,
+    tokens,
 )
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, remembered
 from corpid.web.own_pages import Elsewhere, Site, serve
@@ -65,6 +70,11 @@ _SITE: Final = Site(
     sections=(
         home.SECTION,
         organisation.SECTION,
+        administrators.SECTION,
+        tokens.SECTION,
+        history.SECTION,
+        requests.SECTION,
+        third_parties.SECTION,
         access.SECTION,
         access_changes.SECTION,
         access_copy.SECTION,

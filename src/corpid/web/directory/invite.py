@@ -158,7 +158,7 @@ def _preview(at: PortalContext, found: Sequence[MemberDetails]) -> InvitationPre
 
 
 def _fault(at: PortalContext, person: PastedPerson, known: frozenset[str]) -> Phrase | None:
-    """What is wrong with a line; None if nothing is."""
+    """The fault of a line in words; None without one."""
     line, text = person.line, person.text if len(person.text) <= _LINE else f"{person.text[:_LINE]}…"
     if person.details is not None:
         if person.details.email not in known:

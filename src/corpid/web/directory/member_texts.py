@@ -51,7 +51,7 @@ def email_of(found: Member) -> str:
 
 
 def state_sentence(state: State, entity: Entity) -> Phrase:
-    """What a state of sign-in means for a member."""
+    """A state of sign-in in a sentence."""
     if state == "invited":
         return phrase("Has been invited and has not accepted yet. Until then no access has an effect.")
     if state == "suspended":
@@ -62,7 +62,10 @@ def state_sentence(state: State, entity: Entity) -> Phrase:
 
 
 def level_sentence(name: str, held: Administrator, entity: Entity, services: tuple[str, ...]) -> Phrase:
-    """What a level lets its person do; `services` are names of a sub-administrator's."""
+    """A level in a sentence.
+
+    `services` are the names of a sub-administrator's.
+    """
     if held.level == "owner":
         return phrase("{name} is an owner of {entity} and administers everything.", name=name, entity=entity.name)
     if held.level == "administrator":
@@ -99,7 +102,10 @@ def belongs(entity: Entity) -> Phrase:
 
 
 def rejected(error: Exception, *, entity: Entity, name: str = "") -> Rejected:
-    """A flow's refusal as the page says it; `name` is that of the member, if there is one."""
+    """A flow's refusal in the words of the page.
+
+    `name` is that of the member, if there is one.
+    """
     match error:
         case NoReason():
             return Rejected(phrase("Say why, for the person who approves it."), field="reason")

@@ -91,7 +91,7 @@ def _listed(at: PortalContext, each: ListedMember) -> ListedPerson:
 
 
 def _saved(at: PortalContext) -> Phrase | None:
-    """What was just changed, with the number of those invited."""
+    """The change just made, with the number of those invited."""
     number = at.query.get(INVITED, "")
     if at.saved is None or not (number.isascii() and number.isdigit() and len(number) < len("1000")):
         return at.saved

@@ -1,4 +1,4 @@
-"""Views of the pages on an entity's people, with what their templates show."""
+"""Views of the pages on an entity's people."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class PersonPage(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditPerson(PageView):
-    """What an entity writes about a person."""
+    """A form for the name and address that an entity writes."""
 
     template: ClassVar[str] = "manage/edit_person.html"
     heading: ClassVar[Phrase] = phrase("Change name and e-mail")

@@ -1,4 +1,4 @@
-"""The page of one person of an entity: what they may do, state and history (D53, D61)."""
+"""The page of one person: access, state and history (D53, D61)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def membership_id_of(at: PortalContext) -> str:
 
 
 async def person(at: PortalContext) -> View:
-    """What a person may do for the entity, and what can be done about it."""
+    """A person's access in sentences, with the possible changes."""
     registry, actor, entity = at.context.provider.registry, at.actor, at.entity
     found = await this_member(at, membership_id_of(at))
     membership, name = found.membership, name_of(found)
@@ -149,7 +149,7 @@ async def _level(at: PortalContext, held: Held, name: str) -> Phrase | None:
 
 
 def _mail(at: PortalContext, membership: Membership) -> Phrase | None:
-    """What became of the e-mail of an invitation."""
+    """The state of an invitation's e-mail."""
     if not membership.invited:
         return None
     provider = at.context.provider

@@ -201,7 +201,10 @@ async def carry_out(at: PortalContext) -> Saved:
 
 
 def _action(at: PortalContext, found: Member) -> _Action:
-    """The action of the address. Raises Gone if it does not fit the state, e.g. of a second request."""
+    """The action of the address.
+
+    Raises Gone if it does not fit the state, e.g. of a second request.
+    """
     action = _ACTIONS[_kind(at)]
     if not action.fits(found):
         raise Gone
@@ -209,7 +212,7 @@ def _action(at: PortalContext, found: Member) -> _Action:
 
 
 async def _taken(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
-    """What ends with the membership, a sentence each."""
+    """Everything that ends with the membership, a sentence each."""
     registry, name, today = at.context.provider.registry, name_of(found), at.context.day
     ending = await members.ending(registry, found.membership, actor=at.actor)
     held = await members.held(registry, found.membership, actor=at.actor, after="", limit=_LISTED)

@@ -51,7 +51,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientForm(FormView):
-    """The form of a client. Fields: client_id of a new one, and its members."""
+    """The form of a client.
+
+    Fields: client_id of a new one, and its members.
+    """
 
     template: ClassVar[str] = "console/client_form.html"
 
@@ -128,7 +131,10 @@ def _written(each: Declared, value: object) -> str:
 
 
 def _given(at: ConsoleContext, before: Mapping[str, str]) -> dict[str, object]:
-    """The members that the form changes, as a directory file writes them; None for those that stay."""
+    """The members that the form changes, as in a directory file.
+
+    None for those that stay.
+    """
     members: dict[str, object] = {}
     for name, each in _FIELDS.items():
         typed = at.form.get(name, "").replace("\r\n", "\n").strip()
@@ -197,7 +203,10 @@ def _version(client: Client) -> str:
 
 
 def _invalid(refused: Refused) -> Invalid:
-    """What is wrong, each next to its field; the sentences are the registration's own."""
+    """The faults, each at its field.
+
+    The sentences are the registration's own.
+    """
     faults = refused.faults if isinstance(refused, MembersRefused) else (str(refused),)
     errors = []
     for fault in faults:

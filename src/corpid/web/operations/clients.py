@@ -193,7 +193,7 @@ async def client(at: ConsoleContext) -> View:
 
 
 def _facts(client: Client) -> list[tuple[str, str]]:
-    """The members that differ from their default, as a directory file names them."""
+    """The members that differ from their default."""
     found = []
     for name, each in CLIENT_MEMBERS.items():
         value = getattr(client, name)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 KEYS: Final = "keys"
 _HOURS: Final = KEY_PUBLISHED_BEFORE_USE_SECONDS // HOUR
-_STATES: Final[Mapping[str, Phrase]] = {
+STATES: Final[Mapping[str, Phrase]] = {
     "revoked": phrase("Revoked"),
     "published, not yet in use": phrase("Published, does not sign yet"),
     "retired, still verifies": phrase("Retired, its tokens are still valid"),
@@ -84,7 +84,7 @@ def _line(at: ConsoleContext, key: SealedKey, *, writes: bool) -> KeyLine:
     ended = key.revoked_at is not None or state == "retired"
     return KeyLine(
         kid=key.kid,
-        state=_STATES[state],
+        state=STATES[state],
         signs_from=moment(at, key.active_from),
         retired=None if key.retired_at is None else moment(at, key.retired_at),
         gone=None if key.retired_at is None else moment(at, key.retired_at + KEPT_SECONDS),

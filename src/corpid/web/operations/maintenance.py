@@ -20,7 +20,10 @@ MAINTENANCE: Final = "maintenance"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintenance(FormView):
-    """Whether maintenance is on, and its switch. Field: decision (on, off)."""
+    """The state of maintenance and its switch.
+
+    Field: decision (on, off).
+    """
 
     template: ClassVar[str] = "console/maintenance.html"
     heading: ClassVar[Phrase] = phrase("Maintenance")
@@ -32,7 +35,7 @@ class Maintenance(FormView):
 
 
 async def maintenance(at: ConsoleContext) -> View:
-    """Whether maintenance is on. Raises access.Forbidden."""
+    """The state of maintenance. Raises access.Forbidden."""
     return Maintenance(
         frame=frame(at, section=MAINTENANCE),
         action=console_path(at.web, MAINTENANCE),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
+from corpid.web.pages.charts import drawn
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
@@ -267,8 +268,8 @@ def _instant(kind: str, written: Callable[[datetime], str]) -> Callable[[datetim
 def speak(environment: Environment, voice: Translator) -> None:
     """Set up the templates of an environment for one language.
 
-    Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment` and `day`,
-    and `language`.
+    Translates their blocks and the phrases given to them, and adds the filters `number`, `time`, `moment`, `day` and
+    `drawn`, and `language`.
     """
 
     def finalized(value: Any) -> Any:  # noqa: ANN401
@@ -282,5 +283,5 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.finalize = finalized
     environment.bytecode_cache = _CompiledOnce(voice.language.tag)
     instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
-    environment.filters.update(number=voice.number, day=voice.day, **instants)
+    environment.filters.update(number=voice.number, day=voice.day, drawn=partial(drawn, voice=voice), **instants)
     environment.globals.update(_=voice.gettext, language=voice.language)

@@ -1,0 +1,180 @@
+"""The history of an entity: changes of its records, the latest first (D57, D61)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.operations import audit
+from corpid.ports import AuditPart, AuditQuery
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.names import user_name
+from corpid.rules.directory.records import Entity, Membership, Service, User
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from corpid.ports import AuditEntry, Registry
+    from corpid.rules.directory.actors import Administering
+
+_PARTS: Final = 5
+"""how often a page looks further for entries that fit"""
+
+_NOUNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "people": ("membership",),
+    "access": ("assignment",),
+    "third-parties": ("grant", "third_party_assignment"),
+    "administrators": ("administrator", "provisioning_token"),
+    "requests": ("approval",),
+    "settings": ("entity",),
+}
+KINDS: Final[Mapping[str, tuple[AuditAction, ...]]] = {
+    kind: tuple(action for action in AuditAction if action.partition(".")[0] in nouns) for kind, nouns in _NOUNS.items()
+}
+"""kind of change → its actions"""
+_EVERY: Final = tuple(action for actions in KINDS.values() for action in actions)
+
+_SERVICE_AT: Final[Mapping[str, int]] = {"assignment": 2, "grant": 2, "third_party_assignment": 3}
+"""noun of an action → the part of its object that names the service"""
+_PEOPLE: Final = frozenset({"membership", "administrator", "assignment", "third_party_assignment"})
+"""nouns of actions whose object begins with a person"""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes that are asked for; empty members narrow nothing."""
+
+    person: str = ""
+    """a user name"""
+    service: str = ""
+    kind: str = ""
+    """of KINDS"""
+    since: int = 0
+    """epoch seconds"""
+    until: int = 0
+    """epoch seconds, exclusive; 0: no end"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """The names of what some entries are about, by identifier."""
+
+    people: Mapping[str, str]
+    """those who belong to the entity or did, and its third parties' people that act for it"""
+    user_names: Mapping[str, str]
+    """of those who belong to the entity"""
+    services: Mapping[str, str]
+    entities: Mapping[str, str]
+
+
+async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, before: int, limit: int) -> AuditPart:
+    """Changes that concern the actor's entity, the latest first.
+
+    There may be fewer than `limit` although more follow: a call looks at some thousand entries. Raises
+    access.Forbidden, StoreUnavailable. Source: D57, D61
+    """
+    query = AuditQuery(
+        user_id=await audit.known_person(registry, _mapped(wanted.person)) if wanted.person else "",
+        entity_id=actor.entity_id,
+        actions=KINDS.get(wanted.kind, _EVERY),
+        since=wanted.since,
+        before=before,
+    )
+    found: list[AuditEntry] = []
+    for _ in range(_PARTS):
+        part = await audit.part(registry, query, limit=limit, actor=actor)
+        fitting = [each for each in part.entries if _fits(each, wanted)]
+        if len(found) + len(fitting) > limit:
+            kept = [*found, *fitting][:limit]
+            return AuditPart(entries=kept, before=kept[-1].number)
+        found += fitting
+        query = msgspec.structs.replace(query, before=part.before)
+        if len(found) == limit or not part.before:
+            break
+    return AuditPart(entries=found, before=query.before)
+
+
+def _mapped(name: str) -> str:
+    """A user name as it is compared (D51); what is none names nobody."""
+    try:
+        return user_name(name)
+    except ValueError:
+        return "-"
+
+
+def _fits(entry: AuditEntry, wanted: Wanted) -> bool:
+    if wanted.until and entry.at >= wanted.until:
+        return False
+    return not wanted.service or service_of(entry) == wanted.service
+
+
+def noun(entry: AuditEntry) -> str:
+    """The kind of record of an entry, as its action says. Source: D57"""
+    return entry.action.partition(".")[0]
+
+
+def service_of(entry: AuditEntry) -> str:
+    """The service of an entry, if it has one. Source: D57"""
+    parts, at = entry.object.split("/"), _SERVICE_AT.get(noun(entry))
+    return parts[at] if at is not None and len(parts) > at else ""
+
+
+def person_of(entry: AuditEntry) -> str:
+    """The identifier of an entry's person, if it has one. Source: D57"""
+    return entry.object.partition("/")[0] if noun(entry) in _PEOPLE else ""
+
+
+async def change(registry: Registry, actor: Administering, number: int) -> AuditEntry | None:
+    """One change that concerns the actor's entity; None if there is none.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D57, D61
+    """
+    query = AuditQuery(entity_id=actor.entity_id, actions=_EVERY, before=number + 1)
+    found = (await audit.part(registry, query, limit=1, actor=actor)).entries
+    return found[0] if found and found[0].number == number else None
+
+
+async def names(registry: Registry, actor: Administering, entries: Iterable[AuditEntry]) -> Names:
+    """The names of what some entries of the actor's entity are about.
+
+    People of other entities who acted stay without a name. Raises StoreUnavailable. Source: D61
+    """
+    entries = list(entries)
+    about = {person_of(each) for each in entries} - {""}
+    actors = {user_id for each in entries for user_id in _people_acting(each)}
+    directory, own = registry.directory, actor.entity_id
+    users = await directory.read(User, [(each,) for each in sorted(about | actors)])
+    memberships = await directory.read(Membership, [(each, own) for each in sorted(about | actors)])
+    members = frozenset(user_id for user_id, _ in memberships)
+    entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)} - {""}
+    service_ids = {service_of(each) for each in entries} | {
+        each for entry in entries for value in (entry.before, entry.after) for each in _listed(value.get("services"))
+    }
+    services = await directory.read(Service, [(each,) for each in sorted(service_ids - {""})])
+    entities = await directory.read(Entity, [(each,) for each in sorted(entity_ids)])
+    return Names(
+        people={
+            user_id: (membership.name if (membership := memberships.get((user_id, own))) else "")
+            or user.name
+            or user.user_name
+            for (user_id,), user in users.items()
+            if user_id in about or user_id in members
+        },
+        user_names={
+            user_id: membership.user_name or users[user_id,].user_name
+            for (user_id, _), membership in memberships.items()
+            if (user_id,) in users and not membership.invited
+        },
+        services={service_id: each.name for (service_id,), each in services.items()},
+        entities={entity_id: each.name for (entity_id,), each in entities.items()},
+    )
+
+
+def _people_acting(entry: AuditEntry) -> list[str]:
+    acting = (entry.actor, entry.detail.get("approved_by", ""))
+    return [each.removeprefix("user:") for each in acting if each.startswith("user:")]
+
+
+def _listed(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []

@@ -1,0 +1,268 @@
+"""The overview of a deployment, for operators.
+
+Sign-ins and refusals, keys, generations that end, engines, and what `corpid doctor` would find. Not checked here, since
+a server must not do it for a page or cannot see it: what `corpid doctor` asks through the proxy, who connects to a
+node, its key-encryption key, the database's version and waiting migrations, and the condition of Redis or Valkey.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+
+from corpid.flows.operations import signing_keys
+from corpid.flows.operations.migration_report import ClientUse, uses_of
+from corpid.flows.operations.readiness import NotReady, Readiness
+from corpid.flows.operations.signing_keys import KeyDate
+from corpid.ports.hourly_counts import COMPLETED
+from corpid.rules import diagnostics
+from corpid.rules.diagnostics import Finding
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.hourly_counts import Point, beginning, by_day, by_hour
+from corpid.rules.limits import DAY, HOUR
+from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.rules.oauth.generations import GENERATIONS
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from corpid.flows.provider import Provider
+    from corpid.ports import Registry, SealedKey
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.records import Client
+
+Period: TypeAlias = Literal["7 days", "90 days"]
+"""7 days by hour, or 90 days by day"""
+_READ_AT_ONCE_SECONDS: Final = 7 * DAY
+"""of counters by client and reason: 20 ms on SQLite with 70 busy clients"""
+
+
+class CountOfClient(msgspec.Struct, frozen=True, kw_only=True):
+    """Sign-ins and refusals of a client over a period."""
+
+    client_id: str
+    """empty: refusals of requests that name no registered client"""
+    name: str
+    """empty for a client that is no longer registered, or unknown"""
+    sign_ins: int
+    refusals: int
+
+
+class CountOfRefusals(msgspec.Struct, frozen=True, kw_only=True):
+    """Refusals for one reason over a period."""
+
+    reason: str
+    """its code in the catalogue of refusals"""
+    count: int
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """Completed sign-ins and refusals of a period."""
+
+    period: Period
+    points: tuple[Point, ...]
+    clients: tuple[CountOfClient, ...]
+    """those with the most refusals first, then with the most sign-ins"""
+    reasons: tuple[CountOfRefusals, ...]
+    """the most frequent first"""
+
+
+class KeyShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A signing key without its secret."""
+
+    kid: str
+    state: str
+    signs_from: int
+    retired_at: int | None
+
+
+class Engines(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that was asked, and what it uses.
+
+    Other processes are not listed: nothing registers them.
+    """
+
+    version: str
+    host: str
+    started_at: int
+    workers: int
+    database: str
+    transient: str
+    not_ready: str
+    """the failing part, as /readyz names it; empty: everything answers"""
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """The overview of a deployment."""
+
+    at: int
+    """epoch seconds"""
+    maintenance: bool
+    week: Traffic
+    quarter: Traffic
+    keys: tuple[KeyShown, ...]
+    key_dates: tuple[KeyDate, ...]
+    ending: tuple[ClientUse, ...]
+    """clients on a generation or an exception that ends, those that end first at the beginning, without a last day last"""
+    engines: Engines
+    findings: tuple[Finding, ...]
+    """problems first, then warnings"""
+
+
+async def overview(provider: Provider, actor: Actor, *, now: float, rules: Rules = PLAIN_RULES) -> Overview:
+    """Gather the overview.
+
+    `rules` are those of the deployment's clients. Raises access.Forbidden, StoreUnavailable. Source: D49, D53
+    """
+    for kind in ("deployment", "client", "key"):
+        authorise(actor, "read", Object(kind=kind))
+    registry, zone = provider.registry, provider.policy.timezone
+    clients, keys = await registry.clients.all(), await signing_keys.stored_keys(registry)
+    today = datetime.fromtimestamp(now, zone).date().isoformat()
+    uses = uses_of(clients, await registry.usage.all(), generations=GENERATIONS, today=today, rules=rules)
+    names = {client.client_id: client.name for client in clients}
+    return Overview(
+        at=int(now),
+        maintenance=await registry.deployment.maintenance(),
+        week=await _traffic(registry, "7 days", names, now=now, zone=zone),
+        quarter=await _traffic(registry, "90 days", names, now=now, zone=zone),
+        keys=tuple(_shown(key, now) for key in keys),
+        key_dates=tuple(signing_keys.next_dates(keys, now=now)),
+        ending=tuple(sorted(uses, key=lambda use: (use.last_day is None, use.last_day or "", use.client_id))),
+        engines=await _engines(provider),
+        findings=tuple(await _findings(provider, clients, keys, now=now, today=today)),
+    )
+
+
+async def series(
+    registry: Registry,
+    actor: Actor,
+    period: Period,
+    *,
+    now: float,
+    zone: ZoneInfo,
+    client_id: str | None = None,
+    reason: str | None = None,
+) -> tuple[Point, ...]:
+    """The series of one client, of one reason, or of all.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53
+    """
+    authorise(actor, "read", Object(kind="client"))
+    since, until = _range(period, now, zone)
+    counts = await registry.hourly_counts.totals(since=since, until=until, client_id=client_id, reason=reason)
+    return _points(counts, period, now, zone)
+
+
+async def _traffic(registry: Registry, period: Period, names: dict[str, str], *, now: float, zone: ZoneInfo) -> Traffic:
+    since, until = _range(period, now, zone)
+    points = _points(await registry.hourly_counts.totals(since=since, until=until), period, now, zone)
+    sums = await _sums(registry, since, until)
+    reasons = Counter[str]()
+    for (_, reason), count in sums.items():
+        if reason != COMPLETED:
+            reasons[reason] += count
+    return Traffic(
+        period=period,
+        points=points,
+        clients=_of_clients(sums, names),
+        reasons=tuple(CountOfRefusals(reason=reason, count=count) for reason, count in reasons.most_common()),
+    )
+
+
+async def _sums(registry: Registry, since: int, until: int) -> Counter[tuple[str, str]]:
+    """The sums by client and reason, read a part at a time.
+
+    On SQLite a statement keeps every other request waiting.
+    """
+    sums = Counter[tuple[str, str]]()
+    for begin in range(since, until, _READ_AT_ONCE_SECONDS):
+        end = min(begin + _READ_AT_ONCE_SECONDS, until)
+        for each in await registry.hourly_counts.by_client_and_reason(since=begin, until=end):
+            sums[each.client_id, each.reason] += each.count
+        await asyncio.sleep(0)
+    return sums
+
+
+def _of_clients(sums: Counter[tuple[str, str]], names: dict[str, str]) -> tuple[CountOfClient, ...]:
+    sign_ins, refusals = Counter[str](), Counter[str]()
+    for (client_id, reason), count in sums.items():
+        (sign_ins if reason == COMPLETED else refusals)[client_id] += count
+    found = [
+        CountOfClient(
+            client_id=client_id,
+            name=names.get(client_id, ""),
+            sign_ins=sign_ins[client_id],
+            refusals=refusals[client_id],
+        )
+        for client_id in {**sign_ins, **refusals}
+    ]
+    return tuple(sorted(found, key=lambda each: (-each.refusals, -each.sign_ins, each.client_id)))
+
+
+def _range(period: Period, now: float, zone: ZoneInfo) -> tuple[int, int]:
+    """The first hour of a period, and the one after its last."""
+    until = int(now) // HOUR * HOUR + HOUR
+    return (beginning(now, zone) if period == "90 days" else by_hour((), now=now)[0].begins_at), until
+
+
+def _points(counts: list[Point], period: Period, now: float, zone: ZoneInfo) -> tuple[Point, ...]:
+    return by_day(counts, now=now, zone=zone) if period == "90 days" else by_hour(counts, now=now)
+
+
+def _shown(key: SealedKey, now: float) -> KeyShown:
+    return KeyShown(
+        kid=key.kid, state=signing_keys.state(key, now), signs_from=key.active_from, retired_at=key.retired_at
+    )
+
+
+async def _engines(provider: Provider) -> Engines:
+    node, not_ready = provider.node, ""
+    try:
+        await Readiness(provider).check()
+    except NotReady as error:
+        not_ready = error.part
+    return Engines(
+        version=node.version,
+        host=node.host,
+        started_at=node.started_at,
+        workers=node.workers,
+        database=node.database,
+        transient=node.transient,
+        not_ready=not_ready,
+    )
+
+
+async def _findings(
+    provider: Provider, clients: list[Client], keys: list[SealedKey], *, now: float, today: str
+) -> list[Finding]:
+    """The findings of `corpid doctor` that a server can make.
+
+    Without those of what is well.
+    """
+    registry, node = provider.registry, provider.node
+    in_life = [(key.kid, key.active_from, key.retired_at) for key in keys if key.revoked_at is None]
+    named = [(client.client_id, client.issuers) for client in clients if client.issuers]
+    waiting, oldest = await registry.invitations.waiting()
+    found = [
+        *node.findings,
+        *diagnostics.pkce(clients, node.generations, today=today),
+        *diagnostics.unknown_issuers(named, node.generations),
+        diagnostics.signing_keys(in_life, now=now),
+        diagnostics.audit_seals(await _unsealed_since(registry), now=now),
+        diagnostics.invitation_emails(waiting, oldest, sends=node.sends_mail, now=now),
+    ]
+    return [each for verdict in ("problem", "warning") for each in found if each.verdict == verdict]
+
+
+async def _unsealed_since(registry: Registry) -> int | None:
+    """The moment of the oldest unsealed entry of the audit."""
+    last = await registry.seals.last()
+    for entry in await registry.audit.entries(after=last.last if last else 0, limit=1):
+        return entry.at
+    return None

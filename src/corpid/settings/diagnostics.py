@@ -1,0 +1,68 @@
+"""Findings about settings, for `corpid doctor` and the overview."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
+from corpid.rules.authentication.rp_id import works_at
+from corpid.rules.diagnostics import Finding, ok, problem, sentence, warning
+from corpid.settings.checks import is_local
+from corpid.settings.issuers import issuers
+from corpid.stores.engines import engine_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from corpid.settings.fields import Settings
+
+
+def examined(settings: Settings) -> Iterator[Finding]:
+    """Findings about valid values that are unsafe, or will not work."""
+    parts = urlsplit(settings.base_url)
+    found: list[Finding] = []
+    if settings.developer_mode:
+        change = "Change: turn off developer_mode wherever other people sign in."
+        found.append(warning("developer_mode", "It is on: security rules are relaxed.", change))
+    elif is_local(parts.hostname or ""):
+        change = "Change: set base_url to the URL that callers use."
+        found.append(
+            warning("base_url's host", f"base_url is {settings.base_url}, which works only on this machine.", change)
+        )
+    elif parts.scheme != "https":
+        change = "Change: let the proxy serve TLS, and begin base_url with https://."
+        found.append(problem("base_url's scheme", "base_url is http: codes and tokens are sent unencrypted.", change))
+    if settings.network_database is not None:
+        try:
+            FileOfNetworks(settings.network_database)
+        except NetworksUnreadable as error:
+            change = "Change: name a file in MaxMind DB format that CorpID may read, or leave network_database out."
+            found.append(problem("network_database", sentence(str(error)), change))
+    if settings.trusted_proxies and not settings.drain_delay_seconds:
+        change = "Change: set drain_delay_seconds longer than the proxy takes to notice /readyz, such as 5."
+        found.append(warning("drain_delay_seconds", "It is 0: requests can fail while a node restarts.", change))
+    if settings.transient_url and settings.sqlite_path is not None:
+        change = "Change: set database_url to a PostgreSQL database, or omit transient_url."
+        found.append(
+            warning(
+                "engines",
+                f"{engine_type(settings.transient_url).title} together with SQLite: further nodes cannot share the database.",
+                change,
+            )
+        )
+    if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
+        change = "Change: name the address in the network of Prometheus."
+        found.append(warning("metrics_address", "Metrics are served on every address.", change))
+    found += _passkeys(settings)
+    yield from found or [ok("settings", "No problem found in them.")]
+
+
+def _passkeys(settings: Settings) -> Iterator[Finding]:
+    """Issuers where people's passkeys do not work (D62)."""
+    rp_id = settings.passkey_rp_id or urlsplit(settings.base_url).hostname or ""
+    outside = [name for name, issuer in issuers(settings).items() if not works_at(issuer.base_url, rp_id)]
+    if outside and (settings.issuers or settings.passkey_rp_id):
+        seen = f"No passkeys are offered at {', '.join(outside)}: their host is not {rp_id} or a subdomain of it."
+        change = "Change: set passkey_rp_id to a parent domain of every issuer's host before people have passkeys, or keep it."
+        yield warning("passkeys", seen, change)

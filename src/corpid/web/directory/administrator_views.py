@@ -1,0 +1,135 @@
+"""Views of the administrators in the portal, and the names of levels (D53)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from corpid.texts import phrase
+from corpid.web.pages.layout import FormView, Pager, PageView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.rules.directory.records import AdministratorLevel
+    from corpid.texts import Phrase
+
+LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
+    "owner": phrase("Owner"),
+    "administrator": phrase("Administrator"),
+    "sub_administrator": phrase("Sub-administrator"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """An administrator in the list."""
+
+    name: str
+    user_name: str
+    level: Phrase
+    sentence: Phrase
+    tags: tuple[Phrase, ...]
+    change: str
+    """the address of the page on which the level is changed; empty if it cannot be"""
+    reason: Phrase | None
+    """why it cannot"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Administrators(PageView):
+    """The administrators of an entity."""
+
+    template: ClassVar[str] = "manage/administrators.html"
+    heading: ClassVar[Phrase] = phrase("Administrators")
+
+    rows: tuple[Row, ...]
+    appoint: str
+    """the address of the choice of a person; empty for those who appoint nobody"""
+    tokens: str
+    """the address of the provisioning tokens; empty for those who may not see them"""
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A person who can be chosen."""
+
+    name: str
+    user_name: str
+    level: Phrase | None
+    tag: Phrase | None
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoosePerson(PageView):
+    """The choice of the person to appoint."""
+
+    template: ClassVar[str] = "manage/choose_administrator.html"
+    heading: ClassVar[Phrase] = phrase("Choose a person")
+
+    action: str
+    query: str
+    people: tuple[Candidate, ...]
+    invite: str
+    pager: Pager
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChooseLevel(FormView):
+    """The form of a person's level. Fields: level, all_services, service-…, reason."""
+
+    template: ClassVar[str] = "manage/administrator.html"
+
+    heading: Phrase
+    name: str
+    user_name: str
+    now: Phrase | None
+    """what they may do at present"""
+    levels: tuple[tuple[str, Phrase, Phrase], ...]
+    level: str
+    services: tuple[tuple[str, str, str, bool], ...]
+    """name of the checkbox, name of the service, its description, whether it is ticked"""
+    all_services: bool
+    explains: bool
+    """whether a reason is asked, for the person who approves"""
+    reason: str
+    held: str
+    why_not: Phrase | None
+    remove: str
+    """the address on which the level is taken away; empty if there is none, or it cannot be"""
+    keeps: Phrase | None
+    """why the level cannot be taken away"""
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmLevel(FormView):
+    """The summary of an appointment, to be confirmed; its form repeats `fields`."""
+
+    template: ClassVar[str] = "manage/confirm_level.html"
+    heading: ClassVar[Phrase] = phrase("Check and confirm")
+
+    summary: Phrase
+    consequences: tuple[Phrase, ...]
+    fields: tuple[tuple[str, str], ...]
+    button: Phrase
+    back: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveLevel(FormView):
+    """The confirmation of taking a level away. Field: reason, if asked."""
+
+    template: ClassVar[str] = "manage/remove_administrator.html"
+
+    heading: Phrase
+    consequences: tuple[Phrase, ...]
+    held: str
+    explains: bool
+    reason: str
+    allowed: bool
+    back: str
+    notes: tuple[Phrase, ...] = ()

@@ -1,0 +1,461 @@
+"""Administrators in the portal: shown, appointed, changed and dismissed (D53, D54)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import appointments, lists
+from corpid.flows.directory.approvals import NoReason
+from corpid.flows.directory.write import Refused
+from corpid.ports import Conflict
+from corpid.rules.directory import access_conditions as conditions
+from corpid.rules.directory.access import Forbidden
+from corpid.texts import phrase
+from corpid.web.directory.administrator_views import (
+    LEVELS,
+    Administrators,
+    Candidate,
+    ChooseLevel,
+    ChoosePerson,
+    ConfirmLevel,
+    RemoveLevel,
+    Row,
+)
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
+from corpid.web.pages.layout import Link, Pager
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from corpid.flows.directory.appointments import Held
+    from corpid.rules.directory.access_conditions import Condition, Level
+    from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, ChangeRequest, Service
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+ADMINISTRATORS: Final = "administrators"
+_APPOINT: Final = f"{ADMINISTRATORS}/appoint"
+_PERSON: Final = re.compile(rf"{ADMINISTRATORS}/[0-9a-f-]{{36}}")
+_REMOVE: Final = re.compile(rf"{ADMINISTRATORS}/[0-9a-f-]{{36}}/remove")
+_SERVICE: Final = "service-"
+"""before a service's identifier in the name of its checkbox"""
+_PAGE: Final = 50
+_MOST_SERVICES: Final = 200
+"""that are shown as checkboxes"""
+
+MAY: Final[Mapping[AdministratorLevel, Phrase]] = {
+    "owner": phrase(
+        "May do everything here: also appoint owners and administrators, change settings, and create provisioning tokens."
+    ),
+    "administrator": phrase(
+        "Invites people, gives and takes away access, works with third parties, and appoints sub-administrators."
+    ),
+    "sub_administrator": phrase(
+        "Gives and takes away access at some services, to people who already belong to the organisation."
+    ),
+}
+_WHY_NOT: Final[Mapping[Condition, Phrase]] = {
+    conditions.SOMEBODY_ELSE: phrase("You cannot change your own level: ask another owner or administrator."),
+    conditions.WITHIN_REACH: phrase("Only an owner can change this person's level."),
+    conditions.APPOINTS: phrase("Only owners and administrators can appoint people."),
+    conditions.OWNER_STAYS: phrase("This is the last owner, who must stay: appoint another owner first."),
+}
+_NOT_ALLOWED: Final = phrase("Your rights do not include this.")
+_ALL: Final = "all"
+
+
+# --- the list
+
+
+async def administrators(at: PortalContext) -> View:
+    """The administrators of the entity that they act for."""
+    found = await appointments.administering(at.context.provider.registry, at.actor)
+    services = await _service_names(at, {each for one in found for each in _listed(one)})
+    own = at.actor.level != "sub_administrator"
+    return Administrators(
+        frame=frame(at, section=ADMINISTRATORS),
+        rows=tuple(_row(at, each, services) for each in found),
+        appoint=portal_path(at.web, _APPOINT) if own else "",
+        tokens=portal_path(at.web, "tokens") if at.actor.level == "owner" else "",
+        saved=at.saved,
+    )
+
+
+def _row(at: PortalContext, held: Held, services: Mapping[str, str]) -> Row:
+    why = _why_not_at_all(at, held)
+    level = held.administrator.level if held.administrator else "sub_administrator"
+    tags = []
+    if held.user.user_id == at.actor.user_id:
+        tags.append(phrase("You"))
+    if held.membership.invited:
+        tags.append(phrase("Invited"))
+    elif not held.membership.enabled or not held.user.enabled:
+        tags.append(phrase("Disabled"))
+    return Row(
+        name=held.name,
+        user_name=held.user_name,
+        level=LEVELS[level],
+        sentence=_what(held, services),
+        tags=tuple(tags),
+        change="" if why else _path(at, held),
+        reason=why,
+    )
+
+
+def _listed(held: Held) -> tuple[str, ...]:
+    given = held.administrator.services if held.administrator else ()
+    return given if isinstance(given, tuple) else ()
+
+
+def _what(held: Held, names: Mapping[str, str]) -> Phrase:
+    """The sentence on what a level lets a person do."""
+    given = held.administrator
+    level = given.level if given else "sub_administrator"
+    if given is None or level != "sub_administrator":
+        return MAY[level]
+    return _at_services(given.services, names)
+
+
+def _at_services(given: AdministratorServices, names: Mapping[str, str]) -> Phrase:
+    if given == _ALL:
+        return phrase("Gives and takes away access at every service.")
+    if not given:
+        return phrase("Has no service, and so can give no access.")
+    return phrase("Gives and takes away access at {services}.", services=tuple(names.get(each, each) for each in given))
+
+
+def _path(at: PortalContext, held: Held, more: str = "") -> str:
+    return portal_path(at.web, f"{ADMINISTRATORS}/{held.membership.membership_id}{more}")
+
+
+def _possible(at: PortalContext, held: Held) -> tuple[AdministratorLevel, ...]:
+    """The levels that they may give this person."""
+    return tuple(level for level in LEVELS if appointments.refusal(at.actor, held, level) is None)
+
+
+def _why_not_at_all(at: PortalContext, held: Held) -> Phrase | None:
+    """The reason if no change of this level is possible."""
+    if _possible(at, held) or appointments.refusal(at.actor, held, "") is None:
+        return None
+    return _why_not(at, held, held.level or "sub_administrator")
+
+
+def _why_not(at: PortalContext, held: Held, becomes: Level) -> Phrase | None:
+    refusal = appointments.refusal(at.actor, held, becomes)
+    return None if refusal is None else _WHY_NOT.get(refusal, _NOT_ALLOWED)
+
+
+async def _service_names(at: PortalContext, service_ids: set[str]) -> dict[str, str]:
+    return {each.service_id: each.name for each in await _services(at) if each.service_id in service_ids}
+
+
+async def _services(at: PortalContext) -> tuple[Service, ...]:
+    registry = at.context.provider.registry
+    page = await lists.services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
+    return tuple(sorted((each for each in page.found if each.enabled), key=lambda each: each.name.casefold()))
+
+
+# --- the choice of a person
+
+
+async def choose_person(at: PortalContext) -> View:
+    """The people of the entity by user name, to appoint one."""
+    _refuse_who_appoints_nobody(at)
+    query, after = at.query.get("query", "").strip(), at.query.get("after", "")
+    registry = at.context.provider.registry
+    try:
+        page = await lists.members(registry, at.actor, at.actor.entity_id, search=query, after=after, limit=_PAGE)
+    except Refused:  # what no user name contains
+        page = lists.Page(found=())
+    here = portal_path(at.web, _APPOINT)
+    rest = {"query": query} if query else {}
+    return ChoosePerson(
+        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        action=here,
+        query=query,
+        people=tuple(_candidate(at, each) for each in page.found),
+        invite=portal_path(at.web, "invite"),
+        pager=Pager(
+            first=f"{here}?{urlencode(rest)}" if after else "",
+            next=f"{here}?{urlencode({**rest, 'after': page.after})}" if page.after else "",
+        ),
+    )
+
+
+def _candidate(at: PortalContext, found: lists.Member) -> Candidate:
+    held = appointments.Held(user=found.user, membership=found.membership)
+    tag = None
+    if found.membership.invited:
+        tag = phrase("Invited")
+    elif not found.membership.enabled or not found.user.enabled:
+        tag = phrase("Disabled")
+    return Candidate(
+        name=held.name,
+        user_name=held.user_name,
+        level=next((text for level, text in LEVELS.items() if level == found.level), None),
+        tag=tag,
+        url=_path(at, held),
+    )
+
+
+def _refuse_who_appoints_nobody(at: PortalContext) -> None:
+    if at.actor.level == "sub_administrator":
+        raise Forbidden(at.actor, "write", "administrator", conditions.APPOINTS.reason)
+
+
+def _up(at: PortalContext) -> Link:
+    return Link(url=portal_path(at.web, ADMINISTRATORS), text=Administrators.heading)
+
+
+# --- one person's level
+
+
+async def level(at: PortalContext) -> View:
+    """The form of one person's level."""
+    return await _form(at, await _held(at))
+
+
+async def _held(at: PortalContext) -> Held:
+    _refuse_who_appoints_nobody(at)
+    membership_id = at.page.removeprefix(f"{ADMINISTRATORS}/").partition("/")[0]
+    held = await appointments.member(at.context.provider.registry, at.actor, membership_id)
+    if held is None:
+        raise Gone
+    return held
+
+
+async def _form(at: PortalContext, held: Held) -> ChooseLevel:
+    services = await _services(at)
+    possible = _possible(at, held)
+    names = {each.service_id: each.name for each in services}
+    given = held.administrator.services if held.administrator else ()
+    ticked = _ticked(at.form) if at.form else given
+    current = held.level
+    keeps = _why_not(at, held, "") if current else None
+    only = possible[0] if len(possible) == 1 else ""
+    return ChooseLevel(
+        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        errors=at.errors,
+        notes=at.notes,
+        heading=phrase("Change the level of {name}", name=held.name)
+        if current
+        else phrase("Appoint {name}", name=held.name),
+        action=_path(at, held),
+        name=held.name,
+        user_name=held.user_name,
+        now=_what(held, names) if current else None,
+        levels=tuple((each, LEVELS[each], MAY[each]) for each in possible),
+        level=at.form.get("level", current if current in possible else only),
+        services=tuple(
+            (
+                f"{_SERVICE}{each.service_id}",
+                each.name,
+                each.description,
+                isinstance(ticked, tuple) and each.service_id in ticked,
+            )
+            for each in services
+        ),
+        all_services=ticked == _ALL,
+        explains=_explains(at),
+        reason=at.form.get("reason", ""),
+        held=_mark(held),
+        why_not=None if possible else _why_not(at, held, current or "sub_administrator"),
+        remove=_path(at, held, "/remove") if current and keeps is None else "",
+        keeps=keeps,
+        back=portal_path(at.web, ADMINISTRATORS),
+    )
+
+
+def _ticked(form: Mapping[str, str]) -> AdministratorServices:
+    if form.get("all_services"):
+        return "all"
+    return tuple(
+        sorted(name.removeprefix(_SERVICE) for name, value in form.items() if name.startswith(_SERVICE) and value)
+    )
+
+
+def _explains(at: PortalContext) -> bool:
+    """Return whether the entity wants levels approved (D55)."""
+    return at.entity.approvals != "none"
+
+
+def _mark(held: Held) -> str:
+    """The level as shown, by which a late form is noticed."""
+    given = held.administrator
+    if given is None:
+        return "none"
+    services = given.services if isinstance(given.services, str) else " ".join(given.services)
+    return f"{given.level} {services}".strip()
+
+
+def _refuse_late(at: PortalContext, held: Held) -> None:
+    if at.form.get("held", "") != _mark(held):
+        raise Rejected(phrase("This person's level has changed meanwhile. Look at it again, then decide."))
+
+
+async def save_level(at: PortalContext) -> Saved:
+    """Show the summary of a chosen level, and save it once confirmed."""
+    held = await _held(at)
+    _refuse_late(at, held)
+    wanted = next((each for each in LEVELS if each == at.form.get("level")), None)
+    if wanted is None:
+        raise Rejected(phrase("Choose a level."), field="level")
+    if (why := _why_not(at, held, wanted)) is not None:
+        raise Rejected(why, field="level")
+    services = {each.service_id: each.name for each in await _services(at)}
+    ticked = _ticked(at.form) if wanted == "sub_administrator" else ()
+    errors: list[FieldError] = []
+    if wanted == "sub_administrator" and (not ticked or (ticked != _ALL and not set(ticked) <= services.keys())):
+        errors.append(("all_services", phrase("Choose at least one service.")))
+    errors += _reason_errors(at)
+    if errors:
+        raise Invalid(*errors)
+    if "confirm" not in at.form:
+        raise Instead(_confirmation(at, held, wanted, ticked, services))
+    registry, context = at.context.provider.registry, at.context
+    request = await _carried_out(
+        at,
+        appointments.appoint(
+            registry,
+            at.actor,
+            held,
+            wanted,
+            ticked,
+            reason=_reason(at),
+            now=context.now,
+            unique=context.provider.new_id(),
+        ),
+    )
+    return Saved("requested" if request else "appointed", "administrators")
+
+
+def _reason(at: PortalContext) -> str:
+    return " ".join(at.form.get("reason", "").split())
+
+
+def _reason_errors(at: PortalContext) -> list[FieldError]:
+    if _explains(at) and not _reason(at):
+        return [("reason", phrase("Say why, for the person who approves it."))]
+    return []
+
+
+async def _carried_out(at: PortalContext, change: Awaitable[ChangeRequest | None]) -> ChangeRequest | None:
+    """Carry a change out. Raises Rejected with what prevents it."""
+    try:
+        made = await change
+    except NoReason:
+        raise Rejected(phrase("Say why, for the person who approves it."), field="reason") from None
+    except Forbidden as forbidden:
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=forbidden.reason)) from None
+    except (Refused, Conflict) as refused:
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
+    at.context.provider.registry_cache.drop()
+    return made
+
+
+def _confirmation(
+    at: PortalContext,
+    held: Held,
+    wanted: AdministratorLevel,
+    ticked: AdministratorServices,
+    services: Mapping[str, str],
+) -> ConfirmLevel:
+    entity, name = at.entity.name, held.name
+    if wanted == "owner":
+        summary = phrase("{name} becomes an owner of {entity}.", name=name, entity=entity)
+    elif wanted == "administrator":
+        summary = phrase("{name} becomes an administrator of {entity}.", name=name, entity=entity)
+    elif ticked == _ALL:
+        summary = phrase("{name} becomes a sub-administrator of {entity} for every service.", name=name, entity=entity)
+    else:
+        chosen = tuple(services[each] for each in ticked)
+        summary = phrase(
+            "{name} becomes a sub-administrator of {entity} for {services}.", name=name, entity=entity, services=chosen
+        )
+    consequences = [MAY[wanted] if wanted != "sub_administrator" else _at_services(ticked, services)]
+    if held.administrator:
+        consequences.append(phrase("Until now: {level}.", level=LEVELS[held.administrator.level]))
+    if _explains(at):
+        consequences.append(phrase("Another administrator has to approve this. It takes effect then."))
+    kept = [(name, value) for name, value in at.form.items() if name not in {"form_token", "step", "confirm"}]
+    return ConfirmLevel(
+        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        action=_path(at, held),
+        summary=summary,
+        consequences=tuple(consequences),
+        fields=tuple(kept),
+        button=phrase("Send the request") if _explains(at) else phrase("Confirm"),
+        back=_path(at, held),
+    )
+
+
+async def removal(at: PortalContext) -> View:
+    """The confirmation of taking somebody's level away."""
+    held = await _held(at)
+    if held.administrator is None:
+        raise Gone
+    why = _why_not(at, held, "")
+    name, entity = held.name, at.entity.name
+    consequences = [
+        phrase("{name} can then no longer administer {entity}.", name=name, entity=entity),
+        phrase("{name} still belongs to {entity} and keeps their access.", name=name, entity=entity),
+    ]
+    if _explains(at):
+        consequences.append(phrase("Another administrator has to approve this. It takes effect then."))
+    return RemoveLevel(
+        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        errors=at.errors,
+        notes=at.notes,
+        heading=phrase("Take the level away from {name}?", name=name),
+        action=_path(at, held, "/remove"),
+        consequences=(why,) if why else tuple(consequences),
+        held=_mark(held),
+        explains=_explains(at) and why is None,
+        reason=at.form.get("reason", ""),
+        allowed=why is None,
+        back=portal_path(at.web, ADMINISTRATORS),
+    )
+
+
+async def remove(at: PortalContext) -> Saved:
+    """Take somebody's level away, or request it."""
+    held = await _held(at)
+    if held.administrator is None:
+        raise Gone
+    _refuse_late(at, held)
+    if (why := _why_not(at, held, "")) is not None:
+        raise Rejected(why)
+    if errors := _reason_errors(at):
+        raise Invalid(*errors)
+    registry, context = at.context.provider.registry, at.context
+    request = await _carried_out(
+        at,
+        appointments.dismiss(
+            registry, at.actor, held, reason=_reason(at), now=context.now, unique=context.provider.new_id()
+        ),
+    )
+    return Saved("requested" if request else "dismissed", "administrators")
+
+
+SECTION: Final = Section[PortalContext](
+    pages={
+        ADMINISTRATORS: Page(view=administrators),
+        _APPOINT: Page(view=choose_person),
+    },
+    named_pages={
+        _PERSON: Page(view=level, submit=save_level, fresh=True),
+        _REMOVE: Page(view=removal, submit=remove, fresh=True),
+    },
+    fields=frozenset({"level", "all_services", "reason", "held", "confirm"}),
+    prefixes=(_SERVICE,),
+    changes={
+        "appointed": phrase("The level is changed."),
+        "dismissed": phrase("The level is taken away."),
+        "requested": phrase("The request is sent. It takes effect when another administrator approves it."),
+    },
+)

@@ -1,0 +1,273 @@
+"""The history of an entity in the portal: list, one change, CSV (D57, D61)."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from corpid.flows.directory import lists
+from corpid.flows.operations import history as flow
+from corpid.texts import Phrase, phrase
+from corpid.web.directory import history_texts as texts
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.own_pages import Gone, Section
+from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from corpid.flows.operations.history import Names
+    from corpid.ports import AuditEntry
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.translations import Translator
+    from corpid.web.pages.views import View
+
+HISTORY: Final = "history"
+_EXPORT: Final = f"{HISTORY}/export"
+_CHANGE: Final = re.compile(rf"{HISTORY}/[1-9][0-9]{{0,17}}")
+_PAGE: Final = 50
+_MOST_EXPORTED: Final = 5000
+"""changes in one CSV file"""
+_EXPORT_PART: Final = 500
+"""of them at a time: others run in between"""
+_FILTERS: Final = ("person", "service", "kind", "from", "until")
+_MOST_SERVICES: Final = 200
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""a spreadsheet takes what begins so for a formula"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A change in the list."""
+
+    at: datetime
+    who: str | Phrase
+    what: Phrase
+    url: str
+    """the address of the change alone"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History(PageView):
+    """The changes of an entity's records, the latest first."""
+
+    template: ClassVar[str] = "manage/history.html"
+    heading: ClassVar[Phrase] = phrase("History")
+
+    action: str
+    person: str
+    services: tuple[tuple[str, str | Phrase], ...]
+    service: str
+    kinds: tuple[tuple[str, Phrase], ...]
+    kind: str
+    since: str
+    until: str
+    narrowed: bool
+    rows: tuple[Row, ...]
+    export: str
+    most_exported: int = _MOST_EXPORTED
+    searched_on: bool = False
+    """whether the search goes on on the next page, although this one is not full"""
+    pager: Pager
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(PageView):
+    """One change, before and after."""
+
+    template: ClassVar[str] = "manage/change.html"
+    heading: ClassVar[Phrase] = phrase("One change")
+
+    what: Phrase
+    who: str | Phrase
+    at: datetime
+    notes: tuple[Phrase, ...]
+    differences: tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]
+    erased: bool
+    reference: str
+
+
+async def history(at: PortalContext) -> View:
+    """The filtered list, fifty to a page."""
+    wanted, errors = _wanted(at)
+    before = _number(at.query.get("before", ""))
+    registry = at.context.provider.registry
+    found = await flow.changes(registry, at.actor, wanted, before=before, limit=_PAGE)
+    names = await flow.names(registry, at.actor, found.entries)
+    services = await lists.services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
+    kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
+    here = portal_path(at.web, HISTORY)
+    return History(
+        frame=frame(at, section=HISTORY),
+        errors=errors,
+        action=here,
+        person=at.query.get("person", ""),
+        services=(("", phrase("Every service")), *((each.service_id, each.name) for each in services.found)),
+        service=wanted.service,
+        kinds=(("", phrase("Every change")), *texts.KINDS.items()),
+        kind=wanted.kind,
+        since=at.query.get("from", ""),
+        until=at.query.get("until", ""),
+        narrowed=bool(kept),
+        rows=tuple(_row(at, each, names) for each in found.entries),
+        export=portal_path(at.web, _EXPORT) + (f"?{urlencode(kept)}" if kept else ""),
+        searched_on=bool(found.before) and len(found.entries) < _PAGE,
+        pager=Pager(
+            first=f"{here}?{urlencode(kept)}" if before else "",
+            next=f"{here}?{urlencode({**kept, 'before': found.before})}" if found.before else "",
+        ),
+    )
+
+
+def _wanted(at: PortalContext) -> tuple[flow.Wanted, tuple[FieldError, ...]]:
+    """The filters, and what is wrong with them."""
+    errors: list[FieldError] = []
+    days: dict[str, date | None] = {}
+    for name in ("from", "until"):
+        try:
+            days[name] = date.fromisoformat(at.query[name]) if at.query.get(name) else None
+        except ValueError:
+            days[name] = None
+            errors.append((name, phrase("Enter a date as year, month and day, such as 2026-11-30.")))
+    since, until = days["from"], days["until"]
+    if since and until and since > until:
+        errors.append(("until", phrase("The last day is before the first one.")))
+    kind = at.query.get("kind", "")
+    return flow.Wanted(
+        person=at.query.get("person", "").strip(),
+        service=at.query.get("service", ""),
+        kind=kind if kind in flow.KINDS else "",
+        since=_seconds(at, since) if since else 0,
+        until=_seconds(at, until + timedelta(days=1)) if until and until < date.max else 0,
+    ), tuple(errors)
+
+
+def _seconds(at: PortalContext, day: date) -> int:
+    """The beginning of a day in the deployment's time zone (D23)."""
+    zone = at.context.provider.policy.timezone
+    return max(1, int(datetime(day.year, day.month, day.day, tzinfo=zone).timestamp()))
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
+
+
+def _moment(at: PortalContext, entry: AuditEntry) -> datetime:
+    return datetime.fromtimestamp(entry.at, at.context.provider.policy.timezone)
+
+
+def _row(at: PortalContext, entry: AuditEntry, names: Names) -> Row:
+    return Row(
+        at=_moment(at, entry),
+        who=texts.who(entry.actor, entry, names, at.actor.entity_id),
+        what=texts.sentence(entry, names),
+        url=portal_path(at.web, f"{HISTORY}/{entry.number}"),
+    )
+
+
+async def recent(at: PortalContext, *, most: int) -> tuple[Row, ...]:
+    """The last changes, for the home page."""
+    registry = at.context.provider.registry
+    found = await flow.changes(registry, at.actor, flow.Wanted(), before=0, limit=most)
+    names = await flow.names(registry, at.actor, found.entries)
+    return tuple(_row(at, each, names) for each in found.entries)
+
+
+async def change(at: PortalContext) -> View:
+    """One change that concerns the entity."""
+    registry = at.context.provider.registry
+    entry = await flow.change(registry, at.actor, int(at.page.rpartition("/")[2]))
+    if entry is None:
+        raise Gone
+    names = await flow.names(registry, at.actor, [entry])
+    own = at.actor.entity_id
+    return Change(
+        frame=frame(at, section=HISTORY, up=Link(url=portal_path(at.web, HISTORY), text=History.heading)),
+        what=texts.sentence(entry, names),
+        who=texts.who(entry.actor, entry, names, own),
+        at=_moment(at, entry),
+        notes=texts.notes(entry, names, own),
+        differences=texts.differences(entry, names, at.context.provider.policy.timezone),
+        erased=entry.erased,
+        reference=entry.request_id,
+    )
+
+
+# --- CSV
+
+
+async def export(at: PortalContext) -> View | Response:
+    """The filtered list as CSV (RFC 4180), at most so many changes."""
+    wanted, errors = _wanted(at)
+    if errors:
+        return await history(at)
+    registry = at.context.provider.registry
+    say = translator(lookup((at.visit.user.language,), LANGUAGES) or ENGLISH)
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(say.say(each) for each in _COLUMNS)
+    before, left = 0, _MOST_EXPORTED
+    while left:
+        found = await flow.changes(registry, at.actor, wanted, before=before, limit=min(left, _EXPORT_PART))
+        names = await flow.names(registry, at.actor, found.entries)
+        rows.writerows(_line(at, each, names, say) for each in found.entries)
+        before, left = found.before, left - len(found.entries)
+        if not before:
+            break
+        await asyncio.sleep(0)
+    named = {
+        "Content-Disposition": f'attachment; filename="history-{at.context.today}.csv"',
+        "Cache-Control": "no-store",
+    }
+    # The mark tells spreadsheets that it is UTF-8.
+    return Response(("\ufeff" + text.getvalue()).encode(), 200, named, "text/csv; charset=utf-8")
+
+
+_COLUMNS: Final = (
+    phrase("Number"), phrase("Time"), phrase("Who"), phrase("What changed"), phrase("Before"), phrase("After"),
+    phrase("User name"), phrase("Service"), phrase("Reference"),
+)  # fmt: skip
+
+
+def _line(at: PortalContext, entry: AuditEntry, names: Names, say: Translator) -> list[str]:
+    def said(value: object) -> str:
+        return say.say(value) if isinstance(value, Phrase) else str(value)
+
+    own = at.actor.entity_id
+    members = texts.differences(entry, names, at.context.provider.policy.timezone)
+    was, becomes = (
+        "; ".join(f"{said(each[0])}: {', '.join(map(said, each[side]))}" for each in members if each[side])
+        for side in (1, 2)
+    )
+    plain: Iterable[str] = (
+        str(entry.number),
+        _moment(at, entry).isoformat(),
+        said(texts.who(entry.actor, entry, names, own)),
+        said(texts.sentence(entry, names)),
+        was,
+        becomes,
+        names.user_names.get(flow.person_of(entry), ""),
+        flow.service_of(entry),
+        entry.request_id,
+    )
+    return [safe_cell(each) for each in plain]
+
+
+def safe_cell(text: str) -> str:
+    """A cell that is no formula: an apostrophe precedes one."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+SECTION: Final = Section[PortalContext](
+    pages={HISTORY: Page(view=history), _EXPORT: Page(view=export)},
+    named_pages={_CHANGE: Page(view=change)},
+)

@@ -1,0 +1,265 @@
+"""Entries of an entity's history in sentences (D57, D61)."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.operations.history import noun, person_of, service_of
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.records import NO_BEGINNING, NO_END
+from corpid.texts import phrase
+from corpid.web.directory.administrator_views import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from zoneinfo import ZoneInfo
+
+    from corpid.flows.operations.history import Names
+    from corpid.ports import AuditEntry
+    from corpid.texts import Phrase
+
+GONE: Final = phrase("A person who is gone")
+OPERATOR: Final = phrase("The operator")
+_NONE: Final = phrase("None")
+
+KINDS: Final[Mapping[str, Phrase]] = {
+    "people": phrase("People"),
+    "access": phrase("Access"),
+    "third-parties": phrase("Third parties"),
+    "administrators": phrase("Administrators and tokens"),
+    "requests": phrase("Requests"),
+    "settings": phrase("Settings"),
+}
+"""kind of change → its name"""
+
+_OF_PERSON: Final[Mapping[str, Callable[[str | Phrase], Phrase]]] = {
+    AuditAction.MEMBERSHIP_ADD: lambda name: phrase("{name} can act for the organisation", name=name),
+    AuditAction.MEMBERSHIP_INVITE: lambda name: phrase("{name} was invited", name=name),
+    AuditAction.MEMBERSHIP_UPDATE: lambda name: phrase("The membership of {name} was changed", name=name),
+    AuditAction.MEMBERSHIP_REMOVE: lambda name: phrase("{name} can no longer act for the organisation", name=name),
+    AuditAction.MEMBERSHIP_ACCEPT: lambda name: phrase("{name} accepted the invitation", name=name),
+    AuditAction.MEMBERSHIP_RESEND: lambda name: phrase("The invitation of {name} is sent again", name=name),
+    AuditAction.MEMBERSHIP_DECLINE: lambda name: phrase("{name} declined the invitation", name=name),
+    AuditAction.ADMINISTRATOR_ADD: lambda name: phrase("{name} became an administrator", name=name),
+    AuditAction.ADMINISTRATOR_UPDATE: lambda name: phrase("The level of {name} was changed", name=name),
+    AuditAction.ADMINISTRATOR_REMOVE: lambda name: phrase("{name} no longer administers the organisation", name=name),
+}
+_OF_ROLE: Final[Mapping[str, Callable[..., Phrase]]] = {
+    AuditAction.ASSIGNMENT_ADD: lambda **named: phrase("{name} got access as {role} at {service}", **named),
+    AuditAction.ASSIGNMENT_UPDATE: lambda **named: phrase(
+        "The access of {name} as {role} at {service} was changed", **named
+    ),
+    AuditAction.ASSIGNMENT_REMOVE: lambda **named: phrase("{name} lost access as {role} at {service}", **named),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_ADD: lambda **named: phrase(
+        "{name} of {third_party} got access as {role} at {service} for {client}", **named
+    ),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE: lambda **named: phrase(
+        "The access of {name} of {third_party} as {role} at {service} for {client} was changed", **named
+    ),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE: lambda **named: phrase(
+        "{name} of {third_party} lost access as {role} at {service} for {client}", **named
+    ),
+}
+_OF_ROLELESS: Final[Mapping[str, Callable[..., Phrase]]] = {
+    AuditAction.ASSIGNMENT_ADD: lambda **named: phrase("{name} got access at {service}", **named),
+    AuditAction.ASSIGNMENT_UPDATE: lambda **named: phrase("The access of {name} at {service} was changed", **named),
+    AuditAction.ASSIGNMENT_REMOVE: lambda **named: phrase("{name} lost access at {service}", **named),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_ADD: lambda **named: phrase(
+        "{name} of {third_party} got access at {service} for {client}", **named
+    ),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE: lambda **named: phrase(
+        "The access of {name} of {third_party} at {service} for {client} was changed", **named
+    ),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE: lambda **named: phrase(
+        "{name} of {third_party} lost access at {service} for {client}", **named
+    ),
+}
+_OF_GRANT: Final[Mapping[str, Callable[..., Phrase]]] = {
+    AuditAction.GRANT_OFFER: lambda **named: phrase(
+        "{client} offers {third_party} to act for it at {service}", **named
+    ),
+    AuditAction.GRANT_ACCEPT: lambda **named: phrase("{third_party} agreed to act for {client} at {service}", **named),
+    AuditAction.GRANT_DECLINE: lambda **named: phrase(
+        "{third_party} declined to act for {client} at {service}", **named
+    ),
+    AuditAction.GRANT_WITHDRAW: lambda **named: phrase(
+        "The offer of {client} to {third_party} for {service} was withdrawn", **named
+    ),
+    AuditAction.GRANT_END: lambda **named: phrase("{third_party} no longer acts for {client} at {service}", **named),
+    AuditAction.GRANT_ADD: lambda **named: phrase("{third_party} may act for {client} at {service}", **named),
+    AuditAction.GRANT_UPDATE: lambda **named: phrase(
+        "What {third_party} may do for {client} at {service} was changed", **named
+    ),
+    AuditAction.GRANT_REMOVE: lambda **named: phrase("{third_party} no longer acts for {client} at {service}", **named),
+}
+_PLAIN: Final[Mapping[str, Phrase]] = {
+    AuditAction.APPROVAL_REQUEST: phrase("A change was requested"),
+    AuditAction.APPROVAL_APPROVE: phrase("A request was approved"),
+    AuditAction.APPROVAL_DECLINE: phrase("A request was declined"),
+    AuditAction.APPROVAL_WITHDRAW: phrase("A request was withdrawn"),
+    AuditAction.APPROVAL_EXPIRE: phrase("A request expired after 14 days"),
+    AuditAction.PROVISIONING_TOKEN_ADD: phrase("A provisioning token was created"),
+    AuditAction.PROVISIONING_TOKEN_REMOVE: phrase("A provisioning token was revoked"),
+    AuditAction.ENTITY_ADD: phrase("The organisation was added"),
+    AuditAction.ENTITY_UPDATE: phrase("The organisation's settings were changed"),
+    AuditAction.ENTITY_REMOVE: phrase("The organisation was removed"),
+    AuditAction.ENTITY_ENABLE: phrase("The organisation was enabled"),
+    AuditAction.ENTITY_DISABLE: phrase("The organisation was disabled"),
+}
+
+_MEMBERS: Final[Mapping[str, Phrase]] = {
+    "level": phrase("Level"),
+    "services": phrase("Services"),
+    "service_id": phrase("Service"),
+    "role": phrase("Role"),
+    "sub_entity": phrase("Sub-entity"),
+    "ref": phrase("Reference"),
+    "start_date": phrase("From"),
+    "end_date": phrase("Until"),
+    "parameters": phrase("Parameters"),
+    "state": phrase("State"),
+    "enabled": phrase("Enabled"),
+    "invited": phrase("Invited"),
+    "name": phrase("Name"),
+    "given_name": phrase("Given name"),
+    "family_name": phrase("Family name"),
+    "user_name": phrase("User name"),
+    "email": phrase("E-mail address"),
+    "external_id": phrase("Identifier in your system"),
+    "approvals": phrase("Changes that need approval"),
+    "status": phrase("Status in the register"),
+    "registration_number": phrase("Registration number"),
+    "country": phrase("Country"),
+    "reason": phrase("Reason"),
+    "decided_reason": phrase("Reason of the decision"),
+    "expires_at": phrase("Lasts until"),
+}
+"""members that are shown, in this order; the others are keys and bookkeeping"""
+_VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
+    **{("level", level): name for level, name in LEVELS.items()},
+    ("services", "all"): phrase("Every service"),
+    ("approvals", "none"): _NONE,
+    ("approvals", "roles"): phrase("Access and administrators"),
+    ("approvals", "all"): phrase("Every change"),
+    ("state", "pending"): phrase("Waiting"),
+    ("state", "approved"): phrase("Approved"),
+    ("state", "declined"): phrase("Declined"),
+    ("state", "withdrawn"): phrase("Withdrawn"),
+    ("state", "expired"): phrase("Expired"),
+    ("state", "offered"): phrase("Offered"),
+    ("state", "accepted"): phrase("Accepted"),
+    ("start_date", NO_BEGINNING): phrase("Always"),
+    ("end_date", NO_END): phrase("No end"),
+}
+
+
+def sentence(entry: AuditEntry, names: Names) -> Phrase:
+    """The sentence of an entry, without a full stop."""
+    action = entry.action
+    if action in _OF_PERSON:
+        return _OF_PERSON[action](person(entry, names))
+    parts = entry.object.split("/")
+    service_id = service_of(entry)
+    service = names.services.get(service_id, service_id)
+    if action in _OF_ROLE:
+        at = 4 if noun(entry) == "third_party_assignment" else 3
+        role = _role(entry, parts, at)
+        named = {"name": person(entry, names), "service": service}
+        if at > 3:
+            named |= {"third_party": _entity(entry.entity_id, names), "client": _entity(entry.other_entity_id, names)}
+        return _OF_ROLE[action](**named, role=role) if role else _OF_ROLELESS[action](**named)
+    if action in _OF_GRANT:
+        client, third_party = _entity(entry.entity_id, names), _entity(entry.other_entity_id, names)
+        return _OF_GRANT[action](client=client, third_party=third_party, service=service)
+    return _PLAIN.get(action, phrase("Another change"))
+
+
+def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
+    written = entry.after.get("role") or entry.before.get("role")
+    return written if isinstance(written, str) else parts[at] if len(parts) > at else ""
+
+
+def person(entry: AuditEntry, names: Names) -> str | Phrase:
+    """The name of an entry's person, perhaps from the entry itself."""
+    known = names.people.get(person_of(entry), "")
+    written = [value.get(name) for value in (entry.after, entry.before) for name in ("name", "user_name", "email")]
+    return known or next((each for each in written if isinstance(each, str) and each), "") or GONE
+
+
+def _entity(entity_id: str, names: Names) -> str:
+    return names.entities.get(entity_id, entity_id)
+
+
+def who(actor: str, entry: AuditEntry, names: Names, own: str) -> str | Phrase:
+    """The author of a change, as the entity may know them (D61)."""
+    kind, _, identifier = actor.partition(":")
+    if kind == "user":
+        if identifier in names.people:
+            return names.people[identifier]
+        other = entry.other_entity_id if entry.entity_id == own else entry.entity_id
+        return phrase("Somebody of {entity}", entity=_entity(other, names)) if other else GONE
+    if kind == "client":
+        return phrase("The program {name}", name=identifier)
+    if kind == "token":
+        return phrase("Your system, with a provisioning token")
+    if kind == "system":
+        return phrase("The sign-in service itself")
+    return OPERATOR
+
+
+def notes(entry: AuditEntry, names: Names, own: str) -> tuple[Phrase, ...]:
+    """Sentences on the approval of a change."""
+    found = []
+    if approver := entry.detail.get("approved_by", ""):
+        found.append(phrase("Approved by {name}.", name=who(approver, entry, names, own)))
+    if entry.detail.get("approval") == "bypassed":
+        found.append(phrase("The operator made this change without the approval that your organisation asks for."))
+    if entry.detail.get("self"):
+        found.append(phrase("An owner changed this for themselves, as the only administrator."))
+    if entry.outcome != "ok":
+        found.append(phrase("It was refused."))
+    return tuple(found)
+
+
+def differences(
+    entry: AuditEntry, names: Names, zone: ZoneInfo
+) -> tuple[tuple[Phrase, tuple[str | Phrase, ...], tuple[str | Phrase, ...]], ...]:
+    """The members of a change: name, values before, values after."""
+    found = []
+    for member, name in _MEMBERS.items():
+        if member in entry.before or member in entry.after:
+            was, becomes = (_values(member, each.get(member), names, zone) for each in (entry.before, entry.after))
+            found.append((name, was, becomes))
+    return tuple(found)
+
+
+def _values(member: str, value: object, names: Names, zone: ZoneInfo) -> tuple[str | Phrase, ...]:
+    if isinstance(value, list):
+        return tuple(_one(member, each, names, zone) for each in value)
+    return () if value in (None, "") else (_one(member, value, names, zone),)
+
+
+def _one(member: str, value: object, names: Names, zone: ZoneInfo) -> str | Phrase:
+    if isinstance(value, bool):
+        return phrase("Yes") if value else phrase("No")
+    if isinstance(value, dict):  # a parameter
+        return f"{value.get('name', '')} = {value.get('value', '')}"
+    if member == "expires_at" and isinstance(value, int):
+        return datetime.fromtimestamp(value, zone).date().isoformat()
+    text = str(value)
+    if (member, text) in _VALUES:
+        return _VALUES[member, text]
+    if member in {"services", "service_id"}:
+        return names.services.get(text, text)
+    if member in {"start_date", "end_date"} and _is_day(text):
+        return f"{date.fromisoformat(text):%d %b %Y}".lstrip("0")
+    return text
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,266 @@
+"""Provisioning tokens in the portal: listed, created, revoked (D60)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import provisioning_tokens
+from corpid.flows.directory.write import Refused
+from corpid.flows.operations import audit
+from corpid.ports import ChangedMeanwhile, Conflict
+from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
+from corpid.rules.directory.records import User
+from corpid.texts import counted, phrase
+from corpid.web.directory.administrators import ADMINISTRATORS
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
+from corpid.web.pages.layout import FormView, Link, PageView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+TOKENS: Final = "tokens"
+_NEW: Final = f"{TOKENS}/new"
+_REVOKE: Final = re.compile(rf"{TOKENS}/[0-9a-f-]{{36}}/revoke")
+_SCIM: Final = "/scim/v2"
+_DAYS: Final = (90, 180, LONGEST_LIFE_DAYS)
+"""how long a token may last, as the page offers it"""
+_OPERATOR: Final = phrase("The operator")
+_FORMER: Final = phrase("A person who is gone")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A token in the list; moments are in the deployment's time zone."""
+
+    name: str
+    made_by: str | Phrase
+    created: datetime
+    used: datetime | None
+    until: datetime
+    ended: bool
+    revoke: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens(PageView):
+    """The provisioning tokens of an entity."""
+
+    template: ClassVar[str] = "manage/tokens.html"
+    heading: ClassVar[Phrase] = phrase("Provisioning tokens")
+
+    rows: tuple[Row, ...]
+    new: str
+    """the address on which one is created; empty if there are as many as there may be"""
+    most: int = MOST_TOKENS
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken(FormView):
+    """The form of a new token. Fields: name, days, token_id."""
+
+    template: ClassVar[str] = "manage/new_token.html"
+    heading: ClassVar[Phrase] = phrase("Create a provisioning token")
+
+    name: str
+    lifetimes: tuple[tuple[str, Phrase], ...]
+    days: str
+    token_id: str
+    """of the token to be: a form that is sent twice makes one"""
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCreated(PageView):
+    """A new token, which is shown this once."""
+
+    template: ClassVar[str] = "manage/token_created.html"
+    heading: ClassVar[Phrase] = phrase("Copy the token now")
+
+    name: str
+    token: str
+    url: str
+    until: datetime
+    back: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeToken(FormView):
+    """The confirmation of a token's end."""
+
+    template: ClassVar[str] = "manage/revoke_token.html"
+
+    heading: Phrase
+    used: datetime | None
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+async def tokens(at: PortalContext) -> View:
+    """The tokens of the entity that they act for, the oldest first."""
+    found = await _all(at)
+    makers = await _names(at, found)
+    return Tokens(
+        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        rows=tuple(
+            Row(
+                name=each.name,
+                made_by=makers.get(each.created_by, _FORMER),
+                created=_moment(at, each.created_at),
+                used=_moment(at, each.last_used_at) if each.last_used_at else None,
+                until=_moment(at, each.expires_at),
+                ended=at.context.now >= each.expires_at,
+                revoke=portal_path(at.web, f"{TOKENS}/{each.token_id}/revoke"),
+            )
+            for each in found
+        ),
+        new=portal_path(at.web, _NEW) if len(found) < MOST_TOKENS else "",
+        saved=at.saved,
+    )
+
+
+async def _all(at: PortalContext) -> list[RegisteredProvisioningToken]:
+    return await provisioning_tokens.tokens(at.context.provider.registry, at.actor.entity_id, actor=at.actor)
+
+
+async def _names(at: PortalContext, found: list[RegisteredProvisioningToken]) -> Mapping[str, str | Phrase]:
+    """The makers of tokens: people by name, others as the operator."""
+    makers = {each.created_by for each in found}
+    ids = {each: each.partition(":")[2] for each in makers if each.startswith("user:")}
+    users = await at.context.provider.registry.directory.read(User, [(user_id,) for user_id in sorted(ids.values())])
+    known = {each: users[user_id,].name for each, user_id in ids.items() if (user_id,) in users}
+    return {**dict.fromkeys(makers - ids.keys(), _OPERATOR), **known}
+
+
+def _moment(at: PortalContext, seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, at.context.provider.policy.timezone)
+
+
+def _up(at: PortalContext) -> Link:
+    return Link(url=portal_path(at.web, ADMINISTRATORS), text=phrase("Administrators"))
+
+
+def _back(at: PortalContext) -> Link:
+    return Link(url=portal_path(at.web, TOKENS), text=Tokens.heading)
+
+
+async def new_token(at: PortalContext) -> View:
+    """The form of a new token."""
+    await _all(at)  # refuses who may not see them
+    return NewToken(
+        frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
+        errors=at.errors,
+        notes=at.notes,
+        action=portal_path(at.web, _NEW),
+        name=at.form.get("name", ""),
+        lifetimes=tuple((str(days), counted(days, "{count} day", "{count} days")) for days in _DAYS),
+        days=at.form.get("days", str(LONGEST_LIFE_DAYS)),
+        token_id=at.web.new_user_id(),
+        back=portal_path(at.web, TOKENS),
+    )
+
+
+async def create(at: PortalContext) -> Saved:
+    """Create a token, and show it in this answer only."""
+    name, days, token_id = (at.form.get(each, "") for each in ("name", "days", "token_id"))
+    errors: list[FieldError] = []
+    if not _is_name(name):
+        errors.append(("name", phrase("Say what the token is for, in at most 100 characters.")))
+    if days not in map(str, _DAYS):
+        errors.append(("days", phrase("Choose how long the token lasts.")))
+    if errors:
+        raise Invalid(*errors)
+    if not audit.is_user_id(token_id):
+        raise Rejected(phrase("This form is not complete. Fill it in again."))
+    secret = at.context.provider.new_id()
+    try:
+        record = await provisioning_tokens.add_token(
+            at.context.provider.registry,
+            at.actor.entity_id,
+            name,
+            days=int(days),
+            token=secret,
+            token_id=token_id,
+            actor=at.actor,
+            now=at.context.now,
+        )
+    except ChangedMeanwhile:
+        raise Rejected(
+            phrase(
+                "This form was sent before, and its token was shown then. If you lost it, revoke it and create another."
+            )
+        ) from None
+    except (Refused, Conflict) as refused:
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
+    raise Instead(
+        TokenCreated(
+            frame=frame(at, section=ADMINISTRATORS),
+            name=record.name,
+            token=secret,
+            url=at.context.provider.policy.base_url + _SCIM,
+            until=_moment(at, record.expires_at),
+            back=portal_path(at.web, TOKENS),
+        )
+    )
+
+
+def _is_name(text: str) -> bool:
+    try:
+        return bool(token_name(text))
+    except ValueError:
+        return False
+
+
+async def _named(at: PortalContext) -> RegisteredProvisioningToken:
+    token_id = at.page.split("/")[1]
+    found = next((each for each in await _all(at) if each.token_id == token_id), None)
+    if found is None:
+        raise Gone
+    return found
+
+
+async def revocation(at: PortalContext) -> View:
+    """The confirmation of a token's end."""
+    found = await _named(at)
+    return RevokeToken(
+        frame=frame(at, section=ADMINISTRATORS, up=_back(at)),
+        errors=at.errors,
+        notes=at.notes,
+        heading=phrase("Revoke the token “{name}”?", name=found.name),
+        action=portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke"),
+        used=_moment(at, found.last_used_at) if found.last_used_at else None,
+        back=portal_path(at.web, TOKENS),
+    )
+
+
+async def revoke(at: PortalContext) -> Saved:
+    """End a token at once."""
+    found = await _named(at)
+    registry = at.context.provider.registry
+    try:
+        await provisioning_tokens.remove_token(registry, at.actor.entity_id, found.token_id, actor=at.actor)
+    except (Refused, Conflict) as refused:
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
+    return Saved("token-revoked", TOKENS)
+
+
+SECTION: Final = Section[PortalContext](
+    pages={
+        TOKENS: Page(view=tokens),
+        _NEW: Page(view=new_token, submit=create, fresh=True),
+    },
+    named_pages={_REVOKE: Page(view=revocation, submit=revoke, fresh=True)},
+    fields=frozenset({"name", "days", "token_id"}),
+    changes={"token-revoked": phrase("The token is revoked, and no longer works.")},
+)

@@ -1,0 +1,142 @@
+"""The portal's home page, administrators, tokens and history, in the states that look different (D53)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final
+
+from corpid.texts import phrase
+from corpid.web.directory import administrator_views as views
+from corpid.web.directory import administrators, history, home, tokens
+from corpid.web.directory.history_texts import KINDS
+from corpid.web.pages.layout import Link, Pager
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.web.pages.layout import Frame
+    from corpid.web.pages.views import View
+
+AT: Final = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
+LONG: Final = "Wolfeschlegelsteinhausenbergerdorff Subramaniam Venkataraghavan-Balasubramanian"
+LEVELS: Final = tuple((each, views.LEVELS[each], administrators.MAY[each]) for each in views.LEVELS)
+SERVICES: Final = (
+    ("service-HARBOUR-PERMIT", "Harbour permits", "Permits for vessels to berth, load and leave.", True),
+    ("service-TAX-FILING", "Company tax filing", "", False),
+)
+
+
+def states(frame: Frame, below: Frame) -> Mapping[str, View]:
+    """The states, in a frame of the site; `below` has a link to the page above."""
+    rows = (
+        views.Row(
+            name="Tan Wei Ling", user_name="wei.ling", level=views.LEVELS["owner"],
+            sentence=administrators.MAY["owner"], tags=(phrase("You"),), change="",
+            reason=phrase("You cannot change your own level: ask another owner or administrator."),
+        ),
+        views.Row(
+            name=LONG, user_name="wolfe", level=views.LEVELS["sub_administrator"],
+            sentence=phrase("Gives and takes away access at {services}.", services=("Harbour permits", "Tax filing")),
+            tags=(phrase("Invited"),), change="/manage/administrators/x", reason=None,
+        ),
+    )  # fmt: skip
+    listed = views.Administrators(
+        frame=frame, rows=rows, appoint="/manage/administrators/appoint", tokens="/manage/tokens"
+    )
+    people = (
+        views.Candidate(name="Marcus Lim Sample", user_name="marcus", level=None, tag=None, url="/x"),
+        views.Candidate(name=LONG, user_name="wolfe", level=views.LEVELS["owner"], tag=phrase("Disabled"), url="/x"),
+    )
+    choice = views.ChoosePerson(
+        frame=below, action="/x", query="m", people=people, invite="/x", pager=Pager(next="/x?after=y")
+    )
+    form = views.ChooseLevel(
+        frame=below, action="/x", heading=phrase("Change the level of {name}", name="Marcus Lim Sample"),
+        name="Marcus Lim Sample", user_name="marcus", now=administrators.MAY["administrator"], levels=LEVELS,
+        level="sub_administrator", services=SERVICES, all_services=False, explains=True, reason="", held="none",
+        why_not=None, remove="/x/remove", keeps=None, back="/x",
+    )  # fmt: skip
+    token = tokens.Row(
+        name="Staff directory", made_by="Tan Wei Ling", created=AT, used=AT, until=AT, ended=False, revoke="/x"
+    )
+    changes = (
+        history.Row(
+            at=AT, who="Tan Wei Ling", url="/x",
+            what=phrase("{name} got access as {role} at {service}", name=LONG, role="Approver", service="Harbour permits"),
+        ),
+        history.Row(at=AT, who=phrase("The operator"), what=phrase("The organisation's settings were changed"), url="/x"),
+    )  # fmt: skip
+    told = history.History(
+        frame=frame, action="/x", person="", services=(("", phrase("Every service")), ("T", "Company tax filing")),
+        service="", kinds=(("", phrase("Every change")), *KINDS.items()), kind="", since="", until="", narrowed=False,
+        rows=changes, export="/x", pager=Pager(next="/x"),
+    )  # fmt: skip
+    lines = tuple(
+        Link(url="/x", text=text)
+        for text in (
+            phrase("Nobody's access ends within 30 days."),
+            phrase("No request waits for you."),
+            phrase("No offer to act for another organisation waits for you."),
+        )
+    )
+    at_home = home.Home(frame=frame, give="/x", invite="/x", lines=lines, changes=changes, history="/x")
+    ends = home.EndingRow(name=LONG, url="/x", role="Approver", service="Harbour permits", until=date(2026, 12, 1))
+    return {
+        "portal-home": at_home,
+        "portal-home-empty": replace(
+            at_home,
+            warning=phrase("The register says that this organisation is deregistered. Services may no longer accept it."),
+            first_steps=(
+                Link(url="/x", text=phrase("Invite the people who should act for your organisation.")),
+                Link(url="/x", text=phrase("Give each of them access to the services they need.")),
+            ),
+            changes=(),
+        ),
+        "portal-ending": home.EndingList(frame=below, rows=(ends,), pager=Pager(next="/x")),
+        "portal-ending-none": home.EndingList(frame=below, rows=(), pager=Pager()),
+        "portal-administrators": listed,
+        "portal-administrators-sub": replace(listed, appoint="", tokens=""),
+        "portal-appoint": choice,
+        "portal-appoint-none": replace(choice, people=(), pager=Pager()),
+        "portal-level": form,
+        "portal-level-wrong": replace(form, errors=(("all_services", phrase("Choose at least one service.")),)),
+        "portal-level-not": replace(form, why_not=phrase("Only an owner can change this person's level."), remove=""),
+        "portal-level-confirm": views.ConfirmLevel(
+            frame=below, action="/x", fields=(("level", "owner"),), button=phrase("Confirm"), back="/x",
+            summary=phrase("{name} becomes an owner of {entity}.", name=LONG, entity="Harbour Logistics Pte. Ltd."),
+            consequences=(administrators.MAY["owner"],),
+        ),
+        "portal-level-remove": views.RemoveLevel(
+            frame=below, action="/x", heading=phrase("Take the level away from {name}?", name="Marcus Lim Sample"),
+            consequences=(phrase("{name} still belongs to {entity} and keeps their access.", name="Marcus", entity="Acme"),),
+            held="none", explains=False, reason="", allowed=True, back="/x",
+        ),
+        "portal-tokens": tokens.Tokens(
+            frame=below, rows=(token, replace(token, name="Old", used=None, ended=True)), new="/x"
+        ),
+        "portal-tokens-none": tokens.Tokens(frame=below, rows=(), new="/x"),
+        "portal-token-new": tokens.NewToken(
+            frame=below, action="/x", name="", lifetimes=(("365", phrase("{count} days", count=365)),), days="365",
+            token_id="x", back="/x",
+        ),
+        "portal-token-created": tokens.TokenCreated(
+            frame=frame, name="Staff directory", token="q5Yx1m0s8yWc6T2nB4vK7pR9dF3hJ5lZ0aXeCuGiQoE", until=AT, back="/x",
+            url="https://id.example/scim/v2",
+        ),
+        "portal-token-revoke": tokens.RevokeToken(
+            frame=below, action="/x", heading=phrase("Revoke the token “{name}”?", name="Staff directory"), used=None,
+            back="/x",
+        ),
+        "portal-history": told,
+        "portal-history-none": replace(told, rows=(), narrowed=True, pager=Pager()),
+        "portal-change": history.Change(
+            frame=below, what=changes[0].what, who="Tan Wei Ling", at=AT, erased=False, reference="0123456789abcdef",
+            notes=(phrase("Approved by {name}.", name="Marcus Lim Sample"),),
+            differences=(
+                (phrase("Role"), (), ("Approver",)),
+                (phrase("Until"), (phrase("No end"),), ("31 Dec 2027",)),
+                (phrase("Parameters"), ("Permit Year = 2026",), ("Permit Year = 2026", "Permit Year = 2027")),
+            ),
+        ),
+    }  # fmt: skip

@@ -1,0 +1,214 @@
+"""Administrators in the portal: who may appoint whom, and what the page says before (D53, D54, D55)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Service
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.sign_in.world import World, entity, form_of, run
+
+if TYPE_CHECKING:
+    from corpid.ports import Registry
+    from corpid.sandbox.browser import Browser
+
+
+async def colleague(made: World, name: str = "Bob Lim", *, who: str = "bob", of: str = ACME) -> str:
+    """A member of an entity; the identifier of the membership."""
+    known = {ACME: "Acme Pte. Ltd.", BANYAN: "Banyan Trading"}
+    await made.person(who, entity(of, known[of]), name=name)
+    return await membership_of(made, who, of)
+
+
+async def membership_of(made: World, who: str, of: str = ACME) -> str:
+    registry: Registry = made.provider.registry
+    belonging = await registry.directory.belonging(of, after="", limit=100)
+    return next(held.membership_id for held, user in belonging if user.user_name == who)
+
+
+async def level_of(made: World, who: str = "bob", of: str = ACME) -> Administrator | None:
+    registry: Registry = made.provider.registry
+    key = (f"id-{who}", of)
+    return (await registry.directory.read(Administrator, [key])).get(key)
+
+
+async def confirmed(browser: Browser, **fields: str) -> None:
+    """Choose a level, and confirm the summary."""
+    await browser.fill_and_submit("level", **fields)
+    await browser.fill_and_submit("confirm")
+
+
+def test_an_owner_appoints_a_sub_administrator_for_chosen_services_after_a_summary() -> None:
+    """D53: member by search, level, services, a sentence, confirmed."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        await made.write(Service(service_id="TAX", name="Tax filing"))
+        browser = await in_portal(made, "administrators/appoint?query=bo")
+        assert "Bob Lim" in browser.page.text
+        assert "alice" not in browser.page.text
+        assert await go(made, browser, f"administrators/{bob}") == "Appoint Bob Lim"
+        await browser.fill_and_submit("level", level="sub_administrator", **{"service-TAX": "yes"})
+        assert "Bob Lim becomes a sub-administrator of Acme Pte. Ltd. for Tax filing." in browser.page.text
+        assert await level_of(made) is None
+        await browser.fill_and_submit("confirm")
+        assert "The level is changed." in browser.page.text
+        held = await level_of(made)
+        assert held is not None
+        assert (held.level, held.services) == ("sub_administrator", ("TAX",))
+        assert "Gives and takes away access at Tax filing." in browser.page.text
+
+    run(within)
+
+
+def test_a_sub_administrator_needs_a_service_and_every_appointment_a_level() -> None:
+    """D53: an empty list gives nothing, so the page asks for one; what was chosen is kept."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        browser = await in_portal(made, f"administrators/{bob}")
+        await browser.fill_and_submit("level")
+        assert "Choose a level." in browser.page.text
+        await browser.fill_and_submit("level", level="sub_administrator")
+        assert "Choose at least one service." in browser.page.text
+        assert browser.response is not None
+        assert 'value="sub_administrator" checked' in browser.response.text
+
+    run(within)
+
+
+def test_the_last_owner_cannot_lose_the_level_and_is_told_before() -> None:
+    """D54."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        browser = await in_portal(made, "administrators")
+        assert "Owner" in browser.page.text
+        mine = await membership_of(made, "alice")
+        await go(made, browser, f"administrators/{mine}/remove")
+        assert "This is the last owner, who must stay: appoint another owner first." in browser.page.text
+        await go(made, browser, f"administrators/{bob}")
+        token = form_of(browser, "level")
+        sent = {**token, "held": "owner"}
+        answer = await send(made, browser, f"administrators/{mine}/remove", **sent)
+        assert answer.status_code == 422
+        assert await level_of(made, "alice") is not None
+
+    run(within)
+
+
+def test_an_administrator_changes_neither_owners_nor_other_administrators_and_sees_why() -> None:
+    """D53: no button where it cannot work, with the reason; a form of their own changes nothing either."""
+
+    async def within(made: World) -> None:
+        await appoint(made, level="administrator")
+        bob = await colleague(made)
+        carol = await colleague(made, "Carol Ng", who="carol")
+        await appoint(made, level="owner", who="bob")
+        browser = await in_portal(made, "administrators")
+        assert "Only an owner can change this person's level." in browser.page.text
+        assert "You cannot change your own level" in browser.page.text
+        await go(made, browser, f"administrators/{carol}")
+        form = browser.page.form_with("level")
+        assert form is not None
+        assert {each.value for each in form.choices("level")} == {"sub_administrator"}
+        token = form_of(browser, "level")
+        higher = await send(made, browser, f"administrators/{carol}", **token, level="owner", confirm="yes")
+        down = await send(made, browser, f"administrators/{bob}/remove", **{**token, "held": "owner"})
+        assert (higher.status_code, down.status_code) == (422, 422)
+        assert await level_of(made, "carol") is None
+        held = await level_of(made)
+        assert held is not None
+        assert held.level == "owner"
+
+    run(within)
+
+
+def test_a_sub_administrator_sees_who_administers_and_appoints_nobody() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await appoint(made, level="sub_administrator", services=("PERMITS",))
+        bob = await colleague(made)
+        browser = await in_portal(made, "administrators")
+        assert "Owners and administrators appoint people." in browser.page.text
+        for page in ("administrators/appoint", f"administrators/{bob}", f"administrators/{bob}/remove", "tokens"):
+            assert await go(made, browser, page) == "You cannot open this page"
+
+    run(within)
+
+
+def test_members_of_another_organisation_are_not_found() -> None:
+    """D61."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        stranger = await colleague(made, "Dan Other", who="dan", of=BANYAN)
+        browser = await in_portal(made, "administrators/appoint?query=d")
+        assert "Dan Other" not in browser.page.text
+        await browser.open(f"{made.base}/manage/administrators/{stranger}", site="none")
+        assert browser.response is not None
+        assert browser.response.status_code == 404
+
+    run(within)
+
+
+def test_a_form_that_comes_after_another_change_is_not_used() -> None:
+    """D54: the second of two tabs sees what the first has done."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        browser = await in_portal(made, f"administrators/{bob}")
+        token = form_of(browser, "level")
+        await appoint(made, level="administrator", who="bob")
+        answer = await send(made, browser, f"administrators/{bob}", **token, level="owner", confirm="yes")
+        assert answer.status_code == 422
+        assert "has changed meanwhile" in answer.text
+        held = await level_of(made)
+        assert held is not None
+        assert held.level == "administrator"
+
+    run(within)
+
+
+def test_where_approval_is_asked_for_an_appointment_becomes_a_request_with_a_reason() -> None:
+    """D55."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        directory = made.provider.registry.directory
+        acme = (await directory.read(Entity, [(ACME,)]))[ACME,]
+        await made.write(replace(acme, approvals="roles"))
+        browser = await in_portal(made, f"administrators/{bob}")
+        await browser.fill_and_submit("level", level="administrator")
+        assert "Say why, for the person who approves it." in browser.page.text
+        await confirmed(browser, level="administrator", reason="Second pair of hands")
+        assert "The request is sent." in browser.page.text
+        assert await level_of(made) is None
+        [waiting] = await directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=5)
+        assert waiting.reason == "Second pair of hands"
+
+    run(within)
+
+
+def test_taking_a_level_away_says_what_stays_and_is_confirmed() -> None:
+    """D53: membership and access stay."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        await appoint(made, level="administrator", who="bob")
+        browser = await in_portal(made, f"administrators/{bob}/remove")
+        assert "still belongs to Acme Pte. Ltd. and keeps their access" in browser.page.text
+        await browser.fill_and_submit("held")
+        assert "The level is taken away." in browser.page.text
+        assert await level_of(made) is None
+
+    run(within)

@@ -1,0 +1,176 @@
+"""The history in the portal: sentences, filters, one change, CSV (D57, D61)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.rules.directory.records import Assignment, Service, ThirdPartyGrant
+from corpid.web.directory.history import safe_cell
+from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, portal
+from tests.sign_in.world import World, entity, run
+
+if TYPE_CHECKING:
+    from corpid.ports import Registry
+    from corpid.sandbox.browser import Browser
+
+ROLE = Assignment(user_id="id-bob", entity_id=ACME, service_id="PERMITS", role="Maker", end_date="2027-12-31")
+KEY = "/".join(ROLE.key)
+
+
+async def write(made: World, *changes: Upsert | Delete) -> None:
+    registry: Registry = made.provider.registry
+    await registry.directory.write(list(changes))
+
+
+def event(
+    action: str, *, by: str = "user:id-alice", entity_id: str = ACME, subject: str = KEY, **more: str
+) -> AuditEvent:
+    other = more.pop("other", "")
+    return AuditEvent(actor=by, action=action, object=subject, entity_id=entity_id, other_entity_id=other, detail=more)
+
+
+async def scene(made: World) -> None:
+    """Alice gave Bob a role, which was changed later."""
+    await appoint(made)
+    await made.person("bob", entity(ACME, "Acme Pte. Ltd."), name="Bob Lim")
+    await write(made, Upsert(ROLE, event("assignment.add", address="192.0.2.7", reason_given="because")))
+
+
+async def shown(made: World, browser: Browser, query: str = "") -> str:
+    await go(made, browser, f"history{query}")
+    return browser.page.text
+
+
+def test_a_change_is_told_in_a_sentence_with_names() -> None:
+    """D57: who, what, before and after; D61: no address."""
+
+    async def within(made: World) -> None:
+        await scene(made)
+        browser = await in_portal(made, "history")
+        assert "Bob Lim got access as Maker at Permits" in browser.page.text
+        assert "Alice Tan" in browser.page.text
+        await follow(made, browser, "Bob Lim got access as Maker at Permits")
+        assert browser.page.heading == "One change"
+        assert "31 Dec 2027" in browser.page.text
+        assert "192.0.2.7" not in browser.page.text
+        assert "because" not in browser.page.text
+
+    run(within)
+
+
+def test_filters_narrow_the_list_by_person_service_kind_and_days() -> None:
+    async def within(made: World) -> None:
+        await scene(made)
+        await made.write(Service(service_id="TAX", name="Tax filing"))
+        browser = await in_portal(made, "history")
+        sentence = "Bob Lim got access"
+        assert sentence in await shown(made, browser, "?person=bob&service=PERMITS&kind=access")
+        assert sentence not in await shown(made, browser, "?person=nobody")
+        assert sentence not in await shown(made, browser, "?person=%00")
+        assert sentence not in await shown(made, browser, "?service=TAX")
+        assert sentence not in await shown(made, browser, "?kind=administrators")
+        assert sentence not in await shown(made, browser, "?from=2099-01-01")
+        assert sentence not in await shown(made, browser, "?until=2001-01-01")
+        assert sentence in await shown(made, browser, "?from=2001-01-01&until=2099-01-01")
+        assert "Enter a date as year, month and day" in await shown(made, browser, "?from=yesterday")
+        assert "The last day is before the first one." in await shown(
+            made, browser, "?from=2026-02-01&until=2026-01-01"
+        )
+
+    run(within)
+
+
+def test_fifty_changes_stand_on_a_page_and_the_next_one_goes_on() -> None:
+    async def within(made: World) -> None:
+        await scene(made)
+        registry: Registry = made.provider.registry
+        for _ in range(60):
+            await registry.audit.write(event("assignment.update"), now=made.clock())
+        browser = await in_portal(made, "history")
+        assert browser.page.text.count("The access of Bob Lim") == 50
+        await follow(made, browser, "Next page")
+        assert browser.page.text.count("The access of Bob Lim") == 10
+        assert "Bob Lim got access" in browser.page.text
+
+    run(within)
+
+
+def test_nothing_of_other_organisations_is_shown() -> None:
+    """D61: neither their changes nor the names of their people."""
+
+    async def within(made: World) -> None:
+        await scene(made)
+        await made.person("dan", entity(BANYAN, "Banyan Trading"), name="Dan Other")
+        registry: Registry = made.provider.registry
+        foreign = event(
+            "assignment.add", by="user:id-dan", entity_id=BANYAN, subject=f"id-dan/{BANYAN}/PERMITS/Maker//"
+        )
+        await registry.audit.write(foreign, now=made.clock())
+        grant = ThirdPartyGrant(client_entity_id=BANYAN, entity_id=ACME, service_id="PERMITS")
+        offer = event("grant.offer", by="user:id-dan", entity_id=BANYAN, subject="/".join(grant.key), other=ACME)
+        await registry.audit.write(offer, now=made.clock())
+        browser = await in_portal(made, "history")
+        assert "Dan Other" not in browser.page.text
+        assert "Banyan Trading offers Acme Pte. Ltd. to act for it at Permits" in browser.page.text
+        assert "Somebody of Banyan Trading" in browser.page.text
+        entries = await registry.audit.entries(limit=1000)
+        number = next(each.number for each in entries if each.object.startswith(f"id-dan/{BANYAN}"))
+        await browser.open(portal(made, f"history/{number}"), site="none")
+        assert browser.response is not None
+        assert browser.response.status_code == 404
+
+    run(within)
+
+
+def test_the_csv_has_the_filtered_list_and_no_formulas() -> None:
+    """OWASP "CSV injection": a cell that begins as a formula begins with an apostrophe."""
+
+    async def within(made: World) -> None:
+        await scene(made)
+        await made.person("eve", entity(ACME, "Acme Pte. Ltd."), name='=HYPERLINK("https://evil.example")')
+        role = Assignment(user_id="id-eve", entity_id=ACME, service_id="PERMITS", role="Maker")
+        await write(made, Upsert(role, event("assignment.add", by="user:id-eve", subject="/".join(role.key))))
+        browser = await in_portal(made, "history")
+        answer = await browser.http.get(portal(made, "history/export?kind=access"))
+        assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+        rows = list(csv.reader(io.StringIO(answer.content.decode("utf-8-sig"))))
+        assert rows[0][:4] == ["Number", "Time", "Who", "What changed"]
+        assert len(rows) == 3
+        assert rows[1][2].startswith("'=HYPERLINK")
+        assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
+        assert "Until: 31 Dec 2027" in rows[2][5]
+
+    run(within)
+
+
+@pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", "\t=1", "\r=1"])
+def test_cells_that_a_spreadsheet_would_run_are_quoted(text: str) -> None:
+    assert safe_cell(text) == f"'{text}"
+    assert safe_cell("plain") == "plain"
+
+
+def test_sub_administrators_see_no_history() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await appoint(made, level="sub_administrator", services=("PERMITS",))
+        browser = await in_portal(made)
+        for page in ("history", "history/export", "history/1"):
+            assert await go(made, browser, page) == "You cannot open this page"
+
+    run(within)
+
+
+def test_every_kind_of_change_has_a_sentence_of_its_own() -> None:
+    """D57: an action that is added later is not left to its technical summary."""
+    from corpid.flows.operations.history import KINDS
+    from corpid.web.directory import history_texts as texts
+
+    told = {*texts._OF_PERSON, *texts._OF_ROLE, *texts._OF_GRANT, *texts._PLAIN}
+    assert {action for actions in KINDS.values() for action in actions} <= told
+    assert KINDS.keys() == texts.KINDS.keys()

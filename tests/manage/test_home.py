@@ -1,0 +1,132 @@
+"""The portal's home page, and access that ends soon (D53)."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from corpid.rules.directory.records import Assignment, ChangeRequest, ThirdPartyGrant
+from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal
+from tests.sign_in.world import World, entity, run
+
+if TYPE_CHECKING:
+    from corpid.ports import Registry
+
+
+def in_days(made: World, days: int) -> str:
+    return (date.fromtimestamp(made.clock()) + timedelta(days=days)).isoformat()  # noqa: DTZ012 - days apart from its edges
+
+
+async def scene(made: World) -> None:
+    """Bob's access ends soon, Carol's later; an offer and a request wait."""
+    for who, name in (("bob", "Bob Lim"), ("carol", "Carol Ng")):
+        await made.person(who, entity(ACME, "Acme Pte. Ltd."), name=name)
+    await appoint(made, level="administrator", who="bob")
+    for who, days in (("bob", 10), ("carol", 200)):
+        await made.write(
+            Assignment(
+                user_id=f"id-{who}", entity_id=ACME, service_id="PERMITS", role="Maker", end_date=in_days(made, days)
+            )
+        )
+    await made.write(ThirdPartyGrant(client_entity_id=BANYAN, entity_id=ACME, service_id="PERMITS", state="offered"))
+    for requester in ("bob", "alice"):
+        await made.write(
+            ChangeRequest(
+                request_id=f"00000001-{requester}", entity_id=ACME, requester=f"user:id-{requester}", changes=(),
+                reason="please", created_at=int(made.clock()),
+            )
+        )  # fmt: skip
+
+
+def test_the_home_page_says_in_sentences_what_there_is_each_a_link() -> None:
+    """D53, D55: of the requests those that the reader can decide on."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        await scene(made)
+        browser = await in_portal(made)
+        links = {text: target for target, text in browser.page.links}
+        assert links["3 people belong to your organisation."].endswith("/manage/people")
+        assert links["1 role ends within 30 days."].endswith("/manage/ending")
+        assert links["1 request waits for you."].endswith("/manage/requests")
+        assert links["1 offer to act for another organisation waits for you."].endswith("/manage/third-parties")
+        assert links["Give access"].endswith("/manage/access/new")
+        assert links["Invite people"].endswith("/manage/invite")
+        assert "What to do first" not in browser.page.text
+
+    run(within)
+
+
+def test_access_that_ends_soon_is_listed_and_nothing_else() -> None:
+    async def within(made: World) -> None:
+        await appoint(made)
+        await scene(made)
+        browser = await in_portal(made, "ending")
+        assert "Bob Lim" in browser.page.text
+        assert "Carol Ng" not in browser.page.text
+
+    run(within)
+
+
+def test_access_that_ends_soon_is_paged_without_loss_or_repetition() -> None:
+    async def within(made: World) -> None:
+        await appoint(made)
+        last = in_days(made, 3)
+        roles = [
+            Assignment(
+                user_id="id-alice", entity_id=ACME, service_id="PERMITS", role="Maker", ref=f"{each:02}", end_date=last
+            )
+            for each in range(60)
+        ]
+        await made.write(*roles)
+        registry: Registry = made.provider.registry
+        page = await registry.directory.ending(ACME, first="", last=last, after=("",) * 7, limit=40)
+        rest = await registry.directory.ending(ACME, first="", last=last, after=(last, *page[-1].key), limit=40)
+        assert sorted(each.ref for each in (*page, *rest)) == [f"{each:02}" for each in range(60)]
+        browser = await in_portal(made, "ending")
+        assert "Next page" in browser.page.text
+        await follow(made, browser, "Next page")
+        assert browser.page.text.count("Permits") == 10
+        await browser.open(f"{made.base}/manage/ending?after=x", site="none")
+        assert browser.response is not None
+        assert browser.response.status_code == 404
+
+    run(within)
+
+
+def test_an_empty_organisation_is_told_what_to_do_first() -> None:
+    async def within(made: World) -> None:
+        await appoint(made)
+        browser = await in_portal(made)
+        assert "What to do first" in browser.page.text
+        assert "Appoint a second owner" in browser.page.text
+
+    run(within)
+
+
+def test_a_sub_administrator_sees_what_their_services_allow() -> None:
+    """D53: neither history nor third parties; of what ends, that at their services."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        await scene(made)
+        await appoint(made, level="sub_administrator", who="carol", services=("TAX",))
+        browser = await in_portal(made, who="carol")
+        assert "Last changes" not in browser.page.text
+        assert "Invite people" not in browser.page.text
+        await go(made, browser, "ending")
+        assert "Bob Lim" not in browser.page.text
+
+    run(within)
+
+
+def test_an_organisation_that_the_register_no_longer_lists_is_told_so() -> None:
+    """R-20."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        await made.write(entity(ACME, "Acme Pte. Ltd.", status="Deregistered"))
+        browser = await in_portal(made)
+        assert "The register says that this organisation is deregistered." in browser.page.text
+
+    run(within)
