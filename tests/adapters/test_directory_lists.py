@@ -246,10 +246,8 @@ def test_an_entitys_change_requests_are_paged_backwards(place: Place) -> None:
 
 def test_grants_are_narrowed_by_their_state(place: Place) -> None:
     """D56: offers that wait are found among what was accepted."""
-    made = [
-        ThirdPartyGrant(client_entity_id=client, entity_id="A1", service_id="S1", state=state)
-        for client, state in (("A-1", "accepted"), ("A.1", "offered"), ("B2", "offered"))
-    ]
+    held = ThirdPartyGrant(client_entity_id="A-1", entity_id="A1", service_id="S1")
+    made = [held, *(replace(held, client_entity_id=client, state="offered") for client in ("A.1", "B2"))]
 
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *ENTITIES, *SERVICES, *made)
