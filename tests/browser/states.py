@@ -26,6 +26,7 @@ from tests.browser import (
     console_states,
     enrolment_states,
     invitation_states,
+    party_states,
     people_states,
     portal_states,
 )
@@ -134,7 +135,6 @@ OFFER: Final = views.OfferPasskey(
 CONSENT: Final = views.Consent(
     frame=replace(KNOWN, step=(4, 4), entity=CHOICES[0].name),
     action="/consent",
-    entity=CHOICES[0].name,
     summary=consent_summary(SCOPES),
     items=consent_items(SCOPES),
     until=datetime(2027, 11, 20, 14, 32, tzinfo=UTC),
@@ -159,7 +159,7 @@ BUSY: Final = errors.problem(
 )
 CROWD: Final = errors.problem(
     TooManyRequests(
-        Reason.RATE_LIMIT_OF_ADDRESS, "too many requests by one address: at most 600 a minute", retry_after=42
+        Reason.RATE_LIMIT_OF_ADDRESS, "too many requests from one address: at most 600 a minute", retry_after=42
     ),
     ErrorContext(),
     "0123456789abcdef",
@@ -199,7 +199,7 @@ STATES: Final[Mapping[str, View]] = {
     "choose-crowded": replace(CHOOSE, frame=CROWDED, choices=tuple(replace(one, name=LONG) for one in CHOICES)),
     "consent": CONSENT,
     "consent-signed-in": replace(CONSENT, frame=replace(CONSENT.frame, step=(1, 1)), other_account=True),
-    "consent-crowded": replace(CONSENT, frame=CROWDED, entity=LONG),
+    "consent-crowded": replace(CONSENT, frame=CROWDED),
     "consent-not-remembered": replace(CONSENT, until=None),
     "confirm": CONFIRM,
     "confirm-crowded": replace(CONFIRM, frame=CROWDED, user_name=LONG, entity=LONG),
@@ -240,5 +240,6 @@ STATES: Final[Mapping[str, View]] = {
     **portal_states.STATES,
     **access_states.STATES,
     **people_states.STATES,
+    **party_states.STATES,
     **console_states.STATES,
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from corpid.ports.audit import (
-    ACTOR_KINDS,
     Audit,
     AuditEntry,
     AuditEvent,
@@ -101,7 +100,6 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "ACTOR_KINDS",
     "COMMAND_LINE",
     "Accept",
     "Account",

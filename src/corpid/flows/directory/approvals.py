@@ -82,6 +82,17 @@ class NoRequest(Refused):
     """There is no such request."""
 
 
+class Stale(Refused):
+    """The records that a request changes differ by now.
+
+    Further texts name them.
+    """
+
+
+class AlreadyDecided(Refused):
+    """The request was decided before, or has expired."""
+
+
 class NoReason(Refused):
     """A request or a decision without its reason."""
 
@@ -169,7 +180,7 @@ async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: 
     if gone:
         names = await _user_names(registry, gone)
         lines = (f"  {difference(each, names).subject}" for each in gone)
-        raise Refused("this was changed since it was requested, and has to be requested again:", *lines)
+        raise Stale("this was changed since it was requested, and has to be requested again:", *lines)
     problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
     if problems:
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
@@ -251,7 +262,9 @@ async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason:
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
     request = await _found(registry, request_id)
-    authorise(actor, "write", Object(kind="withdrawal") if request is None else _object(request, "withdrawal"))
+    authorise(
+        actor, "write", Object(kind="withdrawal") if request is None else object_of_request(request, "withdrawal")
+    )
     if request is None:
         raise NoRequest(_GONE)
     if reason:
@@ -342,7 +355,7 @@ async def _request(registry: Registry, request_id: str, actor: Actor) -> ChangeR
     Of another entity's an entity learns as much as of none.
     """
     found = await _found(registry, request_id)
-    authorise(actor, "read", Object(kind="approval") if found is None else _object(found, "approval"))
+    authorise(actor, "read", Object(kind="approval") if found is None else object_of_request(found, "approval"))
     if found is None:
         raise NoRequest(_GONE)
     return found
@@ -355,13 +368,14 @@ async def _found(registry: Registry, request_id: str) -> ChangeRequest | None:
 
 async def _decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
     found = await _request(registry, request_id, actor)
-    authorise(actor, "write", _object(found, "approval"))
+    authorise(actor, "write", object_of_request(found, "approval"))
     with_reason(actor)
     check_reason(reason)
     return found
 
 
-def _object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
+def object_of_request(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
+    """Return a request as an object of access. Source: D53, D55"""
     services = {object_of(change_of(each)).service_id for each in found.changes}
     return Object(
         kind=kind,
@@ -375,7 +389,7 @@ def _after(found: ChangeRequest, event: Event, actor: Actor, reason: str, now: f
     try:
         return decided(found, event, by=actor.name, reason=reason, now=now)
     except Decided as error:
-        raise Refused(str(error)) from None
+        raise AlreadyDecided(str(error)) from None
 
 
 async def _decide(
@@ -439,7 +453,7 @@ def decidable(found: ChangeRequest, actor: Administering) -> bool:
     """
     recent = msgspec.structs.replace(actor, auth_time=actor.now)
     try:
-        authorise(recent, "write", _object(found, "approval"))
+        authorise(recent, "write", object_of_request(found, "approval"))
     except Forbidden:
         return False
     return state_at(found, actor.now) is State.PENDING

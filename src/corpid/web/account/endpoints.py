@@ -47,7 +47,7 @@ Page: TypeAlias = own_pages.Page[AccountContext]
 
 
 async def _add_passkey(account: AccountContext) -> str:
-    await own_factors.add(account.context, account.visit, answer=account.form.get("passkey", ""))
+    await own_factors.add(account.context, account.visit, account.cookie, answer=account.form.get("passkey", ""))
     return "passkey-added"
 
 
@@ -201,7 +201,14 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
 async def _arrive(at: own_pages.PageContext[OwnVisit]) -> AccountContext:
     visit = AccountVisit(user=at.visit.user, browser=at.visit.browser, session=at.visit.session)
     return AccountContext(
-        web=at.web, context=at.context, visit=visit, page=at.page, query=at.query, saved=at.saved, again=at.again
+        web=at.web,
+        context=at.context,
+        visit=visit,
+        page=at.page,
+        cookie=at.cookie,
+        query=at.query,
+        saved=at.saved,
+        again=at.again,
     )
 
 

@@ -37,7 +37,7 @@ STOP_SHARING: Final = "stop-sharing"
 _NONE: Final = phrase("None")
 _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
-_NEEDS_A_SECOND_FACTOR: Final = phrase("Works once you have a second factor")
+_NEEDS_A_SECOND_FACTOR: Final = phrase("Works once you have a second step")
 _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
     (acr.PASSKEY, ""): phrase("Passkey"),
     (acr.PASSWORD_AND_PASSKEY, ""): phrase("Password and passkey"),
@@ -252,7 +252,7 @@ _CODES_ALONE: Final = phrase(
     "Recovery codes work only with a password, and you do not have one yet. Choose one as well."
 )
 _PASSWORD_ALONE: Final = phrase(
-    "A password works only with a second factor, and you do not have one yet. Set up an app as well."
+    "A password works only with a second step, such as a code, and you do not have one yet. Set up an app as well."
 )
 _REPLACED: Final = phrase("Your current app stops working once the new one is set up.")
 
@@ -296,7 +296,7 @@ def _up_to_passkeys(web: WebContext) -> Link:
 
 
 async def new_passkey(account: AccountContext) -> View:
-    """The page that makes a passkey (D46).
+    """The page that creates a passkey (D46).
 
     Raises Gone if unsupported here, StaleStep at the limit.
     """

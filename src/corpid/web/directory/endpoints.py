@@ -20,6 +20,8 @@ from corpid.web.directory import (
     people,
     person,
     person_changes,
+    requests,
+    third_parties,
     tokens,
 )
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, remembered
@@ -68,6 +70,11 @@ _SITE: Final = Site(
     sections=(
         home.SECTION,
         organisation.SECTION,
+        administrators.SECTION,
+        tokens.SECTION,
+        history.SECTION,
+        requests.SECTION,
+        third_parties.SECTION,
         access.SECTION,
         access_changes.SECTION,
         access_copy.SECTION,
@@ -76,9 +83,6 @@ _SITE: Final = Site(
         invite.SECTION,
         person.SECTION,
         person_changes.SECTION,
-        administrators.SECTION,
-        tokens.SECTION,
-        history.SECTION,
     ),
     arrive=_arrive,
     open=_open,
