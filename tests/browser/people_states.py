@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.entity_choice import NUMBERS
@@ -25,6 +25,7 @@ from corpid.web.directory.people_views import (
 )
 from corpid.web.pages.layout import Link, Pager
 from tests.browser.access_states import DETAILS, ENTITY, SENTENCE, UP, WAS
+from tests.browser.account_states import NOW, THEN
 from tests.browser.portal_states import framed
 
 if TYPE_CHECKING:
@@ -141,12 +142,12 @@ PERSON: Final = PersonPage(
     end=Link(url="/manage/person/1/end", text=phrase("End the membership")),
     entries=(
         ShownEntry(
-            at=datetime(2026, 11, 23, 9, 30, tzinfo=UTC),
+            at=NOW,
             what=phrase("{name} got access at {service}", name="Marcus Lee", service="Notices"),
             by="Tan Wei Ling",
         ),
         ShownEntry(
-            at=datetime(2026, 11, 2, 8, 0, tzinfo=UTC),
+            at=THEN,
             what=phrase("{name} was invited", name="Marcus Lee"),
             by="Tan Wei Ling",
         ),
@@ -155,7 +156,7 @@ PERSON: Final = PersonPage(
     entity=ENTITY,
     number="201912345K",
     number_name=NUMBERS["UEN"],
-    today=date(2026, 11, 23),
+    as_of=phrase("As of {day}", day=date(2026, 11, 23)),
 )
 EDIT: Final = EditPerson(
     frame=framed("people", up=UP),

@@ -123,7 +123,7 @@ async def person(at: PortalContext) -> View:
         entity=entity.name,
         number=entity.registration_number,
         number_name=NUMBERS[entity.type],
-        today=at.context.day,
+        as_of=phrase("As of {day}", day=at.context.day),
     )
 
 
