@@ -157,7 +157,8 @@ async def members(
     D51, D53
     """
     await entity_named(registry, entity_id, actor=actor)
-    authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
+    thing = Object(kind="membership", entity_id=entity_id)
+    authorise_list(actor, thing)
     first, until = _span(_name(search), _name(after))
     users = await registry.directory.members(entity_id, first=first, until=until, limit=limit + 1)
     keys = [(user.user_id, entity_id) for user in users]
@@ -168,7 +169,9 @@ async def members(
         for user, key in zip(users, keys, strict=True)
         if key in held
     ]
-    return cut(found, limit, [each.user.user_name for each in found])
+    page = cut(found, limit, [each.user.user_name for each in found])
+    seen = await visible(registry, actor, thing, page.found, lambda each: each.user.user_id)
+    return Page(found=seen, after=page.after)
 
 
 async def entities(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[Entity]:

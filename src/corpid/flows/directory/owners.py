@@ -16,7 +16,7 @@ from corpid.rules.directory.records import Administrator, Entity, Membership, Us
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
@@ -41,7 +41,7 @@ async def add_entity_with_owner(
     """
     adding = await addition(registry, passwords, Entity, "entities", entity_id, members, new_user_id=str)
     invited = _invited(owner, entity_id, now=now, new_id=new_id) if owner is not None else []
-    seen = [Seen(Entity, (entity_id,), None)]
+    seen = [Seen(Entity, (entity_id,), None), *_absent(invited)]
     await write(registry, actor, [*adding.prepared.plan.changes, *invited], seen=seen)
 
 
@@ -89,6 +89,7 @@ async def appoint_owner(
         seen = [Seen(User, user.key, user), Seen(Membership, membership.key, membership)]
     else:
         changes += _invited(owner, entity_id, now=now, new_id=new_id)
+        seen = _absent(changes)
     if instead_of:
         gone = held.get(instead_of)
         if gone is None or gone.level != "owner":
@@ -102,6 +103,11 @@ def _invited(details: MemberDetails, entity_id: str, *, now: float, new_id: Call
     invited = invitation(details, entity_id, now=now, new_id=new_id, enabled=True, send=True)
     level = Administrator(user_id=invited.key[0], entity_id=entity_id, level="owner")
     return [invited, Change(verb="add", kind="administrator", key=level.key, becomes=level)]
+
+
+def _absent(changes: Sequence[Change]) -> list[Seen]:
+    """Guards of invitations: the store adds a placeholder to a new one."""
+    return [Seen(Membership, each.key, None) for each in changes if each.kind == "membership"]
 
 
 async def _member(registry: Registry, user_name: str, entity_id: str) -> tuple[User, Membership]:
