@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,16 +11,13 @@ from corpid.web.account import endpoints as account
 from corpid.web.directory import endpoints as portal
 from corpid.web.operations import endpoints as console
 
-if TYPE_CHECKING:
-    from corpid.web.own_pages import Site
-
-SITES = {"account": account._SITE, "portal": portal._SITE, "console": console._SITE}
+SITES: dict[str, Any] = {"account": account._SITE, "portal": portal._SITE, "console": console._SITE}
 
 
 @pytest.mark.parametrize("name", SITES)
 def test_pages_and_changes_of_a_site_have_names_of_their_own(name: str) -> None:
     """DESIGN, "One declaration": a second one would hide the first without a word."""
-    site: Site[Any] = SITES[name]
+    site = SITES[name]
     for kind in ("pages", "changes"):
         counted = Counter(each for section in site.sections for each in getattr(section, kind))
         assert [each for each, number in counted.items() if number > 1] == []
