@@ -456,6 +456,5 @@ SECTION: Final = Section[PortalContext](
     changes={
         "appointed": phrase("The level is changed."),
         "dismissed": phrase("The level is taken away."),
-        "requested": phrase("The request is sent. It takes effect when another administrator approves it."),
     },
 )
