@@ -172,7 +172,7 @@ def _role(at: PortalContext, name: str, role: Role, *, state: str) -> ShownRole:
 
 
 async def _entries(at: PortalContext, found: Member) -> tuple[ShownEntry, ...]:
-    """The last changes of a member, as far as the reader sees history."""
+    """The last changes of a member that the reader may see."""
     registry, actor, user_id = at.context.provider.registry, at.actor, found.user.user_id
     try:
         part = await history.changes(registry, actor, Wanted(person=found.user.user_name), before=0, limit=_EXAMINED)
