@@ -196,10 +196,10 @@ def test_an_email_tells_of_a_sign_in_on_a_new_device_but_not_of_the_first() -> N
         await made.factors(browser, made.people["alice"])
         assert postbox.emails == []
         await at_account(made, agent=PHONE)
-        (letter,) = postbox.emails
-        assert letter.subject == NEW_DEVICE
-        assert "Safari on iPhone" in letter.text
-        assert account(made) in letter.text
+        (email,) = postbox.emails
+        assert email.subject == NEW_DEVICE
+        assert "Safari on iPhone" in email.text
+        assert account(made) in email.text
 
     run(story, postbox=postbox)
 

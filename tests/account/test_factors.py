@@ -50,11 +50,11 @@ def page_of(browser: Browser, name: str) -> str:
 
 
 def told(postbox: Postbox) -> list[str]:
-    return [letter.subject for letter in postbox.emails]
+    return [email.subject for email in postbox.emails]
 
 
 def test_a_new_password_signs_in_and_ends_every_other_session() -> None:
-    """D44: the person is told by letter, in their language; this browser stays."""
+    """D44: the person is told by e-mail, in their language; this browser stays."""
     postbox = Postbox()
 
     async def story(made: World) -> None:
@@ -126,9 +126,9 @@ def test_a_first_app_is_told_as_one_and_never_as_the_end_of_another() -> None:
         await change(made, after=replace(await credentials(made), totp_secret=None))
         browser = await at_account(made, "app", key=key)
         await browser.fill_and_submit(code=pyotp.TOTP(newcomer.secret(browser)).at(int(made.clock())))
-        letter = postbox.emails[-1]
-        assert letter.subject == "An authenticator app was added"
-        assert "The old one" not in letter.text
+        email = postbox.emails[-1]
+        assert email.subject == "An authenticator app was added"
+        assert "The old one" not in email.text
 
     run(story, postbox=postbox)
 

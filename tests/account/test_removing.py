@@ -145,8 +145,8 @@ def test_a_password_that_nothing_goes_with_is_said_to_need_a_second_factor() -> 
         browser = await at_account(made)
         await change(made, after=replace(await credentials(made), totp_secret=None))
         await go(made, browser)
-        assert "Password Works once you have a second factor" in browser.page.text
+        assert "Password Works once you have a second step" in browser.page.text
         await go(made, browser, "password")
-        assert "A password works only with a second factor" in browser.page.text
+        assert "A password works only with a second step" in browser.page.text
 
     run(story)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from corpid.ports import AuditQuery
-from corpid.ports.provisioning import SortedBy
+from corpid.ports.provisioning import MemberState, SortedBy
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.statements import Prepared
 
@@ -79,6 +79,9 @@ def make_the_rest(stores: SqlStores) -> None:
 
 
 def _make_filters(provisioning: SqlProvisioning) -> None:
+    for state in ("", *get_args(MemberState)):
+        provisioning._search((True, state, False))
+        provisioning._search((True, state, True))
     for shape in FILTERS:
         provisioning._count(shape)
         for sorted_by in get_args(SortedBy):

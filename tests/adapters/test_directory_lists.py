@@ -13,6 +13,7 @@ from corpid.rules.directory.actors import CommandLine
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
+    ChangeRequest,
     Entity,
     Membership,
     Record,
@@ -170,8 +171,8 @@ def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
     """DESIGN "Speed": the numbers of an entity's home page; nothing of another entity is counted."""
     ends = [replace(each, end_date=f"2027-01-{day:02}") for day, each in enumerate(ROLES, start=1)]
     offers = [
-        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id=each.service_id, state=state)
-        for each, state in zip(SERVICES, ("offered", "accepted"), strict=True)
+        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id="S1", state="offered"),
+        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id="S2"),
     ]
 
     async def scenario(stores: SqlStores) -> None:
@@ -219,5 +220,39 @@ def test_people_are_paged_by_the_beginning_of_their_name(place: Place) -> None:
         assert await named("zoë") == ["n4"]
         assert await named("ZoË") == ["n5"]
         assert await named("%") == []
+
+    place.run(scenario)
+
+
+def test_an_entitys_change_requests_are_paged_backwards(place: Place) -> None:
+    """D55: those that have ended are read from the latest one."""
+    made = [
+        ChangeRequest(
+            request_id=f"{number:08x}-x", entity_id=entity_id, requester="user:u1", changes=(), reason="why",
+            created_at=number, state="declined" if number % 2 else "pending",
+        )
+        for number, entity_id in enumerate(("A1", "A1", "B2", "B2", "A1", "A1"))
+    ]  # fmt: skip
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *ENTITIES, *made)
+        directory = stores.registry.directory
+        latest = await directory.latest_requests("A1", "declined", before=LAST, limit=1)
+        assert latest == [made[5]]
+        assert await directory.latest_requests("A1", "declined", before=latest[0].request_id, limit=5) == [made[1]]
+
+    place.run(scenario)
+
+
+def test_grants_are_narrowed_by_their_state(place: Place) -> None:
+    """D56: offers that wait are found among what was accepted."""
+    held = ThirdPartyGrant(client_entity_id="A-1", entity_id="A1", service_id="S1")
+    made = [held, *(replace(held, client_entity_id=client, state="offered") for client in ("A.1", "B2"))]
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *ENTITIES, *SERVICES, *made)
+        page = stores.registry.directory.page
+        where = {"entity_id": "A1", "state": "offered"}
+        assert await page(ThirdPartyGrant, where, after=("",) * 6, limit=5) == made[1:]
 
     place.run(scenario)

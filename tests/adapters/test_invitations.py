@@ -62,7 +62,7 @@ ROUNDS: Final = 4
 
 
 async def sent(stores: SqlStores) -> tuple[Invited, str]:
-    """A new invitation whose letter was sent, and the hash of its link."""
+    """A new invitation whose e-mail was sent, and the hash of its link."""
     write = stores.registry.directory.write
     await write([Upsert(HARBOUR), *map(Upsert, PEOPLE)])
     await write([Seen(Membership, INVITED.key, None), Upsert(INVITED, BY_TOKEN)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
@@ -18,6 +18,7 @@ from corpid.ports import (
     ExternalIdTaken,
     MemberNameTaken,
     MemberQuery,
+    MemberSearch,
     MissingReference,
     Seen,
     Upsert,
@@ -331,6 +332,45 @@ def test_a_list_of_members_is_cut_and_sorted(place: Place) -> None:
                 page = replace(query, limit=limit, offset=offset)
                 total, members = await stores.registry.provisioning.members(page)
                 assert (total, len(members)) == (4, min(limit, max(4 - offset, 0))), page
+
+    place.run(scenario)
+
+
+def test_members_are_searched_by_every_word_state_and_service_part_by_part(place: Place) -> None:
+    """D61: by what the entity sees; no part reads more members than it may."""
+    belongs = Membership(user_id="u2", entity_id="E2", membership_id="m0", enabled=False)
+    held = Assignment(user_id="u2", entity_id="E2", service_id="s1", role="Preparer")
+
+    async def scenario(stores: SqlStores) -> None:
+        await prepared(stores)
+        await write(stores, replace(LIM, email="Lim@Home.example"), belongs, held)
+        provisioning = stores.registry.provisioning
+
+        async def found(*words: str, **narrowed: Any) -> list[str]:
+            wanted = MemberSearch(entity_id="E2", words=words, **narrowed)
+            members, end = await provisioning.search(wanted, after=("", ""), limit=10, examined=100)
+            assert end is None
+            return [stored.membership.membership_id for stored, _ in members]
+
+        assert await found() == ["m0", "m1"]
+        assert await found("LI") == ["m0", "m1"]
+        assert await found("lim", "BOOKS.example") == ["m1"]
+        assert await found("home") == ["m0"]
+        assert await found("%") == []
+        assert await found(state="invited") == ["m1"]
+        assert await found(state="suspended") == ["m0"]
+        assert await found(state="active") == []
+        assert await found(state="locked") == []
+        assert await found(service_id="s1") == ["m0"]
+        assert await found(service_id="s2") == []
+
+        wanted = MemberSearch(entity_id="E2", words=("books",))
+        members, end = await provisioning.search(wanted, after=("", ""), limit=10, examined=1)
+        assert (members, end) == ([], ("lim", "m0"))
+        members, _ = await provisioning.search(wanted, after=("lim", "m0"), limit=10, examined=1)
+        assert [name for _, name in members] == [("lim@books", "m1")]
+        assert await provisioning.roles("E2", ["u2", "p1"]) == [("u2", "s1", 1)]
+        assert await provisioning.roles("E2", []) == []
 
     place.run(scenario)
 

@@ -185,7 +185,7 @@ def test_an_address_is_invited_so_often_in_a_day(api: Api) -> None:
 
 
 def test_an_invitation_that_needs_approval_is_requested(world: World, api: Api) -> None:
-    """D55: 202; it is made, and its letter due, once somebody has approved it."""
+    """D55: 202; it is made, and its e-mail due, once somebody has approved it."""
     world.writes(replace(directory.HARBOUR, approvals="all"))
     own = bound(world)
     assert own.post("/invitations", MEI).status_code == 422

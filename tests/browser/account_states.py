@@ -93,7 +93,7 @@ STATES: Final[Mapping[str, View]] = {
                 state=counted(2, "{count} passkey", "{count} passkeys"),
             ),
             views.Section(
-                url="/account/password", name=phrase("Password"), state=phrase("Works once you have a second factor")
+                url="/account/password", name=phrase("Password"), state=phrase("Works once you have a second step")
             ),
             views.Section(url="/account/app", name=phrase("Authenticator app"), state=phrase("In use"), used=NOW),
             views.Section(
@@ -190,7 +190,9 @@ STATES: Final[Mapping[str, View]] = {
         user_name="wei.ling@harbour.example",
         hint=phrase("At least {shortest} characters.", shortest=12),
         notes=(
-            phrase("A password works only with a second factor, and you do not have one yet. Set up an app as well."),
+            phrase(
+                "A password works only with a second step, such as a code, and you do not have one yet. Set up an app as well."
+            ),
         ),
     ),
     "account-remove-app": REMOVE,

@@ -54,6 +54,9 @@ APP: Final = SetUpApp(
     app_link="otpauth://totp/CorpID:wei.ling?secret=JBSWY3DPEHPK3PXP",
     secret="JBSW Y3DP EHPK 3PXP JBSW Y3DP EHPK 3PXP",
     passkey=PASSKEY,
+    notes=(
+        phrase("After your password we ask for a second step, so that nobody can sign in with your password alone."),
+    ),
 )
 MAILED: Final = enrolment.TypeMailedCode(
     frame=APP.frame,

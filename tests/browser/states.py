@@ -20,7 +20,16 @@ from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
 from corpid.web.pages.views import Asked, AskPasskey
-from tests.browser import account_states, console_states, enrolment_states, invitation_states, portal_states
+from tests.browser import (
+    access_states,
+    account_states,
+    console_states,
+    enrolment_states,
+    invitation_states,
+    party_states,
+    people_states,
+    portal_states,
+)
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
@@ -126,7 +135,6 @@ OFFER: Final = views.OfferPasskey(
 CONSENT: Final = views.Consent(
     frame=replace(KNOWN, step=(4, 4), entity=CHOICES[0].name),
     action="/consent",
-    entity=CHOICES[0].name,
     summary=consent_summary(SCOPES),
     items=consent_items(SCOPES),
     until=datetime(2027, 11, 20, 14, 32, tzinfo=UTC),
@@ -151,7 +159,7 @@ BUSY: Final = errors.problem(
 )
 CROWD: Final = errors.problem(
     TooManyRequests(
-        Reason.RATE_LIMIT_OF_ADDRESS, "too many requests by one address: at most 600 a minute", retry_after=42
+        Reason.RATE_LIMIT_OF_ADDRESS, "too many requests from one address: at most 600 a minute", retry_after=42
     ),
     ErrorContext(),
     "0123456789abcdef",
@@ -191,7 +199,7 @@ STATES: Final[Mapping[str, View]] = {
     "choose-crowded": replace(CHOOSE, frame=CROWDED, choices=tuple(replace(one, name=LONG) for one in CHOICES)),
     "consent": CONSENT,
     "consent-signed-in": replace(CONSENT, frame=replace(CONSENT.frame, step=(1, 1)), other_account=True),
-    "consent-crowded": replace(CONSENT, frame=CROWDED, entity=LONG),
+    "consent-crowded": replace(CONSENT, frame=CROWDED),
     "consent-not-remembered": replace(CONSENT, until=None),
     "confirm": CONFIRM,
     "confirm-crowded": replace(CONFIRM, frame=CROWDED, user_name=LONG, entity=LONG),
@@ -230,5 +238,8 @@ STATES: Final[Mapping[str, View]] = {
     **account_states.STATES,
     **invitation_states.STATES,
     **portal_states.STATES,
+    **access_states.STATES,
+    **people_states.STATES,
+    **party_states.STATES,
     **console_states.STATES,
 }

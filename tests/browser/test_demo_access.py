@@ -1,4 +1,4 @@
-"""The demo's own pages: axe-core finds nothing, light and dark, wide and narrow; with a letter, a result and a refusal."""
+"""The demo's own pages: axe-core finds nothing, light and dark, wide and narrow; with an e-mail, a result and a refusal."""
 
 from __future__ import annotations
 

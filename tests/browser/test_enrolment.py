@@ -70,7 +70,7 @@ def test_the_end_is_announced_and_more_time_keeps_what_was_typed(visitor: Visito
     warning.get_by_role("button", name="I need more time").click()
     expect(warning).to_be_empty()
     page.get_by_role("button", name="Use this password").click()
-    shows(page, "Set up your second factor")
+    shows(page, "Set up your second step")
 
 
 def test_a_newcomer_makes_a_passkey_and_signs_in_with_it_at_once(visitor: Visitor, stage: Stage) -> None:
@@ -91,7 +91,7 @@ def test_who_cancels_the_passkey_can_choose_a_password(visitor: Visitor, stage: 
     page.locator("[aria-live]", has_text="No passkey was created.").wait_for()
     page.get_by_label("New password").fill(NEW)
     page.get_by_role("button", name="Use this password").click()
-    page.get_by_role("heading", level=1, name="Set up your second factor").wait_for()
+    page.get_by_role("heading", level=1, name="Set up your second step").wait_for()
 
 
 @pytest.mark.full

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.pages.translations import LANGUAGES
+from corpid.web.pages.translations import ENGLISH, LANGUAGES
 from tests.browser.gallery import Appearance, Beholder
 
 if TYPE_CHECKING:
@@ -14,18 +14,36 @@ if TYPE_CHECKING:
 
 PHONE = (375, 667)
 LAPTOP = (1280, 800)
+BOX = "each => [each, each.previousElementSibling].map(e => Math.round(e.getBoundingClientRect().right)).join()"
 BOTTOM = "each => each.getBoundingClientRect().bottom"
 
 
 @pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda each: each.tag)
-@pytest.mark.parametrize("state", ["sign-in", "code", "choose"])
+@pytest.mark.parametrize("state", ["sign-in", "code", "choose", "consent", "consent-signed-in"])
 def test_the_main_button_is_in_the_first_screen(
     beholder: Beholder, state: str, language: Language, size: tuple[int, int]
 ) -> None:
     width, height = size
     page = beholder.look(state, Appearance(language=language, width=width, height=height))
     assert page.locator(".content button[type=submit]:not(.button-quiet)").first.evaluate(BOTTOM) <= height
+
+
+def test_all_that_is_shared_stands_above_the_button_in_one_screen(beholder: Beholder) -> None:
+    """D29: nobody agrees to what they had to scroll for."""
+    for language, (width, height) in [(ENGLISH, PHONE), *((each, LAPTOP) for each in LANGUAGES)]:
+        page = beholder.look("consent", Appearance(language=language, width=width, height=height))
+        top = page.locator("[value=agree]").evaluate("each => each.getBoundingClientRect().top")
+        assert page.locator(".consent-summary > :last-child").evaluate(BOTTOM) <= top, language.tag
+
+
+def test_cancel_stands_to_the_right_of_the_main_button_on_every_page(beholder: Beholder) -> None:
+    """On a phone, where one row holds both."""
+    places = set()
+    for state in ("sign-in", "code", "code-passkey", "code-by-mail", "choose", "consent", "confirm"):
+        page = beholder.look(state, Appearance(width=PHONE[0], height=PHONE[1]))
+        places.add(page.locator("[form=cancel]:visible").evaluate(BOX))
+    assert len(places) == 1, places
 
 
 def test_a_laptop_shows_every_way_to_sign_in(beholder: Beholder) -> None:

@@ -1,4 +1,4 @@
-"""An entity's invitation from its letter to the end, in Chromium, with axe on every page (D60, WCAG 2.2 AA)."""
+"""An entity's invitation from its e-mail to the end, in Chromium, with axe on every page (D60, WCAG 2.2 AA)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUMBER: Final = iter(range(1, 100))
 
 
 def link(stage: Stage) -> str:
-    """The link of a new invitation, from the letter that the provider sends."""
+    """The link of a new invitation, from the e-mail that the provider sends."""
     stage.postbox.emails.clear()
     number = next(NUMBER)
     waiting = f"00000000-0000-4000-8000-{number:012}"
@@ -102,7 +102,7 @@ def test_a_new_person_sets_up_their_sign_in_and_belongs_to_the_entity(
 
 @pytest.mark.parametrize("visitor", [{"java_script_enabled": False}], indirect=True, ids=["no script"])
 def test_an_invitation_is_declined_without_signing_in(visitor: Visitor, stage: Stage) -> None:
-    """D60: also without script, by the code of the letter."""
+    """D60: also without script, by the code of the e-mail."""
     page = visitor.tab()
     url = link(stage)
     follow(page, url)

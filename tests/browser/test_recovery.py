@@ -23,7 +23,7 @@ CONSENT: Final = "Do you agree to share this?"
 
 @with_and_without_script
 def test_a_forgotten_password_is_replaced_beside_the_sign_in_that_goes_on(visitor: Visitor, stage: Stage) -> None:
-    """D44: in the same tab; the letter's link, the second factor, a new password; then the way back to the sign-in."""
+    """D44: in the same tab; the e-mail's link, the second factor, a new password; then the way back to the sign-in."""
     user_name = stage.somebody(email=newcomer.MAILBOX)
     page = visitor.tab()
     page.goto(stage.begin()[0])

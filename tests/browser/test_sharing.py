@@ -44,7 +44,8 @@ def test_who_has_agreed_is_not_asked_until_they_stop_sharing(visitor: Visitor, s
     expect(everything).to_be_hidden()
     page.get_by_text("See all details").click()
     expect(everything).to_be_visible()
-    expect(page.get_by_text("You will not be asked again until")).to_be_visible()
+    expect(page.get_by_text("unless you stop sharing in your account")).to_be_visible()
+    expect(page.get_by_text("Until then, you are not asked again.")).to_be_visible()
     visitor.agree(page)
     visitor.back(page)
 

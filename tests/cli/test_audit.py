@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.engines import at_command_line
-from corpid.ports import ACTOR_KINDS, AuditEvent, AuditQuery
+from corpid.ports import AuditEvent, AuditQuery
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.actors import ACTOR_KINDS
 from tests.cli.hostile import TRICKS, is_clean
 
 if TYPE_CHECKING:

@@ -139,7 +139,7 @@ def test_emails_of_invitations_that_nobody_sends_are_a_warning(
     """D60: without a mail server, and while the server refuses them for days."""
     terminal.done("entity", "add", "C3", "--type", "UEN", "--name", "Gamma")
 
-    def letters() -> tuple[str, str]:
+    def email_check() -> tuple[str, str]:
         url = f"http://127.0.0.1:{free_port()}"
         found = findings(terminal.run("doctor", url, "--node", "--json").stdout)["invitations"]
         return found["verdict"], found["seen"] + found["change"]
@@ -149,15 +149,15 @@ def test_emails_of_invitations_that_nobody_sends_are_a_warning(
         becomes = msgspec.structs.replace(invited, changed_at=int(time.time()) - 3 * 86_400)
         await stores.registry.directory.write([Upsert(becomes)], AuditEvent(actor="system", action="test.change"))
 
-    assert letters()[0] == "ok"
+    assert email_check()[0] == "ok"
     terminal.done("membership", "invite", "--entity", "C3", "--name", "Tan", "--email", "tan@gamma.example")
-    verdict, told = letters()
+    verdict, told = email_check()
     assert (verdict, "mail_url" in told) == ("warning", True)
     monkeypatch.setenv("CORPID_MAIL_URL", "smtp://127.0.0.1:25")
     monkeypatch.setenv("CORPID_MAIL_FROM", "corpid@gamma.example")
-    assert letters()[0] == "ok"
+    assert email_check()[0] == "ok"
     terminal.look(aged)
-    verdict, told = letters()
+    verdict, told = email_check()
     assert (verdict, "3 days old" in told, "invitations_stopped" in told) == ("warning", True, True)
 
 

@@ -107,7 +107,7 @@ def test_somebody_is_invited_and_listed_as_such(terminal: Terminal) -> None:
 
 
 def test_who_invites_is_told_that_no_mail_server_is_set(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """D60: letters do not wait silently."""
+    """D60: e-mails do not wait silently."""
     fill(terminal)
     told = "no mail server is set (mail_url)"
     assert told in terminal.run(*INVITE, "tan@gamma.example").stderr

@@ -140,7 +140,7 @@ async def credentials(made: World, user_id: str = NINA) -> Credentials:
 
 
 def link_in(postbox: Postbox) -> str:
-    """The address in the newest letter."""
+    """The address in the newest e-mail."""
     found = re.search(r"https?://\S+/enrol#\S+", postbox.emails[-1].text)
     assert found is not None, postbox.emails[-1].text
     return found[0]

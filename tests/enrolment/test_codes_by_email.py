@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
 
-APP, TYPE, SEND = "Set up your second factor", "Enter the code we sent you", "Get a code by e-mail"
+APP, TYPE, SEND = "Set up your second step", "Enter the code we sent you", "Get a code by e-mail"
 
 
 async def at_second_factor(made: World) -> Browser:
@@ -42,9 +42,9 @@ def test_a_newcomer_without_app_and_passkey_chooses_codes_by_email_and_signs_in_
         assert await choose(browser, "email") == TYPE
         assert "Step 2 of 3" in browser.page.text
         assert "n•••@example.org" in browser.page.text
-        [letter] = postbox.emails
-        assert (letter.to, str(letter.subject)) == (MAILBOX, "Your code for CorpID")
-        assert "You are setting up your sign-in" in letter.text
+        [email] = postbox.emails
+        assert (email.to, str(email.subject)) == (MAILBOX, "Your code for CorpID")
+        assert "You are setting up your sign-in" in email.text
         assert await type_code(browser, postbox.code()) == "Save your recovery codes"
         assert (await newcomer.credentials(made)).password_hash is None
         assert await newcomer.kept(browser) == SET_UP
@@ -172,7 +172,7 @@ def test_a_form_of_the_code_before_one_was_sent_leads_to_the_page_that_is_curren
 
 
 def test_a_lost_app_gives_way_to_codes_by_email() -> None:
-    """D45: whoever has the lost phone has its app; the letter says what was done."""
+    """D45: whoever has the lost phone has its app; the e-mail says what was done."""
     postbox = Postbox()
 
     async def test(made: World) -> None:
@@ -181,7 +181,7 @@ def test_a_lost_app_gives_way_to_codes_by_email() -> None:
         await newcomer.password(browser, PASSWORD)
         await choose(browser, "email")
         await type_code(browser, postbox.code())
-        assert await newcomer.kept(browser) == "Your second factor has been changed"
+        assert await newcomer.kept(browser) == "Your second step has been changed"
         assert (await newcomer.credentials(made)).totp_secret is None
         assert "Codes by e-mail were set up for your account." in postbox.emails[-1].text
 

@@ -138,7 +138,7 @@ def test_a_second_browser_is_told_to_go_on_in_the_first() -> None:
         await newcomer.password(first)
         await newcomer.followed(first, url)
         await first.submit(first.page.forms[0])
-        assert first.page.heading == "Set up your second factor"
+        assert first.page.heading == "Set up your second step"
 
     run(test)
 
@@ -188,7 +188,7 @@ def test_a_double_click_takes_a_step_once_and_both_see_the_next_page() -> None:
             (303, browser.url.removeprefix(made.base))
         }
         await browser.reload()
-        assert browser.page.heading == "Set up your second factor"
+        assert browser.page.heading == "Set up your second step"
 
     run(test)
 
@@ -290,7 +290,7 @@ def test_a_password_that_may_not_be_chosen_is_refused_beside_its_field(password:
         browser = await newcomer.opened(made, await newcomer.link(made))
         await newcomer.password(browser, password)
         assert (newcomer.status(browser), told in browser.page.text) == (422, True)
-        assert await newcomer.password(browser) == "Set up your second factor"
+        assert await newcomer.password(browser) == "Set up your second step"
 
     run(test)
 

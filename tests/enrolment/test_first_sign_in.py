@@ -1,4 +1,4 @@
-"""The first sign-in of all brings no letter of a new device; a later one does, whatever the audit has forgotten (D47)."""
+"""The first sign-in of all brings no e-mail of a new device; a later one does, whatever the audit has forgotten (D47)."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_the_first_sign_in_after_an_invitation_brings_no_email_and_the_next_new_
         person = await enrolled(made)
         postbox.emails.clear()
         await signs_in(made, person)
-        assert [str(letter.subject) for letter in postbox.emails] == []
+        assert [str(email.subject) for email in postbox.emails] == []
         await pruned(made)
         await signs_in(made, person)
-        assert [str(letter.subject) for letter in postbox.emails] == [NEW_DEVICE]
+        assert [str(email.subject) for email in postbox.emails] == [NEW_DEVICE]
 
     run(test, postbox=postbox)

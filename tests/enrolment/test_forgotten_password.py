@@ -1,4 +1,4 @@
-"""A forgotten password: everybody is told the same, and only the person gets a letter (D44, D45, D47)."""
+"""A forgotten password: everybody is told the same, and only the person gets an e-mail (D44, D45, D47)."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def test_a_person_gets_a_link_opens_it_shows_the_second_factor_and_chooses_a_pas
         await browser.fill_and_submit(user_name=" NINA ")
         await made.provider.background_tasks.settle()
         assert browser.page.heading == ASKED
-        [letter] = postbox.emails
-        assert (letter.to, letter.subject) == (MAILBOX, "Choose a new password")
-        assert "within 30 minutes" in letter.text
+        [email] = postbox.emails
+        assert (email.to, email.subject) == (MAILBOX, "Choose a new password")
+        assert "within 30 minutes" in email.text
         other = await newcomer.opened(made, newcomer.link_in(postbox))
         await other.fill_and_submit(code=totp.code_at(SECRET, made.clock()))
         assert await newcomer.password(other) == "Your password has been changed"
@@ -118,7 +118,7 @@ def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> Non
         assert told[1] == told[2] == told[3] != []
         assert not postbox.emails
         await made.provider.background_tasks.settle()
-        assert [letter.to for letter in postbox.emails] == [MAILBOX, "petra@example.org"]
+        assert [email.to for email in postbox.emails] == [MAILBOX, "petra@example.org"]
 
     run(test, postbox=postbox)
 
@@ -136,9 +136,9 @@ def test_who_has_only_the_mailbox_or_is_switched_off_gets_no_link(lack: Any) -> 
         await made.person("nina", email=MAILBOX)
         await lack(made)
         await ask(made, "nina")
-        [letter] = postbox.emails
-        assert "/enrol/" not in letter.text
-        assert "ask your organisation's CorpID administrator" in letter.text
+        [email] = postbox.emails
+        assert "/enrol/" not in email.text
+        assert "ask your organisation's CorpID administrator" in email.text
 
     run(test, postbox=postbox)
 
@@ -185,7 +185,7 @@ def test_a_crowd_of_requests_from_some_networks_keeps_the_email_of_nobody_else()
             stranger = networks.neighbourhood(f"2001:db8:{number // RECOVERIES_PER_ADDRESS:x}::1")
             made.provider.background_tasks.later(_nothing, place=stranger)
         await ask(made, "nina", "203.0.113.5")
-        assert [letter.to for letter in postbox.emails] == [MAILBOX]
+        assert [email.to for email in postbox.emails] == [MAILBOX]
 
     run(test, postbox=postbox)
 

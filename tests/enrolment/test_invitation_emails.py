@@ -1,4 +1,4 @@
-"""Letters of invitations: each once, at a limited rate, with nothing in them that the inviter wrote (D60)."""
+"""E-mails of invitations: each once, at a limited rate, with nothing in them that the inviter wrote (D60)."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_an_email_names_the_entity_and_holds_nothing_that_the_inviter_wrote() ->
         await invited.invite(made, **written)
         sender = Sender(made=made)
         assert await sender.round() == 1
-        [letter] = sender.postbox.emails
-        assert (letter.to, str(letter.subject)) == (MAILBOX, f"Invitation to act for {NAME}")
+        [email] = sender.postbox.emails
+        assert (email.to, str(email.subject)) == (MAILBOX, f"Invitation to act for {NAME}")
         for text in written.values():
-            assert text not in letter.text
+            assert text not in email.text
         url = newcomer.link_in(sender.postbox)
         assert await valid(made, url)
         code = link_codes.canonical(url)
@@ -61,16 +61,16 @@ def test_an_email_names_the_entity_and_holds_nothing_that_the_inviter_wrote() ->
 
 
 def test_an_email_is_the_same_whether_its_reader_has_an_account_or_not() -> None:
-    """D60: letter, statements and what remains in the store."""
+    """D60: e-mail, statements and what remains in the store."""
 
     async def of(made: World, address: str) -> tuple[list[str], str, Any]:
         await invited.invite(made, email=address)
         sender = Sender(made=made)
         with statements(made) as heard:
             await sender.round()
-        [letter] = sender.postbox.emails
+        [email] = sender.postbox.emails
         link = newcomer.link_in(sender.postbox)
-        text = letter.text.replace(link, "").replace(link.partition("#")[2], "")
+        text = email.text.replace(link, "").replace(link.partition("#")[2], "")
         return [said.split("'")[0].split("VALUES")[0] for said in heard], text, await made.audit("link.membership")
 
     seen = []
@@ -285,7 +285,7 @@ def test_a_deployment_sends_so_many_emails_a_minute_whatever_its_processes() -> 
         assert await rounds(senders) == INVITATIONS_PER_MINUTE
         made.clock.pass_(60)
         assert await rounds(senders) == number - INVITATIONS_PER_MINUTE
-        every = [letter.to for sender in senders for letter in sender.postbox.emails]
+        every = [email.to for sender in senders for email in sender.postbox.emails]
         assert len(set(every)) == len(every) == number
 
     run(test)
@@ -303,7 +303,7 @@ def test_one_address_gets_five_emails_a_day_from_all_entities() -> None:
         await invited.invite(made, email="another@harbour.example", user_name="another", waiting=WAITING[:-1] + "f")
         sender = Sender(made=made)
         await sender.round()
-        assert len([letter for letter in sender.postbox.emails if letter.to.lower() == MAILBOX]) == EMAILS_PER_ADDRESS
+        assert len([email for email in sender.postbox.emails if email.to.lower() == MAILBOX]) == EMAILS_PER_ADDRESS
         assert len(sender.postbox.emails) == EMAILS_PER_ADDRESS + 1
         assert sender.counted.count("put off") == 2
         made.clock.pass_(86399)
@@ -334,7 +334,7 @@ def test_an_email_speaks_the_language_of_the_placeholder() -> None:
         await invited.invite(made)
         sender = Sender(made=made)
         await sender.round()
-        assert [letter.language for letter in sender.postbox.emails] == ["en"]
+        assert [email.language for email in sender.postbox.emails] == ["en"]
 
     run(test)
 

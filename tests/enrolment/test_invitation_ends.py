@@ -112,7 +112,7 @@ def test_what_is_disabled_cannot_be_accepted_until_it_is_restored(what: str) -> 
 
 @pytest.mark.parametrize("moment", ["at the names", "at the last step"])
 def test_an_entity_that_changes_the_address_meanwhile_gets_no_account_with_it(moment: str) -> None:
-    """D60, D61: an inviter opens a letter to itself, then writes somebody else's address into the invitation."""
+    """D60, D61: an inviter opens an e-mail to itself, then writes somebody else's address into the invitation."""
 
     async def test(made: World) -> None:
         await invited.invite(made)

@@ -1,4 +1,4 @@
-"""New people who accept an invitation: names, steps, letters (D60)."""
+"""New people who accept an invitation: names, steps, e-mails (D60)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_new_person_becomes_a_member_with_the_last_step_and_not_before() -> No
         [event] = await made.audit("factors.membership")
         assert (event.actor, event.detail["set"]) == (f"user:{new}", "password app")
         assert [each.actor for each in await made.audit("membership.accept")] == [f"user:{new}"]
-        assert [letter.to for letter in postbox.emails] == [MAILBOX]
+        assert [email.to for email in postbox.emails] == [MAILBOX]
         visitor = await made.browser()
         made.clock.pass_(60)
         await visitor.open(account(made), site="none")
@@ -198,7 +198,7 @@ def test_a_new_person_chooses_codes_by_email_at_the_invited_address() -> None:
         await newcomer.password(browser)
         postbox.emails.clear()
         assert await choose(browser, "email") == "Enter the code we sent you"
-        assert [letter.to for letter in postbox.emails] == [MAILBOX]
+        assert [email.to for email in postbox.emails] == [MAILBOX]
         await type_code(browser, wrong(postbox.code()))
         assert "This code is not right." in browser.page.text
         await type_code(browser, postbox.code())

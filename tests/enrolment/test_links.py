@@ -60,7 +60,7 @@ def heard(browser: Browser) -> Iterator[list[httpx.Response]]:
 
 
 def test_no_address_that_is_asked_for_or_led_to_holds_the_code_of_a_link() -> None:
-    """D48: from the letter to the end of an enrolment, the pictures too."""
+    """D48: from the e-mail to the end of an enrolment, the pictures too."""
 
     async def test(made: World) -> None:
         await newcomer.nina(made)

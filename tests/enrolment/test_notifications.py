@@ -45,15 +45,15 @@ def test_a_notice_says_what_happened_to_whom_and_what_to_do(notice: Notice) -> N
         await made.person("nina", name="Nina Novak", email=MAILBOX, language="ms")
         user = await made.provider.registry.directory.user(newcomer.NINA)
         notifications.notify(await context(made.provider), user, notice)
-        [letter] = postbox.emails
-        assert (letter.to, letter.language, letter.subject) == (MAILBOX, "ms", notice.subject)
+        [email] = postbox.emails
+        assert (email.to, email.language, email.subject) == (MAILBOX, "ms", notice.subject)
         for part in (
             "Nina Novak",
             notice.text,
             "User name: nina",
             "tell your organisation's CorpID administrator",
         ):
-            assert part in letter.text
+            assert part in email.text
 
     run(test, postbox=postbox)
 
@@ -72,13 +72,13 @@ def test_a_second_factor_changed_is_told_with_everything_that_ended(made_now: st
         else:
             await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
         await newcomer.kept(browser)
-        [letter] = postbox.emails
-        assert letter.subject == "Your second factor was changed"
+        [email] = postbox.emails
+        assert email.subject == "Your second step was changed"
         assert {"app": "A new authenticator app was set up", "passkey": "A new passkey was set up"}[
             made_now
-        ] in letter.text
+        ] in email.text
         for ended in ("Your old authenticator app and recovery codes no longer work", "sign in again"):
-            assert ended in letter.text
+            assert ended in email.text
 
     run(test, postbox=postbox)
 

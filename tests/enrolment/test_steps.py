@@ -50,7 +50,7 @@ def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in()
         await newcomer.nina(made)
         browser = await newcomer.opened(made, await newcomer.link(made))
         assert "Step 1 " in browser.page.text
-        assert await newcomer.password(browser) == "Set up your second factor"
+        assert await newcomer.password(browser) == "Set up your second step"
         assert "Step 2 of 3" in browser.page.text
         key = await newcomer.app(made, browser)
         assert browser.page.heading == "Save your recovery codes"
@@ -59,8 +59,8 @@ def test_a_newcomer_chooses_a_password_sets_up_an_app_keeps_codes_and_signs_in()
         assert (await newcomer.credentials(made)).password_hash is None
         assert not postbox.emails
         assert await newcomer.kept(browser) == SET_UP
-        [letter] = postbox.emails
-        assert (letter.to, letter.subject) == (newcomer.MAILBOX, "Your sign-in is set up")
+        [email] = postbox.emails
+        assert (email.to, email.subject) == (newcomer.MAILBOX, "Your sign-in is set up")
         assert [entry.actor for entry in await made.audit("factors.invitation")] == [f"user:{NINA}"]
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
         made.clock.pass_(60)
@@ -158,7 +158,7 @@ def test_a_forgotten_password_needs_the_second_factor_and_ends_every_session() -
         assert stored.totp_secret == SECRET
         assert await made.passwords.verify(stored.password_hash, NEW)
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == len(factors.CODES)
-        assert [letter.subject for letter in postbox.emails] == ["Your password was changed"]
+        assert [email.subject for email in postbox.emails] == ["Your password was changed"]
 
     run(test, postbox=postbox)
 
@@ -174,7 +174,7 @@ def test_a_recovery_code_shows_that_it_is_you_and_is_spent_at_once() -> None:
         await browser.fill_and_submit(code=f" {factors.CODES[0].upper()} ")
         assert browser.page.heading == "Choose a new password"
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == len(factors.CODES) - 1
-        assert [letter.subject for letter in postbox.emails] == ["A recovery code was used"]
+        assert [email.subject for email in postbox.emails] == ["A recovery code was used"]
         assert "2 codes are left" in postbox.emails[0].text
 
     run(test, postbox=postbox)
@@ -204,12 +204,12 @@ def test_a_lost_second_factor_needs_the_password() -> None:
         assert browser.page.heading == "Enter your password"
         assert await newcomer.password(browser, "not the right password") == "Enter your password"
         assert "The password is not right" in browser.page.text
-        assert await newcomer.password(browser, PASSWORD) == "Set up your second factor"
+        assert await newcomer.password(browser, PASSWORD) == "Set up your second step"
         key = await newcomer.app(made, browser)
-        assert await newcomer.kept(browser) == "Your second factor has been changed"
+        assert await newcomer.kept(browser) == "Your second step has been changed"
         assert (await newcomer.credentials(made)).totp_secret == key
         assert await made.provider.registry.factors.recovery_codes_left(NINA) == records.RECOVERY_CODES
-        assert [letter.subject for letter in postbox.emails] == ["Your second factor was changed"]
+        assert [email.subject for email in postbox.emails] == ["Your second step was changed"]
 
     run(test, postbox=postbox)
 
@@ -225,7 +225,7 @@ def test_who_has_lost_a_device_is_told_which_passkeys_are_left_and_led_to_them()
         await newcomer.password(browser, PASSWORD)
         await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, newcomer.new_key()))
         assert "Your old recovery codes stop working when you select Finish" in browser.page.text
-        assert await newcomer.kept(browser) == "Your second factor has been changed"
+        assert await newcomer.kept(browser) == "Your second step has been changed"
         assert (await newcomer.credentials(made)).totp_secret is None, (
             "the app of the lost phone opens nothing any more"
         )

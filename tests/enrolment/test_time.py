@@ -48,7 +48,7 @@ def test_an_enrolment_is_extended_ten_times_and_goes_on_in_the_same_browser() ->
         assert (await newcomer.opened(made, url)).page.heading == ELSEWHERE
         answer = await post(browser, "extend", form_of(browser, "password"))
         assert (answer.status_code, "You cannot get more time on this page" in answer.text) == (422, True)
-        assert await newcomer.password(browser) == "Set up your second factor"
+        assert await newcomer.password(browser) == "Set up your second step"
         made.clock.pass_(ENROLMENT_SECONDS)
         await browser.reload()
         assert browser.page.heading == GONE
@@ -98,6 +98,6 @@ def test_more_time_leaves_the_form_that_is_being_filled_in_as_it_is() -> None:
         assert {answer.status_code for answer in answers} == {303}
         assert (await post(browser, "password", {**fields, "password": NEW})).status_code == 303
         await browser.reload()
-        assert browser.page.heading == "Set up your second factor"
+        assert browser.page.heading == "Set up your second step"
 
     run(test)

@@ -38,7 +38,9 @@ def test_the_terms_of_the_glossary_are_those_of_the_catalogue(language: str) -> 
     assert not missing
 
 
-@pytest.mark.parametrize("term", ["person who manages", "your administrator", "unwanted e-mail", "anew", "log in"])
+@pytest.mark.parametrize(
+    "term", ["person who manages", "your administrator", "unwanted e-mail", "anew", "log in", "second factor"]
+)
 def test_no_text_uses_a_term_that_the_glossary_replaces(term: str) -> None:
     assert term not in texts("en")
 

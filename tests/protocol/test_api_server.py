@@ -193,8 +193,8 @@ def test_too_many_parameters_are_invalid_request(api: ApiCaller) -> None:
         ("openid", "scope openid is not known here"),
         ("directory.read openid", "scope openid is not known here"),
         ("directory.read  audit.read", "separated by single spaces"),
-        ("directory.write", "this client may not ask for scope directory.write"),
-        ("directory.read directory.write", "this client may not ask for scope directory.write"),
+        ("directory.write", "this client is not registered for scope directory.write"),
+        ("directory.read directory.write", "this client is not registered for scope directory.write"),
         ("DIRECTORY.READ", "is not known here"),
     ],
 )
@@ -301,7 +301,7 @@ def test_a_proof_that_is_not_for_this_request_is_refused(api: ApiCaller, changes
 
 def test_a_request_without_proof_is_refused(api: ApiCaller) -> None:
     """D59: tokens are bound to a key, always."""
-    assert refuse(api, 400, "invalid_request", headers={"DPoP": None}) == "a DPoP header is needed"
+    assert refuse(api, 400, "invalid_request", headers={"DPoP": None}) == "a DPoP header is required"
 
 
 def test_two_proofs_are_refused(api: ApiCaller) -> None:
@@ -314,7 +314,7 @@ def test_an_assertion_and_a_proof_work_once(api: ApiCaller) -> None:
     assertion, proof = api.assertion(), {"DPoP": api.proof("POST", API_TOKEN)}
     assert api.ask(proof, client_assertion=assertion).status_code == 200
     again = api.ask(client_assertion=assertion)
-    assert "used before" in json_refusal(again, 401, "invalid_client")
+    assert "already used" in json_refusal(again, 401, "invalid_client")
     json_refusal(api.ask(proof), 401, "invalid_dpop_proof")
     assert api.world.audited()[-2:] == ["assertion.replay", "proof.replay"]
 

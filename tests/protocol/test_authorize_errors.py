@@ -93,6 +93,8 @@ def test_an_error_page_speaks_to_the_person_not_to_the_developer(shared: World) 
     assert (
         "The service you came from is not registered here. This is a fault at that service, not yours." in unknown.text
     )
+    assert "Starting again does not help. Tell the service you came from" in unknown.text
+    assert "start again" not in unknown.text
     assert "has expired" in expired.text
     assert "in a way that we cannot use" in incomplete.text
     for page in (unknown, expired, incomplete):

@@ -155,7 +155,7 @@ def test_a_jti_is_remembered_until_nobody_could_use_it_again(world: World) -> No
     accept(world, assertion)
     for later in (end - 1, end - 0.1):
         world.clock.now = later
-        assert "used before" in is_refused(world, ask(world, assertion))
+        assert "already used" in is_refused(world, ask(world, assertion))
     (kept,) = [row[4] for row in world.stored() if row[0] == "assertion"]
     assert kept >= (end + 300) * 1000
 

@@ -226,7 +226,7 @@ def test_a_proof_is_used_once_and_a_replayed_one_leaves_the_assertion_unspent(wo
     proof = world.rp.proof("POST", PAR)
     accept(world, proof)
     sentence = refuse(world, proof, "proof.replay")
-    assert "used before" in sentence
+    assert "already used" in sentence
 
 
 def test_the_same_jti_under_another_key_is_another_proof(shared: World) -> None:
@@ -242,7 +242,7 @@ def test_a_jti_is_remembered_until_nobody_could_use_it_again(world: World, ahead
     proof = world.rp.proof("POST", PAR, iat=now + ahead)
     accept(world, proof)
     world.clock.now = now + ahead + 120
-    assert "used before" in refuse(world, proof, "proof.replay")
+    assert "already used" in refuse(world, proof, "proof.replay")
     world.clock.now = now + ahead + 121
     assert "behind" in refuse(world, proof)
     (kept,) = [row[4] for row in world.stored() if row[0] == "proof" and row[4] <= (now + ahead + 420) * 1000]

@@ -183,7 +183,7 @@ def test_a_proof_is_used_once_and_a_replayed_code_ends_the_token_here_too(world:
     token = world.run(world.rp.believe(world.redeem(code))).access_token
     proof = world.rp.proof("GET", ENTITY_INFO, token)
     assert asked(world, DPoP=proof).status_code == 200
-    assert "used before" in resource_refusal(asked(world, DPoP=proof), 401, "invalid_dpop_proof")
+    assert "already used" in resource_refusal(asked(world, DPoP=proof), 401, "invalid_dpop_proof")
     assert world.redeem(code).status_code == 400
     assert "revoked" in resource_refusal(asked(world), 401, "invalid_token")
 

@@ -180,7 +180,7 @@ def test_an_assertion_without_iat_is_used_once_and_remembered_to_its_end(world: 
     assert world.push(client_assertion=assertion).status_code == 201
     world.clock.now = end - 0.1
     refused = json_refusal(world.push(client_assertion=assertion, state="s"), 401, "invalid_client", state="s")
-    assert "used before" in refused
+    assert "already used" in refused
 
 
 # The ID token

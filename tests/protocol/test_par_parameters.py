@@ -91,7 +91,9 @@ def test_a_scope_beyond_the_clients_list_is_invalid(world: World) -> None:
     """Spec 7.1: beyond the client's granted scope."""
     world.registers(scopes=("openid", "authinfo"))
     world.rp.scope = "openid authinfo"
-    assert refuse(world, "invalid_scope", scope="openid tpauthinfo").startswith("this client may not ask for scope")
+    assert refuse(world, "invalid_scope", scope="openid tpauthinfo").startswith(
+        "this client is not registered for scope"
+    )
 
 
 def test_a_scope_that_is_named_twice_is_granted_once(shared: World) -> None:

@@ -32,7 +32,7 @@ def told_to_wait(answer: httpx.Response) -> None:
     assert answer.status_code == 429
     assert 0 < int(answer.headers["retry-after"]) <= 60
     assert answer.json()["error"] == "temporarily_unavailable"
-    assert "too many requests by one" in answer.json()["error_description"]
+    assert "too many requests from one" in answer.json()["error_description"]
 
 
 def test_one_client_too_many_pushes_is_429_and_the_others_go_on() -> None:

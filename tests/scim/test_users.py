@@ -298,7 +298,7 @@ def test_while_roles_wait_for_approval_an_invitation_goes_to_nobody_else(scim: S
 
 
 def test_an_invitation_without_approvals_is_corrected(scim: Scim) -> None:
-    """D60: a mistyped address is mended, and the letter goes there."""
+    """D60: a mistyped address is corrected, and the e-mail goes there."""
     user = scim.added("mei@harbour.example")
     assert _redirected(scim, user).status_code == 200
     assert _invitation(scim, user).email == "mallory@other.example"

@@ -1,4 +1,4 @@
-"""The language of the account: offered once the first factor was right, and nothing of it before (DESIGN "Pages", D28)."""
+"""The language of the account: offered once the first factor was right, and before in its browser (DESIGN "Pages", D28)."""
 
 from __future__ import annotations
 
@@ -94,15 +94,33 @@ def test_a_page_in_the_accounts_language_and_an_account_of_another_one_offer_not
     run(story)
 
 
-def test_nobody_learns_the_language_before_the_first_factor_is_right() -> None:
-    """D28: the page after a wrong password is the same for every account, also in a browser that knows the person."""
+def test_the_browsers_last_language_is_offered_before_the_first_factor() -> None:
+    """DESIGN "Pages": also after signing out, until somebody whose account speaks another one signs in there."""
 
     async def story(made: World) -> None:
         await mei(made)
         browser = await at_second_factor(made)
         await made.code(browser, made.people["mei"])
         await walk_to(made, browser, await made.relying_party())
-        assert "简体中文 /" not in browser.page.text
+        assert (spoken(browser), LINK in browser.page.text, "mei" in browser.page.text) == ("en", True, False)
+        await browser.open(f"{made.base}/sign-out")
+        await browser.submit(browser.page.forms[0])
+        await walk_to(made, browser, await made.relying_party())
+        assert LINK in browser.page.text
+        await made.password(browser, made.people["alice"])
+        assert LINK not in browser.page.text
+        await made.code(browser, made.people["alice"])
+        await walk_to(made, browser, await made.relying_party())
+        assert LINK not in browser.page.text
+
+    run(story)
+
+
+def test_nobody_learns_an_accounts_language_by_its_name() -> None:
+    """D28: the page after a wrong password is the same for every account."""
+
+    async def story(made: World) -> None:
+        await mei(made)
         texts = set()
         for name in ("mei", "alice", "nobody"):
             stranger = await made.browser()

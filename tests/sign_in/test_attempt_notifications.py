@@ -65,12 +65,12 @@ def test_whose_password_was_typed_before_wrong_codes_is_told() -> None:
         await miss(made, TOTP_MISSES - 1)
         assert postbox.emails == []
         await miss(made, 1)
-        (letter,) = postbox.emails
-        assert (letter.to, str(letter.subject)) == (
+        (email,) = postbox.emails
+        assert (email.to, str(email.subject)) == (
             "mei.tan@harbour.example",
             "Wrong codes were entered after your password",
         )
-        assert "somebody knows your password: choose a new one" in letter.text
+        assert "somebody knows your password: choose a new one" in email.text
 
     run(story, postbox=postbox)
 

@@ -251,11 +251,11 @@ def test_an_email_says_how_to_change_the_password_once_a_day(language: str) -> N
         user = await made.provider.registry.directory.user(ALICE)
         await made.write(replace(user, language=language))
         await use_up(made)
-        (letter,) = of_pause(postbox)
-        assert letter.language == language
+        (email,) = of_pause(postbox)
+        assert email.language == language
         said = translator(lookup((language,), LANGUAGES_OF_PAGES) or ENGLISH)
-        assert LANGUAGES[language] in said.say(letter.subject)
-        body = letter.text_in(language)
+        assert LANGUAGES[language] in said.say(email.subject)
+        body = email.text_in(language)
         assert f"{made.base}/recover" in body
         assert f"{made.base}/account" in body
         assert "20" in body

@@ -139,7 +139,7 @@ def test_an_account_without_a_second_factor_cannot_sign_in_with_one() -> None:
         browser = await at_password(made)
         await made.password(browser, made.people["alice"])
         assert browser.page.heading == "Sign in"
-        assert "no second factor that works here" in browser.page.text
+        assert "none that works here" in browser.page.text
 
     run(story)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 CHOICE, SIGN_IN = "Choose who you act for", "Sign in"
-SENTENCE = "Your account has no second factor that works here."
+SENTENCE = "After your password we ask for a second step, such as a code, and your account has none that works here."
 
 
 async def only_password(made: World, **more: Any) -> None:

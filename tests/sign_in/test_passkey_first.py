@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from corpid.flows.authentication.browsers import Browser
+from corpid.flows.authentication.browsers import Browser, recognise, record_passkey
 from corpid.web.pages.rendering import Renderer
+from tests.account.scene import at_account
 from tests.browser.states import STATES
+from tests.contexts import context
 from tests.sign_in.factors import CODES, at_sign_in, choose, passkey, recovery, type_code, use
+from tests.sign_in.test_passkey_offer import made_answer, new_key, signed_in
 from tests.sign_in.world import cookies_of, run, walk_to, wear
 
 if TYPE_CHECKING:
@@ -88,6 +91,37 @@ def test_a_passkey_beside_a_password_counts_and_a_code_does_not() -> None:
     run(story)
 
 
+def test_a_browser_in_which_a_passkey_was_created_is_offered_it_first() -> None:
+    """D46: at the offer after a password, and in the account."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        await browser.fill_and_submit(passkey=made_answer(made, browser, new_key()))
+        assert browser.page.heading == CHOICE
+        assert first(await again(made, browser))
+        other = await at_account(made, "new-passkey")
+        await other.fill_and_submit(passkey=made_answer(made, other, new_key()))
+        assert first(await again(made, other))
+
+    run(story)
+
+
+def test_a_passkey_created_while_another_tab_signs_out_revives_no_cookie_value() -> None:
+    """D34: the value that the other tab has invalidated stays invalid."""
+
+    async def story(made: World) -> None:
+        browser = await signed_in(made)
+        here, old = await context(made.provider), cookies_of(browser)["corpid"]
+        found = await recognise(here, old)
+        assert found is not None
+        await browser.open(f"{made.base}/sign-out")
+        await browser.submit(browser.page.forms[0])
+        await record_passkey(here, old, found)
+        assert await recognise(here, old) is None
+
+    run(story)
+
+
 def test_a_cleared_browser_is_like_any_other() -> None:
     """D28, D34: nothing but the cookie says it, and an old value says nothing."""
 
@@ -136,8 +170,9 @@ def test_where_passkeys_do_not_work_only_the_password_is_asked_for() -> None:
 
 def test_a_browser_that_the_version_before_stored_is_read_and_the_other_way_round() -> None:
     """Decision 0009: both versions run beside each other for a while."""
-    new = Browser(browser_id="b", user_id="u", used_passkey=True)
+    new = Browser(browser_id="b", user_id="u", used_passkey=True, language="ms")
     stored = msgspec.msgpack.decode(msgspec.msgpack.encode(new))
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(stored[:5]), type=Browser) == Browser(
-        browser_id="b", user_id="u"
+    assert stored[-1] == "ms", "what an older version ignores is at the end"
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(stored[:6]), type=Browser) == Browser(
+        browser_id="b", user_id="u", used_passkey=True
     )

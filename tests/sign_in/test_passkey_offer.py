@@ -102,7 +102,7 @@ def test_who_creates_one_is_led_on_and_signs_in_with_it_next_time() -> None:
         (entry,) = await made.audit("factors.add_passkey")
         assert (entry.actor, entry.outcome, entry.client_id) == (f"user:{ALICE}", "ok", "rp1")
         await made.provider.background_tasks.settle()
-        assert "A passkey was added" in [letter.subject for letter in postbox.emails]
+        assert "A passkey was added" in [email.subject for email in postbox.emails]
         other = await at_sign_in(made)
         assert await use(made, other, key) == CHOICE
 

@@ -55,10 +55,10 @@ def test_a_code_by_email_is_the_second_factor() -> None:
         assert "Step 2 " in browser.page.text
         assert "m•••@harbour.example" in browser.page.text
         assert ADDRESS not in browser.page.text
-        (letter,) = postbox.emails
-        assert letter.to == ADDRESS
-        assert str(letter.subject) == "Your code for CorpID"
-        assert "Relying Party 1" in letter.text
+        (email,) = postbox.emails
+        assert email.to == ADDRESS
+        assert str(email.subject) == "Your code for CorpID"
+        assert "Relying Party 1" in email.text
         code = postbox.code()
         assert await type_code(browser, f" {code[:3]} {code[3:]} ") == CHOICE
         await browser.fill_and_submit(entity="200000001A")
@@ -282,9 +282,9 @@ def test_a_recovery_code_works_once_and_its_owner_is_told() -> None:
         assert offered(browser) == ["email", "recovery"]
         assert await choose(browser, "recovery") == RECOVERY
         assert await type_code(browser, CODES[0].upper().replace("-", " ")) == CHOICE
-        (letter,) = postbox.emails
-        assert letter.to == ADDRESS
-        assert "2 codes are left" in letter.text
+        (email,) = postbox.emails
+        assert email.to == ADDRESS
+        assert "2 codes are left" in email.text
         again = await past_password(made)
         await choose(again, "recovery")
         assert await type_code(again, CODES[0]) == RECOVERY
@@ -419,7 +419,7 @@ def test_a_new_start_forgets_the_code_and_not_how_many_were_sent() -> None:
         assert browser.page.heading == SEND
         for _ in range(2):
             await choose(browser, "email")
-        assert len({letter.text for letter in postbox.emails}) == 3
+        assert len({email.text for email in postbox.emails}) == 3
         assert "email" not in offered(browser)
 
     run(story, postbox=postbox)

@@ -261,6 +261,8 @@ ACCOUNT_OFFER: Final = Namespace("account_offer", DAY, str)
 """what is offered in the account, an app's key or recovery codes, stays the same for as long"""
 DATA_COPIES: Final = Namespace("data_copies", DAY, int)
 """of one person's data, for that person"""
+ACCESS_REQUESTS: Final = Namespace("access_requests", DAY, int)
+"""of one person, for access of their own"""
 UNDER_WAY: Final = Namespace("under_way", limits.ENROLMENT_SECONDS, str)
 """the enrolment that a person has begun last, for each purpose"""
 

@@ -100,7 +100,7 @@ def second_factor_changed(done: Phrase) -> Notice:
     `done` says what was set up, as a sentence (D45, D46).
     """
     return Notice(
-        subject=phrase("Your second factor was changed"),
+        subject=phrase("Your second step was changed"),
         text=phrase(
             "{done} You have new recovery codes. Your old authenticator app and recovery codes no longer work, "
             "and you need to sign in again in every browser.",

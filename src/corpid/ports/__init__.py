@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from corpid.ports.audit import (
-    ACTOR_KINDS,
     Audit,
     AuditEntry,
     AuditEvent,
@@ -50,7 +49,7 @@ from corpid.ports.outbound import (
     PasswordsBusy,
     SenderRefused,
 )
-from corpid.ports.provisioning import MemberQuery, Provisioning, StoredMember
+from corpid.ports.provisioning import MemberQuery, MemberSearch, MemberState, Provisioning, StoredMember
 from corpid.ports.records import (
     Account,
     FetchedKeySet,
@@ -101,7 +100,6 @@ if TYPE_CHECKING:
 Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
-    "ACTOR_KINDS",
     "COMMAND_LINE",
     "Accept",
     "Account",
@@ -158,6 +156,8 @@ __all__ = [
     "MailRefused",
     "MemberNameTaken",
     "MemberQuery",
+    "MemberSearch",
+    "MemberState",
     "MissingReference",
     "NameRefused",
     "NameTaken",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
@@ -10,10 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.rules.audit_seals import Seal
-
-ACTOR_KINDS: Final = ("user", "operator", "client", "token", "file", "command", "system", "anonymous")
-"""the actor of an audited event: a person, an operator in the browser, an API client, a provisioning token, a
-directory file, the command line, CorpID itself, or nobody known"""
 
 
 class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +19,7 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     actor: str
-    """a kind of ACTOR_KINDS, and a name after a colon if it has one, e.g. `user:{user_id}`"""
+    """a kind of `actors.ACTOR_KINDS`, and a name after a colon if it has one, e.g. `user:{user_id}`"""
     action: str
     """noun.verb, e.g. `client.disable`, `sign_in.complete`, `key.rotate`"""
     object: str = ""

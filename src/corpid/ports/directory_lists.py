@@ -94,3 +94,9 @@ class DirectoryLists(Protocol):
 
         `where` gives members of the key and their values; each that is named is one that the kind has.
         """
+
+    async def latest_requests(self, entity_id: str, state: str, *, before: str, limit: int) -> list[ChangeRequest]:
+        """An entity's change requests in one state, the latest first.
+
+        Those before an identifier.
+        """

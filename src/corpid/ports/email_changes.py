@@ -29,11 +29,15 @@ class EmailChange(msgspec.Struct, frozen=True, kw_only=True):
     proved_at: int
     effective_at: int
 
+    def stands(self, *, enabled: bool, email: str) -> bool:
+        """Return whether the change stands for its person as they are now."""
+        return enabled and email == self.old_email
+
 
 class EmailChanges(Protocol):
     """Waiting changes of addresses, at most one for a person.
 
-    One stands as long as its person is enabled and has the old address. It ends with a new password or second factor
+    One that no longer stands has no effect. It ends with a new password or second factor
     by a link or from an operator, and when the person is disabled or removed.
     """
 

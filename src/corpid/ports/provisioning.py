@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 MemberName: TypeAlias = Literal["membership_id", "user_name", "external_id", "email", "active"]
 Operator: TypeAlias = Literal["eq", "co", "sw"]
 SortedBy: TypeAlias = Literal["membership_id", "user_name", "external_id", "email"]
+MemberState: TypeAlias = Literal["invited", "active", "suspended", "locked"]
+SEARCH_WORDS: Final = 4
+"""of one search"""
 Condition: TypeAlias = tuple[MemberName, Operator, str]
 """member, operator and value; of `active`, `true` or `false`"""
 
@@ -39,6 +42,17 @@ class MemberQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int
 
 
+class MemberSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """A search for members of an entity; empty members fit all."""
+
+    entity_id: str
+    words: tuple[str, ...] = ()
+    """parts of name, user name or e-mail address, as the entity sees them; all must match, at most SEARCH_WORDS"""
+    state: MemberState | Literal[""] = ""
+    service_id: str = ""
+    """at which they have a role for the entity"""
+
+
 class Provisioning(Protocol):
     """Members by identifier and filter, and tokens."""
 
@@ -58,6 +72,20 @@ class Provisioning(Protocol):
         """Members by user name after a place, each with its own.
 
         A page costs the same however many there are, and wherever it is.
+        """
+
+    async def search(
+        self, wanted: MemberSearch, *, after: tuple[str, str], limit: int, examined: int
+    ) -> tuple[list[tuple[StoredMember, tuple[str, str]]], tuple[str, str] | None]:
+        """As `members_by_name`, but only those that fit, among the next `examined` members.
+
+        Also the place of the last one that was examined; None if there are no more.
+        """
+
+    async def roles(self, entity_id: str, user_ids: Collection[str]) -> list[tuple[str, str, int]]:
+        """Person, service and number of roles for an entity.
+
+        Of at most 100 people.
         """
 
     async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:

@@ -106,6 +106,8 @@ BROWSER_NAMES: Final = 50
 """names that one person gave their browsers"""
 DATA_COPIES_PER_DAY: Final = 5
 """copies of everything that is kept about a person, for that person"""
+ACCESS_REQUESTS_PER_DAY: Final = 10
+"""requests of one person for access of their own"""
 
 INVITATION_SECONDS: Final = 72 * HOUR
 """how long a link lets a new person set up their account"""

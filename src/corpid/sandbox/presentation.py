@@ -68,7 +68,7 @@ ADVICE: Final = {
     "invalid_client": "The client is unknown or its assertion was refused: key, audience, lifetime or jti.",
     "invalid_grant": "The code is unknown, already used, older than 60 seconds, or belongs to another client.",
     "invalid_scope": "A scope is unknown, or this client is not registered for it.",
-    "invalid_dpop_proof": "The proof is stale, was used before, or is for another method or address.",
+    "invalid_dpop_proof": "The proof is stale, was already used, or is for another method or address.",
     "invalid_token": "The access token has expired, was revoked, or is bound to another key.",
     "temporarily_unavailable": "The provider is busy or under maintenance; try again in a moment.",
     "server_error": "Something went wrong at the provider; its log has the reference.",

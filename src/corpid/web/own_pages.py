@@ -114,6 +114,8 @@ class PageContext(Generic[Visit]):
     visit: Visit
     page: str
     """its path in the site"""
+    cookie: str = ""
+    """the browser's cookie value"""
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
     """as sent now, or as kept while the person signed in again"""
@@ -246,7 +248,8 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     context = await page_request(request, provider)
     if not site.in_maintenance:
         await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
+    sent = cookie(request, web.cookie_name)
+    browser = await browsers.recognise(context, sent)
     visit = await own_sessions.visit(context, browser, site.purpose)
     posted = request.method == "POST"
     query = request.query_params
@@ -259,6 +262,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         context=context,
         visit=visit,
         page=shown,
+        cookie=sent or "",
         query=dict(query),
         saved=site.changes.get(query.get(SAVED, "")) if is_from_own_page(request) else None,
         again=AGAIN in query,

@@ -66,6 +66,7 @@ STORED = {
     "account_offer": (86400, "6615ff685ce67742"),
     "under_way": (3600, "7af4da0cd6035094"),
     "data_copies": (86400, "0283064e0f2612e3"),
+    "access_requests": (86400, "3a8a2bc4f1b702a9"),
 }
 """each namespace with its lifetime in seconds, and how its key for the parts one, two begins"""
 PARTS = st.lists(st.text(max_size=5), max_size=4).map(tuple)

@@ -113,7 +113,6 @@ VIEWS: dict[str, View] = {
         action="/consent",
         summary=((SAID, SAID),),
         items=(phrase("Your name"), SAID),
-        entity=HOSTILE,
         until=None,
     ),
     "confirm": Confirm(frame=FRAME, action="/confirm", user_name=HOSTILE, entity=HOSTILE),

@@ -166,8 +166,8 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         asks_for="second factor",
         heading=phrase("Choose a new password"),
         lead=phrase(
-            "Choose a new password with this link. It works once, within {minutes} minutes, and asks for your "
-            "second factor first.",
+            "Choose a new password with this link. It works once, within {minutes} minutes, and asks for a code or "
+            "your passkey first.",
             minutes=PASSWORD_LINK_SECONDS // MINUTE,
         ),
         introduction=lambda user, name: phrase("{user}, choose a new password for {name}.", user=user, name=name),
@@ -182,14 +182,14 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         steps=(Step.PROVE_PASSWORD, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
         asks_for="password",
         drops_app=True,
-        heading=phrase("Set up a new second factor"),
+        heading=phrase("Set up a new second step"),
         lead=phrase(
-            "Set up a new second factor with this link. It works once, within {hours} hours, and asks for your "
-            "password first.",
+            "Set up a new second step with this link, such as an authenticator app. It works once, within {hours} "
+            "hours, and asks for your password first.",
             hours=SECOND_FACTOR_LINK_SECONDS // HOUR,
         ),
-        introduction=lambda user, name: phrase("{user}, set up a new second factor for {name}.", user=user, name=name),
-        done=phrase("Your second factor has been changed"),
+        introduction=lambda user, name: phrase("{user}, set up a new second step for {name}.", user=user, name=name),
+        done=phrase("Your second step has been changed"),
         notice=None,
         made=AuditAction.LINK_SECOND_FACTOR,
         used=AuditAction.FACTORS_SECOND_FACTOR,

@@ -18,7 +18,7 @@ import msgspec
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import account_sessions, enrolments
-from corpid.flows.authentication import passkeys, password_checks, second_factor_methods
+from corpid.flows.authentication import browsers, passkeys, password_checks, second_factor_methods
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.jose.encoding import base64url
 from corpid.ports import FactorChange
@@ -126,10 +126,10 @@ async def options(context: RequestContext, visit: AccountVisit) -> str:
     return await passkeys.registration_options(context, visit.user, visit.session.session_id)
 
 
-async def add(context: RequestContext, visit: AccountVisit, *, answer: str) -> None:
-    """Add a passkey.
+async def add(context: RequestContext, visit: AccountVisit, cookie: str, *, answer: str) -> None:
+    """Add a passkey, which this browser's next sign-in offers first.
 
-    Raises Rejected, StaleStep, Throttled and TooOld. Source: WebAuthn §7.1, D46
+    `cookie` is the browser's value. Raises Rejected, StaleStep, Throttled and TooOld. Source: WebAuthn §7.1, D46
     """
     await account_sessions.admit(context, visit)
     factors = await of(context, visit)
@@ -142,6 +142,7 @@ async def add(context: RequestContext, visit: AccountVisit, *, answer: str) -> N
     before = factors.credentials
     change = FactorChange(before=before, after=before, add_passkey=passkey, passkeys_at_most=PASSKEYS_PER_PERSON)
     await write(context, visit, change, AuditAction.FACTORS_ADD_PASSKEY, notifications.PASSKEY_ADDED)
+    await browsers.record_passkey(context, cookie, visit.browser)
 
 
 async def rename(context: RequestContext, visit: AccountVisit, passkey: Passkey, *, name: str) -> None:

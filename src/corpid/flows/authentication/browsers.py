@@ -87,11 +87,13 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     user_id: str = ""
     """the person who last signed in here"""
     used_passkey: bool = False
-    """true if any person ever signed in here with a passkey; it outlasts signing out"""
+    """true if any person ever signed in here with a passkey, or created one; it outlasts signing out"""
     manage_id: str = ""
     """the session of the portal"""
     console_id: str = ""
     """the session of the console"""
+    language: str = ""
+    """of the account that last signed in here, offered before its next first factor; it outlasts signing out"""
 
     @property
     def browser_key(self) -> str:
@@ -191,7 +193,10 @@ async def sign_out(context: RequestContext, unit: TransientUnit, old_cookie: str
     if not await retire(context, unit, old_cookie, browser):
         raise StaleStep
     another = Browser(
-        browser_id=context.provider.new_id(), kept_name=browser.browser_key, used_passkey=browser.used_passkey
+        browser_id=context.provider.new_id(),
+        kept_name=browser.browser_key,
+        used_passkey=browser.used_passkey,
+        language=browser.language,
     )
     cookie = context.provider.new_id()
     await _BROWSER.entry(context.provider.policy.base_url, cookie).put(unit, another)
@@ -219,6 +224,21 @@ async def revive(context: RequestContext, unit: TransientUnit, cookie: str, brow
         await _BROWSER.entry(issuer, cookie).put(unit, browser)
     else:
         await namespaces.RETIRED_BROWSER.entry(issuer, cookie).take(unit)
+
+
+async def record_passkey(context: RequestContext, cookie: str, browser: Browser) -> None:
+    """Record that a passkey was created in this browser.
+
+    The entry is taken before it is written: a cookie value that another tab has invalidated stays invalid. Source: D34,
+    D46
+    """
+    if browser.used_passkey:
+        return
+    entry = _BROWSER.entry(context.provider.policy.base_url, cookie)
+    async with context.provider.transient.unit(context.now) as unit:
+        stored = await entry.take(unit)
+        if stored is not None:
+            await entry.put(unit, msgspec.structs.replace(stored, used_passkey=True))
 
 
 def _successor(context: RequestContext, old_cookie: str, form: bytes) -> str:

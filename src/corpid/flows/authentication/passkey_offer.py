@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.flows import notifications
-from corpid.flows.authentication import passkeys, sign_in, throttle
+from corpid.flows.authentication import browsers, passkeys, sign_in, throttle
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.ports import FactorChange, MissingReference
 from corpid.rules.audit_actions import AuditAction
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 
 def options(context: RequestContext, visit: Visit, page: OfferPasskey) -> str:
-    """Return the JSON with which the browser makes the passkey.
+    """Return the JSON with which the browser creates the passkey.
 
-    The result is empty if passkeys do not work here any more. Opening the page spends nothing. Source: WebAuthn §5.4,
-    D46
+    The result is empty if passkeys no longer work here. Opening the page uses nothing up. Source: WebAuthn §5.4, D46
     """
     account = page.account
     return passkeys.creation_options(context, account.user, _subject(visit), known=account.held.passkeys)
@@ -70,6 +69,7 @@ async def create(context: RequestContext, visit: Visit, *, answer: str) -> Visit
     if not await context.provider.registry.factors.change(change, event):
         raise Rejected(phrase("The passkey could not be set up. Try again, or choose another way."))
     notifications.notify(context, account.user, notifications.PASSKEY_ADDED)
+    await browsers.record_passkey(context, visit.cookie, visit.browser)
     return await _onwards(context, visit)
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ForeignChallenge(StaleStep):
-    """A challenge that was not made here, or for something else."""
+    """A challenge that was not issued here, or was for something else."""
 
 
 def make(context: RequestContext, purpose: str, subject: str) -> bytes:
@@ -52,9 +52,9 @@ def make(context: RequestContext, purpose: str, subject: str) -> bytes:
 
 
 async def redeem(context: RequestContext, challenge: bytes, purpose: str, subject: str) -> None:
-    """Spend a challenge that was made for this purpose and subject.
+    """Use up a challenge that was made for this purpose and subject.
 
-    Raises ForeignChallenge, which spends nothing, and StaleStep for every request except the first. Source: WebAuthn
+    Raises ForeignChallenge, which uses nothing up, and StaleStep for every request except the first. Source: WebAuthn
     §7.2, D46
     """
     require_own(context, challenge, purpose, subject)
@@ -74,7 +74,7 @@ def require_own(context: RequestContext, challenge: bytes, purpose: str, subject
 
 
 async def spend(context: RequestContext, unit: TransientUnit, challenge: bytes) -> bool:
-    """Spend a challenge. Return True for the first request only.
+    """Use up a challenge. Return True for the first request only.
 
     Source: WebAuthn §7.2, D46
     """
@@ -92,7 +92,7 @@ CHARACTERS: Final = 60
 def given(context: RequestContext) -> str:
     """Return the default name of a new passkey.
 
-    It consists of the browser that made it and the day, e.g. `Firefox on Linux, 2027-01-15`. If the browser names no
+    It consists of the browser that created it and the day, e.g. `Firefox on Linux, 2027-01-15`. If the browser names no
     device, the provider's name is used, which also needs no translation. Source: D51
     """
     day = context.today
@@ -141,7 +141,7 @@ def authentication_options(
     """Return the JSON with which the browser asks for a passkey.
 
     The result is empty if passkeys do not work here. With `allowed`, one of these has to be used. Opening the page
-    spends nothing. Source: WebAuthn §5.5, D46
+    uses nothing up. Source: WebAuthn §5.5, D46
     """
     if not context.provider.policy.takes_passkeys:
         return ""
@@ -174,7 +174,7 @@ async def proved(
 ) -> tuple[User, Passkey]:
     """Verify an answer; return the owner and the passkey after its use.
 
-    `entry_of` makes the audit entry of its use. The challenge, which was made for `purpose` and `subject`, is spent
+    `entry_of` makes the audit entry of its use. The challenge, which was made for `purpose` and `subject`, is used up
     first, whatever the result. `only` is the id of the one person whose passkeys are accepted; empty accepts any
     person's. Raises PasskeyRefused and StaleStep. Source: WebAuthn §7.2, D46
     """
@@ -185,7 +185,7 @@ async def proved(
 async def _verified(
     context: RequestContext, claim: Claim, *, entry_of: Callable[[User], AuditEvent], only: str
 ) -> tuple[User, Passkey]:
-    """Verify an answer as `proved` does, after its challenge was spent."""
+    """Verify an answer as `proved` does, after its challenge was used up."""
     passkey, user = claim.passkey, claim.user
     if passkey is None:
         raise PasskeyRefused("no such passkey is known here")
@@ -218,7 +218,7 @@ def reason(refusal: PasskeyRefused) -> str:
 
 
 async def registration_options(context: RequestContext, user: User, subject: str) -> str:
-    """Return the JSON with which the browser makes a passkey.
+    """Return the JSON with which the browser creates a passkey.
 
     The result is empty if passkeys do not work here. `subject` is the enrolment or session that the page belongs to.
     Source: WebAuthn §5.4, D46
@@ -230,7 +230,7 @@ async def registration_options(context: RequestContext, user: User, subject: str
 
 
 def creation_options(context: RequestContext, user: User, subject: str, *, known: Iterable[Passkey]) -> str:
-    """Return the same, with the person's passkeys at hand.
+    """Return the same for passkeys that are already loaded.
 
     Source: WebAuthn §5.4, D46
     """
@@ -252,7 +252,7 @@ def of_person(context: RequestContext, user_id: str, made: NewPasskey) -> Passke
 
 
 async def newly_made(context: RequestContext, subject: str, *, answer: str) -> NewPasskey:
-    """Verify a new passkey and spend the challenge of its subject.
+    """Verify a new passkey and use up the challenge of its subject.
 
     Raises Rejected and StaleStep. Source: WebAuthn §7.1, D46
     """
@@ -286,7 +286,7 @@ def _purpose(interaction: Interaction) -> str:
 def options(context: RequestContext, visit: Visit, *, allowed: Iterable[Passkey] = ()) -> str:
     """Return the passkey JSON for a page of the sign-in.
 
-    The result is empty if passkeys do not work here. Opening the page spends nothing. After the password, `allowed` are
+    The result is empty if passkeys do not work here. Opening the page uses nothing up. After the password, `allowed` are
     the person's passkeys. Source: D45, D46
     """
     interaction = visit.interaction

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 async def accept_app(context: RequestContext, credentials: Credentials, code: str, entry: AuditEvent) -> None:
-    """Spend a code of the person's app.
+    """Use up a code of the person's app.
 
     `entry` is for the audit log. Raises WrongCode. Source: D45
     """
@@ -60,7 +60,7 @@ async def accept_app(context: RequestContext, credentials: Credentials, code: st
 
 
 async def accept_recovery(context: RequestContext, user: User, code: str, entry: AuditEvent) -> None:
-    """Spend one of the person's recovery codes and notify them.
+    """Use up one of the person's recovery codes and notify them.
 
     `entry` is for the audit log. Raises WrongCode. Source: D45
     """

@@ -83,7 +83,14 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
     before, name = visit.interaction, names.user_name(shown.account.user.user_name)
     finished, session = await _decided(context, visit, shown, name)
     others = await sessions.held(context, visit.browser, but_of=finished.user_id)
-    browser = sessions.kept_in(visit.browser, finished.user_id, session, ended=others, with_passkey=bool(shown.passkey))
+    browser = sessions.kept_in(
+        visit.browser,
+        finished.user_id,
+        session,
+        ended=others,
+        with_passkey=bool(shown.passkey),
+        language=finished.language,
+    )
     known, over = visit.last_entity is not None, finished.outcome in (Outcome.CODE, Outcome.REFUSED)
     browser_key, guesses = visit.browser.browser_key, shown.account.guesses
     group = (

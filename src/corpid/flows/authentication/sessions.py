@@ -59,11 +59,18 @@ async def held(context: RequestContext, browser: Browser | None, *, but_of: str 
 
 
 def kept_in(
-    browser: Browser, user_id: str, session: Session | None, *, ended: Iterable[Session], with_passkey: bool
+    browser: Browser,
+    user_id: str,
+    session: Session | None,
+    *,
+    ended: Iterable[Session],
+    with_passkey: bool,
+    language: str,
 ) -> Browser:
     """Return the browser after this person has signed in.
 
-    It refers to the new session, if one begins, and to none of those that ended with the sign-in. Source: D30
+    `language` is that of their account. The browser refers to the new session, if one begins, and to none of those that
+    ended with the sign-in. Source: D30
     """
     places = {}
     for each in ended:
@@ -73,7 +80,7 @@ def kept_in(
     if session is not None:
         places[_PLACES[session.purpose]] = session.session_id
     used_passkey = browser.used_passkey or with_passkey
-    return msgspec.structs.replace(browser, user_id=user_id, used_passkey=used_passkey, **places)
+    return msgspec.structs.replace(browser, user_id=user_id, used_passkey=used_passkey, language=language, **places)
 
 
 async def begin(context: RequestContext, session: Session | None, account: Account, *, passkey: str) -> bool:

@@ -246,8 +246,8 @@ def without_second_factor(context: RequestContext, visit: Visit, user: User | No
 def no_second_factor(context: RequestContext) -> Phrase:
     """Return the sentence for a person without a second factor (D45)."""
     return phrase(
-        "Your account has no second factor that works here. Ask your organisation's {name} administrator for a "
-        "link to set one up.",
+        "After your password we ask for a second step, such as a code, and your account has none that works here. Ask "
+        "your organisation's {name} administrator for a link to set one up.",
         name=context.provider.policy.name,
     )
 

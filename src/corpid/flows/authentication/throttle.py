@@ -115,7 +115,7 @@ async def last_entity(context: RequestContext, user_name: str, browser_key: str,
     """Return the entity that a person last chose in a known browser.
 
     The result is empty if there is none yet; None if the browser is not known for the person, also if it is for
-    somebody who had the user name before. Who types a password is nobody yet: `user_id` is empty. Source: D17, D47
+    somebody who had the user name before. Before the password is checked, `user_id` is empty. Source: D17, D47
     """
     known = namespaces.KNOWN_BROWSER.entry(context.provider.policy.deployment_url, user_name, browser_key)
     found = await known.read(context.provider.transient, now=context.now)

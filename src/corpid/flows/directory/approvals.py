@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -35,6 +36,7 @@ from corpid.rules.directory.approvals import (
     State,
     change_of,
     decided,
+    is_asked_for_oneself,
     refreshed,
     requested,
     stale,
@@ -48,6 +50,7 @@ from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.records import (
     Administrator,
     ChangeRequest,
+    Membership,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -77,6 +80,17 @@ _GONE: Final = "there is no such request: `corpid approval list` shows those tha
 
 class NoRequest(Refused):
     """There is no such request."""
+
+
+class Stale(Refused):
+    """The records that a request changes differ by now.
+
+    Further texts name them.
+    """
+
+
+class AlreadyDecided(Refused):
+    """The request was decided before, or has expired."""
 
 
 class NoReason(Refused):
@@ -116,7 +130,7 @@ async def submit(
         return None
     if isinstance(actor, ProvisioningToken):
         raise Forbidden(actor, "write", found.needing[0].kind, "this is read-only here: it needs approval")
-    _check_reason(reason)
+    check_reason(reason)
     request = ChangeRequest(
         request_id=f"{int(now):08x}-{unique}",
         entity_id=_entity_of(found),
@@ -142,7 +156,8 @@ def _entity_of(found: Authorised) -> str:
     return concerned.pop()
 
 
-def _check_reason(reason: str) -> None:
+def check_reason(reason: str) -> None:
+    """Refuse a reason that is empty or too long. Raises Refused. Source: D55"""
     if not reason.strip():
         raise NoReason("reason: say why, for the approver")
     if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
@@ -165,18 +180,22 @@ async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: 
     if gone:
         names = await _user_names(registry, gone)
         lines = (f"  {difference(each, names).subject}" for each in gone)
-        raise Refused("this was changed since it was requested, and has to be requested again:", *lines)
+        raise Stale("this was changed since it was requested, and has to be requested again:", *lines)
     problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
     if problems:
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
-    asked, still = await _asked(registry, request, changes, now)
     agreed = await authorised(registry, actor, changes)
+    if is_asked_for_oneself(request):
+        still = await _still_belonging(registry, request)
+        done = recorded(replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester)
+    else:
+        asked, still = await _asked(registry, request, changes, now)
+        done = recorded(asked, approval=request.request_id, approved_by=actor.name)
     rests_on = [
         *still,
         *(Seen(Service, key, record) for key, record in current.get("service", {}).items()),  # type: ignore[arg-type]
         *_as_requested(changes),
     ]
-    done = recorded(asked, approval=request.request_id, approved_by=actor.name)
     await _decide(registry, request, after, Event.APPROVE, actor, [*done, *agreed.guards, *rests_on])
     return after
 
@@ -185,6 +204,15 @@ def _as_requested(changes: Iterable[Change]) -> Iterable[Seen]:
     """Guards that the changed records are unchanged."""
     for change in changes:
         yield Seen(RECORDS[change.kind], change.key, change.was)  # type: ignore[arg-type]
+
+
+async def _still_belonging(registry: Registry, request: ChangeRequest) -> list[Seen]:
+    """Guards that the requester still acts for the entity (D50)."""
+    _, _, user_id = request.requester.partition(":")
+    acting = await registry.directory.acting(user_id, request.entity_id)
+    if acting is None or not acting.allowed:
+        raise Refused("the requester no longer acts for this entity: decline it")
+    return [Seen(User, acting.user.key, acting.user), Seen(Membership, acting.membership.key, acting.membership)]
 
 
 async def _asked(
@@ -208,6 +236,15 @@ async def _asked(
         raise Refused(f"the requester may not do this any more: {error.reason}") from None
 
 
+async def unfitting(registry: Registry, changes: Sequence[Change]) -> list[str]:
+    """Return why changes break a rule, a sentence each.
+
+    Asked before they are made or requested. Raises StoreUnavailable. Source: D55, R-14, R-21
+    """
+    current = await _current(registry, changes)
+    return unfit(changes, Current(records=current), await _user_names(registry, changes))
+
+
 async def decline(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
     """Decline a request; nothing else changes.
 
@@ -225,11 +262,13 @@ async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason:
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
     request = await _found(registry, request_id)
-    authorise(actor, "write", Object(kind="withdrawal") if request is None else _object(request, "withdrawal"))
+    authorise(
+        actor, "write", Object(kind="withdrawal") if request is None else object_of_request(request, "withdrawal")
+    )
     if request is None:
         raise NoRequest(_GONE)
     if reason:
-        _check_reason(reason)
+        check_reason(reason)
     after = _after(request, Event.WITHDRAW, actor, reason, now)
     await _decide(registry, request, after, Event.WITHDRAW, actor, [])
     return after
@@ -316,7 +355,7 @@ async def _request(registry: Registry, request_id: str, actor: Actor) -> ChangeR
     Of another entity's an entity learns as much as of none.
     """
     found = await _found(registry, request_id)
-    authorise(actor, "read", Object(kind="approval") if found is None else _object(found, "approval"))
+    authorise(actor, "read", Object(kind="approval") if found is None else object_of_request(found, "approval"))
     if found is None:
         raise NoRequest(_GONE)
     return found
@@ -329,13 +368,14 @@ async def _found(registry: Registry, request_id: str) -> ChangeRequest | None:
 
 async def _decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
     found = await _request(registry, request_id, actor)
-    authorise(actor, "write", _object(found, "approval"))
+    authorise(actor, "write", object_of_request(found, "approval"))
     with_reason(actor)
-    _check_reason(reason)
+    check_reason(reason)
     return found
 
 
-def _object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
+def object_of_request(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
+    """Return a request as an object of access. Source: D53, D55"""
     services = {object_of(change_of(each)).service_id for each in found.changes}
     return Object(
         kind=kind,
@@ -349,7 +389,7 @@ def _after(found: ChangeRequest, event: Event, actor: Actor, reason: str, now: f
     try:
         return decided(found, event, by=actor.name, reason=reason, now=now)
     except Decided as error:
-        raise Refused(str(error)) from None
+        raise AlreadyDecided(str(error)) from None
 
 
 async def _decide(
@@ -413,7 +453,7 @@ def decidable(found: ChangeRequest, actor: Administering) -> bool:
     """
     recent = msgspec.structs.replace(actor, auth_time=actor.now)
     try:
-        authorise(recent, "write", _object(found, "approval"))
+        authorise(recent, "write", object_of_request(found, "approval"))
     except Forbidden:
         return False
     return state_at(found, actor.now) is State.PENDING

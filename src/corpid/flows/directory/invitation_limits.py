@@ -21,6 +21,11 @@ RETRY_SECONDS: Final = 3600
 class TooManyInvitations(Exception):
     """An entity has sent too many invitations today; the text says so."""
 
+    def __init__(self, text: str, *, to_address: bool) -> None:
+        super().__init__(text)
+        self.to_address = to_address
+        """whether it is the limit of one address"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvitationLimit:
@@ -43,9 +48,11 @@ class InvitationLimit:
             counts = await count_each(unit, entries)
         if counts[0] > INVITATIONS_PER_DAY:
             raise TooManyInvitations(
-                f"an entity invites at most {INVITATIONS_PER_DAY:,} people a day: go on tomorrow, or ask an operator"
+                f"an entity invites at most {INVITATIONS_PER_DAY:,} people a day: go on tomorrow, or ask an operator",
+                to_address=False,
             )
         if len(counts) > 1 and counts[1] > INVITATIONS_PER_ADDRESS:
             raise TooManyInvitations(
-                f"at most {INVITATIONS_PER_ADDRESS} invitations a day go to one address: go on tomorrow"
+                f"at most {INVITATIONS_PER_ADDRESS} invitations a day go to one address: go on tomorrow",
+                to_address=True,
             )

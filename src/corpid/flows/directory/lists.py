@@ -176,7 +176,7 @@ async def roles(registry: Registry, actor: Actor, wanted: Wanted, *, after: str,
     authorise(actor, "read", Object(kind="assignment"))
     where = await _where(registry, actor, wanted)
     rows = await _page(registry, Assignment, where, after=after, limit=limit, width=6)
-    return Page(found=await _roles(registry.directory, rows.found), after=rows.after)
+    return Page(found=await with_records(registry.directory, rows.found), after=rows.after)
 
 
 async def third_party_roles(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[Role]:
@@ -187,7 +187,7 @@ async def third_party_roles(registry: Registry, actor: Actor, wanted: Wanted, *,
     authorise(actor, "read", Object(kind="third-party row"))
     where = await _where(registry, actor, wanted)
     rows = await _page(registry, ThirdPartyAssignment, where, after=after, limit=limit, width=7)
-    return Page(found=await _roles(registry.directory, rows.found), after=rows.after)
+    return Page(found=await with_records(registry.directory, rows.found), after=rows.after)
 
 
 async def grants(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[ThirdPartyGrant]:
@@ -252,10 +252,10 @@ async def _where(registry: Registry, actor: Actor, wanted: Wanted) -> dict[str, 
     return where
 
 
-async def _roles(directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]) -> tuple[Role, ...]:
+async def with_records(directory: Directory, rows: Sequence[Assignment | ThirdPartyAssignment]) -> tuple[Role, ...]:
     """Return the rows with the records that they depend on.
 
-    One that has lost it meanwhile is left out.
+    One that has lost it meanwhile is left out. Raises StoreUnavailable. Source: D50
     """
     users = await directory.read(User, {(row.user_id,) for row in rows})
     memberships = await directory.read(Membership, {(row.user_id, row.entity_id) for row in rows})

@@ -63,9 +63,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LastOwner", "MalformedDetails", "Member", "MemberDetails", "MembersPage", "State", "Taken", "UnknownMember",
-    "WantedMembers", "change_member", "considered_invitation", "end_member", "invitation", "invite", "member", "members",
-    "members_by_name",
-    "submit_invitation",
+    "WantedMembers", "change_member", "check_redirection", "considered_invitation", "end_member", "end_seen", "invitation", "invite", "member", "members",
+    "members_by_name", "refuse_taken", "rows_under", "store_refusals", "submit_invitation", "with_details",
 ]  # fmt: skip
 
 State: TypeAlias = Literal["invited", "active", "suspended", "locked"]
@@ -226,10 +225,10 @@ async def submit_invitation(
     await authorised(registry, actor, [change])
     if not await registry.directory.read(Entity, [(entity_id,)]):
         raise MalformedDetails((("entity", "there is no entity of this identifier"),))
-    await _refuse_taken(registry, membership)
+    await refuse_taken(registry, membership)
     await limit.count(actor, entity_id, membership.email if send else "", now=now)
     seen = Seen(Membership, membership.key, None)
-    with _refusals_of_the_store():
+    with store_refusals():
         request = await submit(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=[seen])
     return request or membership
 
@@ -244,7 +243,7 @@ async def considered_invitation(registry: Registry, change: Change, *, actor: Ac
     assert isinstance(membership, Membership)  # noqa: S101
     allowed = await _authorised(registry, actor, change)
     await entity_named(registry, membership.entity_id, actor=actor)
-    await _refuse_taken(registry, membership)
+    await refuse_taken(registry, membership)
     return allowed, membership
 
 
@@ -286,23 +285,55 @@ async def change_member(
     was = found.membership
     if expected is not None and was != expected:
         raise ChangedMeanwhile("the member was changed at the same moment: read it again")
+    becomes = with_details(was, details, enabled=enabled, now=now)
+    if becomes == was:
+        return found
+    change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
+    allowed = await _authorised(registry, actor, change)
+    await refuse_taken(registry, becomes)
+    await check_redirection(registry, limit, was, becomes, actor=actor, now=now)
+    await _write(registry, allowed, Seen(Membership, was.key, was))
+    return await member(registry, membership_id, actor=actor)
+
+
+def with_details(was: Membership, details: MemberDetails, *, enabled: bool, now: float) -> Membership:
+    """Return a membership with other details; unchanged if they are the same.
+
+    If the address of an invited member changes, an e-mail is due. Raises MalformedDetails. Source: D60, D61
+    """
     stored = checked(details, named=was.invited or bool(was.user_name))
     becomes = replace(was, enabled=enabled, **asdict(stored))
     if becomes == was:
-        return found
+        return was
     becomes = replace(becomes, changed_at=int(now))
-    is_sent = was.invited and stored.email not in {"", was.email}
-    if is_sent and (was.invitation_sent_at != NOT_TO_BE_SENT or not was.email):
+    if _is_sent(was, becomes) and (was.invitation_sent_at != NOT_TO_BE_SENT or not was.email):
         becomes = replace(becomes, invitation_sent_at=DUE)
-    change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
-    allowed = await _authorised(registry, actor, change)
-    await _refuse_taken(registry, becomes)
-    if was.invited and stored.email != was.email:
+    return becomes
+
+
+def _is_sent(was: Membership, becomes: Membership) -> bool:
+    """Return whether an invitation goes to another address."""
+    return was.invited and becomes.email not in {"", was.email}
+
+
+async def check_redirection(
+    registry: Registry,
+    limit: InvitationLimit,
+    was: Membership,
+    becomes: Membership,
+    *,
+    actor: Actor,
+    now: float,
+) -> None:
+    """Check and count the e-mail to another address of an invited member.
+
+    Raises Refused if changes for the invitation wait for approval, TooManyInvitations, StoreUnavailable. Source: D55,
+    D60
+    """
+    if was.invited and becomes.email != was.email:
         await _refuse_pending(registry, was)
-    if is_sent and becomes.invitation_sent_at == DUE:
+    if _is_sent(was, becomes) and becomes.invitation_sent_at == DUE:
         await limit.count(actor, was.entity_id, becomes.email, now=now)
-    await _write(registry, allowed, Seen(Membership, was.key, was))
-    return await member(registry, membership_id, actor=actor)
 
 
 async def _refuse_pending(registry: Registry, invited: Membership) -> None:
@@ -324,7 +355,7 @@ async def end_member(registry: Registry, membership_id: str, *, actor: Actor) ->
     for attempt in range(_ATTEMPTS):
         found = (await member(registry, membership_id, actor=actor)).membership
         try:
-            await _end(registry, found, actor=actor)
+            await end_seen(registry, found, actor=actor)
         except (ChangedMeanwhile, MissingReference, Forbidden):  # e.g. it was accepted just now
             now_read = (await member(registry, membership_id, actor=actor)).membership
             if attempt == _ATTEMPTS - 1 or now_read == found:
@@ -333,13 +364,29 @@ async def end_member(registry: Registry, membership_id: str, *, actor: Actor) ->
         return
 
 
-async def _end(registry: Registry, found: Membership, *, actor: Actor) -> None:
-    """End a membership as it was read, and its rows."""
+async def end_seen(registry: Registry, found: Membership, *, actor: Actor) -> None:
+    """End a membership as it was read, and its rows.
+
+    Raises LastOwner, ChangedMeanwhile if it is no longer so, access.Forbidden, Conflict, StoreUnavailable. Source: D53
+    """
     change = Change(verb="remove", kind="membership", key=found.key, was=found)
     allowed = await _authorised(registry, actor, change)
-    where = {"user_id": found.user_id, "entity_id": found.entity_id}
+    rows = await rows_under(registry, found)
+    ended = [Delete(row.was, change_event(actor, row)) for row in rows]  # type: ignore[arg-type]
+    try:
+        await registry.directory.write([Seen(Membership, found.key, found), *ended, *recorded(allowed)])
+    except NobodyRemains:
+        raise LastOwner from None
+
+
+async def rows_under(registry: Registry, of: Membership) -> list[Change]:
+    """The removal of everything that ends with a membership: roles and level.
+
+    Raises StoreUnavailable. Source: D53
+    """
+    where = {"user_id": of.user_id, "entity_id": of.entity_id}
     directory = registry.directory
-    rows: list[Change] = [
+    return [
         *(
             Change(verb="remove", kind="third-party row", key=row.key, was=row)
             for row in await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
@@ -350,14 +397,9 @@ async def _end(registry: Registry, found: Membership, *, actor: Actor) -> None:
         ),
         *(
             Change(verb="remove", kind="administrator", key=row.key, was=row)
-            for row in (await directory.read(Administrator, [found.key])).values()
+            for row in (await directory.read(Administrator, [of.key])).values()
         ),
     ]
-    ended = [Delete(row.was, change_event(actor, row)) for row in rows]  # type: ignore[arg-type]
-    try:
-        await directory.write([Seen(Membership, found.key, found), *ended, *recorded(allowed)])
-    except NobodyRemains:
-        raise LastOwner from None
 
 
 async def _authorised(registry: Registry, actor: Actor, change: Change) -> Authorised:
@@ -374,13 +416,13 @@ async def _authorised(registry: Registry, actor: Actor, change: Change) -> Autho
 
 
 async def _write(registry: Registry, allowed: Authorised, seen: Seen) -> None:
-    with _refusals_of_the_store():
+    with store_refusals():
         await registry.directory.write([*recorded(allowed), seen])
 
 
 @contextmanager
-def _refusals_of_the_store() -> Iterator[None]:
-    """Raise Taken or LastOwner for a refusal by the store."""
+def store_refusals() -> Iterator[None]:
+    """Raise Taken or LastOwner for a refusal by the store. Source: D54, D60"""
     try:
         yield
     except MemberNameTaken:
@@ -391,10 +433,11 @@ def _refusals_of_the_store() -> Iterator[None]:
         raise LastOwner from None
 
 
-async def _refuse_taken(registry: Registry, membership: Membership) -> None:
+async def refuse_taken(registry: Registry, membership: Membership) -> None:
     """Refuse a user name or external identifier of another member.
 
-    The user name of a person is in their own record, which no constraint compares.
+    The user name of a person is in their own record, which no constraint compares. Raises Taken, StoreUnavailable.
+    Source: D60
     """
     unique: tuple[Condition, ...] = (
         ("user_name", "eq", membership.user_name),

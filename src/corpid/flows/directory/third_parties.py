@@ -65,7 +65,12 @@ async def offer(
         "state": "accepted" if accepted else "offered",
     }
     prepared = await prepared_entry(registry, passwords, "third_party.grants", None, row, new_user_id=str)
-    changes = [made for change in prepared.plan.changes for made in [change if accepted else _offered(change)] if made]
+    changes = [
+        made
+        for change in prepared.plan.changes
+        for made in [change if accepted else narrowed_or_offered(change)]
+        if made
+    ]
     remarks = [*prepared.plan.warnings, *(remark for change in changes for remark in _suspended(change))]
     plan = Plan(changes=tuple(changes), warnings=tuple(remarks))
     action = None if accepted else next((_action(actor, Side.CLIENT_ENTITY, change) for change in changes), None)
@@ -73,8 +78,13 @@ async def offer(
     return await carried_out(registry, made, actor=actor, verbs=SETS, dry_run=dry_run, action=action)
 
 
-def _offered(change: Change) -> Change | None:
-    """An offer, with the accepted terms that stay effective."""
+def narrowed_or_offered(change: Change) -> Change | None:
+    """Turn wider terms into an offer.
+
+    Those within the accepted ones are effective at once.
+
+    None if nothing changes. Source: D56
+    """
     was, becomes = change.was, change.becomes
     if not isinstance(was, ThirdPartyGrant) or not isinstance(becomes, ThirdPartyGrant):
         return change
@@ -131,12 +141,20 @@ async def end(registry: Registry, wanted: WantedGrant, *, actor: Actor, dry_run:
 
 
 async def _removed(registry: Registry, grant: ThirdPartyGrant, side: Side, *, actor: Actor, dry_run: bool) -> Applied:
+    change = Change(verb="remove", kind="grant", key=grant.key, was=grant)
+    ended = await roles_ending(registry, grant)
+    return await _decided(registry, change, ended, side, actor=actor, dry_run=dry_run)
+
+
+async def roles_ending(registry: Registry, grant: ThirdPartyGrant) -> list[ThirdPartyAssignment]:
+    """The roles that end with a grant, of the first thousand.
+
+    Raises StoreUnavailable. Source: D56
+    """
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
     others = await registry.directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_MOST)
     rows = await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST)
-    change = Change(verb="remove", kind="grant", key=grant.key, was=grant)
-    ended = without_grant(grant, others, rows)
-    return await _decided(registry, change, ended, side, actor=actor, dry_run=dry_run)
+    return without_grant(grant, others, rows)
 
 
 async def _decided(

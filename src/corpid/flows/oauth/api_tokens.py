@@ -149,7 +149,7 @@ async def _proven(
         context, proofs, target, rules=context.provider.policy.api, access_token=access_token
     )
     if proof is None:
-        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is needed")
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
     return proof
 
 
@@ -168,14 +168,14 @@ async def refuse_ended(context: RequestContext, actor: ApiClient, *, now: float)
     """
     client = await context.provider.registry_cache.api_client(actor.client_id, now)
     if client is None:
-        raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is not known or disabled")
+        raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is unknown or disabled")
     if client.entity_id != actor.entity_id or not await _may_act(context, client, now=now):
         raise InvalidToken(
             Reason.API_CLIENT_ENTITY,
-            "access token: the entity that its client is bound to is another one, disabled or removed",
+            "access token: its client's entity has changed, or is disabled or removed",
         )
     if not actor.scopes.issubset(client.scopes):
-        raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer ask for these scopes")
+        raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer request these scopes")
 
 
 async def _may_act(context: RequestContext, client: RegisteredApiClient, *, now: float) -> bool:

@@ -108,7 +108,7 @@ async def answered(
     except completion.OtherBrowser:
         raise InvalidRequest(
             Reason.SIGN_IN_IN_ANOTHER_BROWSER,
-            "this sign-in goes on in another browser, where it was begun",
+            "this sign-in was started in another browser and continues there",
             sentence=phrase("This sign-in was started in another browser and continues there."),
         ).of(requesting_client) from None
     except OAuthError as raised:
@@ -116,7 +116,7 @@ async def answered(
     except StoreUnavailable as raised:
         error, cause = TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "please try again in a moment"), raised
     except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
-        error, cause = ServerError(Reason.UNFORESEEN, "something unforeseen went wrong"), raised
+        error, cause = ServerError(Reason.UNFORESEEN, "an unexpected error occurred"), raised
     response = authorization_response.failure(address, error, reference=context.request_id)
     return Answered(response=response, requesting_client=requesting_client, failure=cause)
 
@@ -148,7 +148,7 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
     )
     if session is None or not browsers.suffices(context, session, arrival.request):
         refusal = LoginRequired(
-            Reason.LOGIN_REQUIRED, "nobody is signed in, or the sign-in does not suffice, and prompt is none"
+            Reason.LOGIN_REQUIRED, "prompt is none, and nobody is signed in or the existing sign-in is not sufficient"
         )
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
     only = await entity_selection.unasked(context, session.user_id, arrival.client, arrival.request)
@@ -171,11 +171,13 @@ async def _required_prompt(context: RequestContext, arrival: Arrival, interactio
     client, request, user_id, entity_id = arrival.client, arrival.request, interaction.user_id, interaction.entity_id
     if not entity_id:
         # Consent is given for one entity: which one decides whether it has to be asked for.
-        return InteractionRequired(Reason.ENTITY_CHOICE_REQUIRED, "the entity has to be chosen, and prompt is none")
+        return InteractionRequired(
+            Reason.ENTITY_CHOICE_REQUIRED, "prompt is none, and the person has to choose an entity"
+        )
     if consents.is_asked(client, request) and not await consents.is_given(
         context, client, request, user_id=user_id, entity_id=entity_id
     ):
-        return ConsentRequired(Reason.CONSENT_REQUIRED, "consent has to be asked, and prompt is none")
+        return ConsentRequired(Reason.CONSENT_REQUIRED, "prompt is none, and the person has to be asked for consent")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
         return AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may not act for this entity")
     return None
@@ -187,7 +189,7 @@ def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | 
     Raises the error in `required_prompt`. Source: OpenID Connect Core §3.1.2.6, D40
     """
     if single_sign_on.silent(request):
-        raise required_prompt or InteractionRequired(Reason.PAGE_REQUIRED, "a page has to be shown, and prompt is none")
+        raise required_prompt or InteractionRequired(Reason.PAGE_REQUIRED, "prompt is none, and a page has to be shown")
 
 
 async def complete_at_once(context: RequestContext, client: Client, result: SsoResult) -> Answered:
@@ -204,7 +206,7 @@ async def complete_at_once(context: RequestContext, client: Client, result: SsoR
                 await sessions.use_seldom(context, result.session)
     except completion.AlreadyCompleted:
         raise InvalidRequestURI(
-            Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: begin a new one"
+            Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: start a new one"
         ) from None
     address = authorization_response.of_request(interaction.request, iss=context.provider.policy.iss_of_callback)
     return Answered(

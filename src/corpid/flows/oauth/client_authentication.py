@@ -151,7 +151,7 @@ async def spend(context: RequestContext, unit: TransientUnit, assertion: Asserti
     ):  # iat may lie ahead (D49)
         raise InvalidClient(
             Reason.ASSERTION_BEFORE_RESTART,
-            "client_assertion: made before this provider's restart or just after it, or without iat to tell; make a new one, with iat",
+            "client_assertion: created before this provider's restart or just after it, or without iat; create a new one, with iat",
         )
     if assertion.jti is None:
         return
@@ -160,7 +160,7 @@ async def spend(context: RequestContext, unit: TransientUnit, assertion: Asserti
         await audit_replay(context, AuditAction.ASSERTION_REPLAY, assertion.client_id)
         raise InvalidClient(
             Reason.ASSERTION_REPLAYED,
-            "client_assertion: its jti was used before; make a new assertion for each request",
+            "client_assertion: its jti was already used; create a new assertion for each request",
         )
 
 

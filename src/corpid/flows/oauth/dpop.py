@@ -65,7 +65,7 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
     if proof is not None and dpop_jkt is not None and dpop_jkt != proof.jkt:
         raise InvalidRequest(Reason.JKT_OF_ANOTHER_KEY, "dpop_jkt is not the thumbprint of the DPoP proof's key")
     if proof is None and dpop_jkt is None and generation.key_binding_required:
-        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header or the parameter dpop_jkt is needed")
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header or the parameter dpop_jkt is required")
     return proof.jkt if proof is not None else dpop_jkt
 
 
@@ -98,7 +98,7 @@ def _unspent(context: RequestContext, proof: Proof) -> Entry[bytes]:
     ):  # iat may lie ahead (D49)
         raise InvalidDPoPProof(
             Reason.PROOF_BEFORE_RESTART,
-            "DPoP proof: iat is before this provider's restart, or just after it; make a new one",
+            "DPoP proof: iat is before this provider's restart, or just after it; create a new one",
         )
     return namespaces.PROOF.entry(context.provider.policy.base_url, proof.jkt, proof.jti)
 
@@ -106,5 +106,5 @@ def _unspent(context: RequestContext, proof: Proof) -> Entry[bytes]:
 async def _replayed(context: RequestContext, client_id: str) -> InvalidDPoPProof:
     await client_authentication.audit_replay(context, AuditAction.PROOF_REPLAY, client_id)
     return InvalidDPoPProof(
-        Reason.PROOF_REPLAYED, "DPoP proof: its jti was used before; make a new proof for each request"
+        Reason.PROOF_REPLAYED, "DPoP proof: its jti was already used; create a new proof for each request"
     )

@@ -117,7 +117,7 @@ async def store(context: RequestContext, browser: Browser, arrival: HeldArrival)
         if not await _list(context, unit, interaction):
             await interactions.INTERACTION.entry(issuer, interaction.interaction_id).take(unit)
             raise TemporarilyUnavailable(
-                Reason.SIGN_INS_AT_ONCE, "this browser begins too many sign-ins at the same time: try again"
+                Reason.SIGN_INS_AT_ONCE, "this browser starts too many sign-ins at the same time: try again"
             )
 
 

@@ -44,10 +44,10 @@ _LATE: Final = 2
 
 
 _TOO_MANY: Final = {
-    "address": (Reason.RATE_LIMIT_OF_ADDRESS, "too many requests by one address: at most {limit} a minute"),
-    "client": (Reason.RATE_LIMIT_OF_CLIENT, "too many requests by one client: at most {limit} a minute"),
-    "network": (Reason.RATE_LIMIT_OF_NETWORK, "too many sign-ins begun by one network: at most {limit} a minute"),
-    "everybody": (Reason.RATE_LIMIT_OF_ALL, "too many sign-ins begun: at most {limit} a minute"),
+    "address": (Reason.RATE_LIMIT_OF_ADDRESS, "too many requests from one address: at most {limit} a minute"),
+    "client": (Reason.RATE_LIMIT_OF_CLIENT, "too many requests from one client: at most {limit} a minute"),
+    "network": (Reason.RATE_LIMIT_OF_NETWORK, "too many sign-ins from one network: at most {limit} a minute"),
+    "everybody": (Reason.RATE_LIMIT_OF_ALL, "too many sign-ins: at most {limit} a minute"),
 }
 """by whom they are counted"""
 

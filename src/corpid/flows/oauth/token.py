@@ -163,7 +163,7 @@ async def _prove(context: RequestContext, proofs: Sequence[bytes], generation: G
     target = Target(method="POST", url=context.provider.policy.base_url + TOKEN_PATH)
     proof = await dpop.verify_proof(context, proofs, target, rules=generation)
     if proof is None:
-        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is needed")
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
     return proof
 
 

@@ -102,7 +102,7 @@ async def _verify(
     target = Target(method=method, url=url)
     proof = await dpop.verify_proof(context, proofs, target, rules=generation, access_token=text)
     if proof is None and generation.sender_constrained:
-        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is needed")
+        raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
     tokens.validate_binding(token, proof.jkt if proof else None)
     if resource.entity_member is not None:
         tokens.validate_scope(token, ENTITY_SCOPES)
@@ -129,11 +129,11 @@ async def _spend(context: RequestContext, token: AccessToken, proof: Proof | Non
 async def _live(context: RequestContext, generation: Generation, token: AccessToken) -> tuple[Client, Acting]:
     client = await context.provider.registry_cache.client(token.client_id, context.now)
     if client is None:
-        raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is not known or disabled")
+        raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is unknown or disabled")
     if not client_registration.serves(client, generation, context.today):
         raise InvalidToken(Reason.GENERATION_WITHDRAWN, "access token: its client may no longer use this interface")
     if not scopes.covered(client, token.scopes):
-        raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer ask for these scopes")
+        raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer request these scopes")
     acting = await context.provider.registry_cache.acting(token.user_id, token.entity_id, context.now)
     if acting is None:
         raise InvalidToken(Reason.PERSON_MAY_NOT_ACT, "access token: the person may no longer act for the entity")

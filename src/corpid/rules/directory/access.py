@@ -166,6 +166,9 @@ _TABLE: Final[tuple[Rule, ...]] = (
     # People, for themselves
     Rule(("person",), _READ, ("user", *_AT_ENTITY, "session", "consent", "deletion request", "audit"), (OWN,)),
     Rule(("person",), _CHANGE, ("session", "consent", "deletion request"), (OWN,)),
+    Rule(("person",), _READ, ("access request",), (OWN,)),
+    Rule(("person",), _WRITE, ("access request",), (OWN, BELONGS)),
+    Rule(("person",), _WRITE, ("withdrawal",), (OWN_REQUEST,)),
     Rule(("person",), _WRITE, ("credentials",), (OWN,)),
     Rule(("person",), _WRITE, ("user",), (OWN, OWN_CHOICE)),
     Rule(("person",), _CHANGE, ("membership",), (OWN, ANSWERS)),

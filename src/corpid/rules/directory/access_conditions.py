@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 Action: TypeAlias = Literal["read", "write", "delete"]
 OtherKind: TypeAlias = Literal[
     "session", "consent", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
-    "provisioning token", "key", "deployment", "invitation", "deletion request",
+    "provisioning token", "key", "deployment", "invitation", "deletion request", "access request",
 ]  # fmt: skip
 """kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
 to decide on a change request, to write a `withdrawal` to take it back, to write an `invitation` to send its e-mail
-again, to delete a `deletion request` to withdraw it"""
+again, to delete a `deletion request` to withdraw it, to write an `access request` to ask for a role of one's own"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]
 

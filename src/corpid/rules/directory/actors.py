@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 import msgspec
 
 from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, OperatorLevel
 from corpid.rules.oauth import scopes
 from corpid.rules.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Role: TypeAlias = Literal[
     "command line", "file", "operator", "support", "auditor", "owner", "administrator", "sub_administrator", "person",
@@ -19,6 +23,20 @@ Role: TypeAlias = Literal[
 Scope: TypeAlias = scopes.ApiScope
 """of a token of the admin API (D59)"""
 ALL_SCOPES: Final[frozenset[Scope]] = frozenset(get_args(Scope))
+ACTOR_KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "user": "person",
+        "operator": "operator",
+        "client": "program",
+        "token": "program",
+        "file": "operator",
+        "command": "operator",
+        "system": "system",
+        "anonymous": "unknown",
+    }
+)
+"""kind of actor in the audit → all that the person whom an entry concerns reads of it (D57): a person, an operator in
+the browser, an API client, a provisioning token, a directory file, the command line, CorpID itself, or nobody known"""
 
 
 class _Actor(msgspec.Struct, frozen=True):

@@ -157,6 +157,17 @@ def step(change: Change) -> int:
     return STRICTNESS.index(after) - STRICTNESS.index(was.approvals)
 
 
+def is_asked_for_oneself(request: ChangeRequest) -> bool:
+    """Return whether a person asks for roles of their own.
+
+    Such a request always needs approval. Source: D55
+    """
+    return all(
+        change.kind == "assignment" and change.becomes is not None and request.requester == f"user:{change.key[0]}"
+        for change in request.changes
+    )
+
+
 def ends_approval(change: Change) -> bool:
     """Return whether a service that demands approval no longer does.
 

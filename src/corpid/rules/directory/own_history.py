@@ -6,16 +6,10 @@ What somebody else did shows that, and of them only what kind of actor they are.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from corpid.rules.directory.actors import ACTOR_KINDS
 
-_BY: Final[Mapping[str, str]] = {
-    "user": "person", "operator": "operator", "command": "operator", "file": "operator", "client": "program",
-    "token": "program", "system": "system",
-}  # fmt: skip
-"""kind of actor → how it is named to somebody else"""
 _ABOUT_THE_CHANGE: Final = frozenset({"members", "set", "scopes", "expires_at"})
 _ABOUT_THE_ACTOR: Final = frozenset(
     {"address", "device", "amr", "way", "reason", "issuer", "context_message", "browser", "guesses", "pause_seconds"}
@@ -40,7 +34,7 @@ def own_event(entry: Any, user_id: str) -> dict[str, object]:  # noqa: ANN401 - 
     found: dict[str, object] = {
         "at": moment(entry.at),
         "action": entry.action,
-        "by": "you" if own else _BY.get(kind, "unknown"),
+        "by": "you" if own else ACTOR_KINDS.get(kind, "unknown"),
         "outcome": entry.outcome,
         "client": entry.client_id,
         "entity": entry.entity_id,

@@ -70,7 +70,7 @@ def read_table(
 def _rows(text: str, problems: list[Problem]) -> Iterator[tuple[int, list[str]]]:
     """The rows of the table with the line in which each begins."""
     first = text.partition("\n")[0]
-    delimiter = ";" if ";" in first and "," not in first else ","
+    delimiter = "\t" if "\t" in first else ";" if ";" in first and "," not in first else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
     try:

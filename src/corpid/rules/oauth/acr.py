@@ -49,6 +49,6 @@ def choose(acr_values: str | None, *, prefix: str, client_level: int, generation
             return value
     if asked and generation.unknown_acr_refused:
         raise InvalidRequest(
-            Reason.ACR_VALUES, f"acr_values holds no supported value; supported: {' '.join(supported)}"
+            Reason.ACR_VALUES, f"acr_values contains no supported value; supported: {' '.join(supported)}"
         )
     return urn(prefix, client_level)

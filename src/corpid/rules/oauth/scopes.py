@@ -56,7 +56,7 @@ def validate(
         if scope not in known:
             raise InvalidScope(Reason.SCOPE_UNKNOWN, f"scope {scope} is not known here; known: {' '.join(known)}")
         if scope not in registered:
-            raise InvalidScope(Reason.SCOPE_NOT_REGISTERED, f"this client may not ask for scope {scope}")
+            raise InvalidScope(Reason.SCOPE_NOT_REGISTERED, f"this client is not registered for scope {scope}")
     return requested
 
 

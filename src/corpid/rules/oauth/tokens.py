@@ -234,7 +234,7 @@ def validate_scope(token: AccessToken, scopes: Collection[str]) -> None:
     if not set(scopes).intersection(token.scopes):
         raise InsufficientScope(
             Reason.ACCESS_TOKEN_SCOPE,
-            "the access token carries none of the scopes that this needs",
+            "the access token has none of the scopes that this resource needs",
             scope=" ".join(scopes),
         )
 

@@ -45,7 +45,7 @@ NARROWED_BY: Final[Mapping[type, tuple[str, ...]]] = {
     Membership: ("user_id",),
     Administrator: ("entity_id", "user_id"),
     Assignment: ("entity_id", "role", "service_id", "user_id"),
-    ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id"),
+    ThirdPartyGrant: ("client_entity_id", "entity_id", "service_id", "state"),
     ThirdPartyAssignment: ("client_entity_id", "entity_id", "service_id", "user_id"),
     ChangeRequest: ("entity_id", "state"),
     DeletionRequest: (),
@@ -155,6 +155,16 @@ def ending(known: RecordType) -> sa.Select[Any]:
     return sa.select(*columns(known.table, known.codec)).where(*within).order_by(*keys).limit(_LIMIT)
 
 
+def latest_requests(known: RecordType) -> sa.Select[Any]:
+    """`entity_id`, `state`, `before`, `limit` → change requests, by an index."""
+    names = ("entity_id", "state")
+    same = [known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in names]
+    key = known.table.c.request_id
+    within = key < sa.bindparam("before", type_=sa.Text)
+    ordered = [known.table.c[name].desc() for name in (*names, "request_id")]
+    return sa.select(*columns(known.table, known.codec)).where(*same, within).order_by(*ordered).limit(_LIMIT)
+
+
 def folded_ascii(text: str) -> str:
     """A text with the capital letters of ASCII made small.
 
@@ -187,6 +197,10 @@ class SqlDirectoryLists(SqlRecords):
     @cached_property
     def _belonging(self) -> Prepared:
         return self._database.prepare(belonging(self._kinds[Membership], self._kinds[User]))
+
+    @cached_property
+    def _latest_requests(self) -> Prepared:
+        return self._database.prepare(latest_requests(self._kinds[ChangeRequest]))
 
     @cached_property
     def _pages(self) -> dict[tuple[type, tuple[str, ...]], Prepared]:
@@ -257,3 +271,9 @@ class SqlDirectoryLists(SqlRecords):
         values = {**where, **beginning, "limit": limit}
         rows = await self._database.rows(self._pages[kind, tuple(sorted(where))], values)
         return [known.codec.decode(row) for row in rows]
+
+    async def latest_requests(self, entity_id: str, state: str, *, before: str, limit: int) -> list[ChangeRequest]:
+        """In the order of their identifiers, backwards."""
+        values = {"entity_id": entity_id, "state": state, "before": before, "limit": limit}
+        codec = self._kinds[ChangeRequest].codec
+        return [codec.decode(row) for row in await self._database.rows(self._latest_requests, values)]

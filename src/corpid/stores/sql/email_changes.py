@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import Database, Prepared, Row
 
 _CHANGES: Final = record_codec(EmailChange)
-_STANDS: Final = sa.and_(users.c.enabled, users.c.email == email_changes.c.old_email)
 
 
-def _standing(key: sa.Column[str]) -> sa.Select[tuple[object, ...]]:
+def _with_person(key: sa.Column[str]) -> sa.Select[tuple[object, ...]]:
     people = email_changes.join(users, users.c.user_id == email_changes.c.user_id)
-    found = sa.select(*columns(email_changes, _CHANGES)).select_from(people)
-    return found.where(key == sa.bindparam(key.name), _STANDS)
+    found = sa.select(*columns(email_changes, _CHANGES), users.c.enabled, users.c.email).select_from(people)
+    return found.where(key == sa.bindparam(key.name))
 
 
 class SqlEmailChanges:
@@ -42,8 +41,8 @@ class SqlEmailChanges:
         self._audit: Final = audit
         self._users: Final = kinds[User]
         self._sign_outs: Final = sign_outs
-        self._of: Final = database.prepare(lambda: _standing(email_changes.c.user_id))
-        self._by_link: Final = database.prepare(lambda: _standing(email_changes.c.link_hash))
+        self._of: Final = database.prepare(lambda: _with_person(email_changes.c.user_id))
+        self._by_link: Final = database.prepare(lambda: _with_person(email_changes.c.link_hash))
         self._add: Final = database.prepare(
             lambda: insert(email_changes).values(parameters(_CHANGES.written)).on_conflict_do_nothing()
         )
@@ -77,7 +76,11 @@ class SqlEmailChanges:
 
     async def _one(self, statement: Prepared, key: dict[str, str]) -> EmailChange | None:
         row = await self._database.row(statement, key)
-        return None if row is None else _CHANGES.decode(row)
+        if row is None:
+            return None
+        *stored, enabled, email = row
+        change: EmailChange = _CHANGES.decode(stored)
+        return change if change.stands(enabled=enabled, email=email) else None
 
     async def begin(self, change: EmailChange, event: AuditEvent, *, session_id: str) -> bool:
         """Of two at once, the second waits for the person's lock."""
@@ -141,7 +144,7 @@ class SqlEmailChanges:
 
     def _stands(self, change: EmailChange, row: Row) -> bool:
         user: User = self._users.decoded(row)
-        return user.enabled and user.email == change.old_email
+        return change.stands(enabled=user.enabled, email=user.email)
 
     async def _taken(self, change: EmailChange) -> bool:
         key = {"user_id": change.user_id, "link_hash": change.link_hash}

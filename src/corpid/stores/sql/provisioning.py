@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import sqlalchemy as sa
 
-from corpid.ports.provisioning import StoredMember
+from corpid.ports.provisioning import SEARCH_WORDS, StoredMember
 from corpid.rules.directory.names import folded, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 from corpid.stores.sql.directory import containing, listed
 from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, columns, record_codec
-from corpid.stores.sql.tables import SHOWN_EMAIL, SHOWN_USER_NAME, entities, memberships, provisioning_tokens, users
+from corpid.stores.sql.tables import (
+    SHOWN_EMAIL,
+    SHOWN_USER_NAME,
+    assignments,
+    entities,
+    memberships,
+    provisioning_tokens,
+    users,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from corpid.ports.provisioning import Condition, MemberName, MemberQuery, Operator, SortedBy
+    from corpid.ports.provisioning import (
+        Condition,
+        MemberName,
+        MemberQuery,
+        MemberSearch,
+        MemberState,
+        Operator,
+        SortedBy,
+    )
     from corpid.rules.directory.records import Entity, Membership
     from corpid.stores.sql.statements import Database, Prepared, Row
 
 Shape = tuple[tuple["MemberName", "Operator"], ...]
+SearchShape = tuple[bool, "MemberState | Literal['']", bool]
+"""whether there are words, the state, and whether there is a service"""
 
 TOKENS: Final = record_codec(RegisteredProvisioningToken)
 _MEMBERSHIP_END: Final = len(MEMBERSHIPS.columns)
@@ -136,6 +154,74 @@ def by_user_name() -> sa.Select[Any]:
     )
 
 
+_SEARCHED: Final = sa.literal_column(
+    f"lower(coalesce(nullif(memberships.name, ''), users.name) || ' ' || {SHOWN_USER_NAME} || ' ' || {SHOWN_EMAIL})",
+    sa.Text,
+)
+"""name, user name and address of a member, in small letters of ASCII"""
+_STATES: Final[Mapping[str, tuple[sa.ColumnElement[bool], ...]]] = {
+    "": (),
+    "invited": (_OF.invited,),
+    "active": (sa.not_(_OF.invited), _OF.enabled, users.c.enabled),
+    "suspended": (sa.not_(_OF.invited), sa.not_(_OF.enabled)),
+    "locked": (sa.not_(_OF.invited), _OF.enabled, sa.not_(users.c.enabled)),
+}
+
+
+def _after() -> tuple[sa.ColumnElement[bool], ...]:
+    """The members of `entity_id` after a place.
+
+    `first` and `after` are the place; both bounds are needed (`by_user_name`).
+    """
+    name, last = _VALUES["user_name"], _OF.membership_id
+    first, after = sa.bindparam("first", type_=sa.Text), sa.bindparam("after", type_=sa.Text)
+    of_entity = _OF.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+    return of_entity, last != _EMPTY, name >= first, sa.tuple_(name, last) > sa.tuple_(first, after)
+
+
+def end_of_part() -> sa.Select[Any]:
+    """`entity_id`, `first`, `after`, `offset` → the place of one member further on."""
+    name, last = _VALUES["user_name"], _OF.membership_id
+    found = sa.select(name, last).select_from(memberships).where(*_after()).order_by(name, last).limit(1)
+    return found.offset(sa.bindparam("offset", type_=sa.Integer))
+
+
+def searched(shape: SearchShape) -> sa.Select[Any]:
+    """`entity_id`, two places, `limit`, values → membership, user, name."""
+    words, state, service = shape
+    name, last = _VALUES["user_name"], _OF.membership_id
+    until = sa.bindparam("until", type_=sa.Text), sa.bindparam("until_last", type_=sa.Text)
+    within = [*_after(), name <= until[0], sa.tuple_(name, last) <= sa.tuple_(*until), *_STATES[state]]
+    if words:
+        patterns = (sa.bindparam(f"word_{number}", type_=sa.Text) for number in range(SEARCH_WORDS))
+        within += [_SEARCHED.like(pattern, escape=_ESCAPE) for pattern in patterns]
+    if service:
+        # A service may have a million rows: its index is kept out of the engine's sight.
+        fits = assignments.c.service_id == sa.bindparam("service_id", type_=sa.Text)
+        held = sa.select(assignments.c.user_id).where(
+            assignments.c.user_id == _OF.user_id,
+            assignments.c.entity_id == _OF.entity_id,
+            sa.case((fits, sa.true()), else_=sa.false()),
+        )
+        within.append(sa.exists(held))
+    return (
+        sa.select(*columns(memberships, MEMBERSHIPS), *columns(users, USERS), name)
+        .select_from(_WITH_PERSON)
+        .where(*within)
+        .order_by(name, last)
+        .limit(sa.bindparam("limit", type_=sa.Integer))
+    )
+
+
+def roles_of_members() -> sa.Select[Any]:
+    """`entity_id`, a hundred people → person, service, number of roles."""
+    wanted = [sa.bindparam(f"listed_{number}", type_=sa.Text) for number in range(_NAMED_AT_ONCE)]
+    person, service = assignments.c.user_id, assignments.c.service_id
+    of_entity = assignments.c.entity_id == sa.bindparam("entity_id", type_=sa.Text)
+    found = sa.select(person, service, sa.func.count()).where(of_entity, person.in_(wanted))
+    return found.group_by(person, service)
+
+
 def _bound(number: int, condition: Condition) -> dict[str, object]:
     """The values of a condition's parameters."""
     member, operator, text = condition
@@ -198,6 +284,9 @@ class SqlProvisioning:
         )
         self._identified: Final = prepare(lambda: named_in(_NAMED_AT_ONCE))
         self._by_user_name: Final = prepare(by_user_name)
+        self._end_of_part: Final = prepare(end_of_part)
+        self._roles: Final = prepare(roles_of_members)
+        self._search: Final = lru_cache(_SHAPES)(self._prepared_search)
         self._count: Final = lru_cache(_SHAPES)(self._prepared_count)
         self._page: Final = lru_cache(_SHAPES)(self._prepared_page)
 
@@ -206,6 +295,9 @@ class SqlProvisioning:
 
     def _prepared_page(self, shape: Shape, sorted_by: SortedBy, descending: bool) -> Prepared:
         return self._database.prepare(page_of(shape, sorted_by, descending=descending))
+
+    def _prepared_search(self, shape: SearchShape) -> Prepared:
+        return self._database.prepare(searched(shape))
 
     async def member(self, membership_id: str) -> StoredMember | None:
         row = await self._database.row(self._member, {"membership_id": membership_id})
@@ -245,6 +337,32 @@ class SqlProvisioning:
         values = {"entity_id": entity_id, "first": after[0], "after": after[1], "limit": limit}
         found = [(_stored(row), str(row[-1])) for row in await self._database.rows(self._by_user_name, values)]
         return [(stored, (name, stored.membership.membership_id)) for stored, name in found]
+
+    async def search(
+        self, wanted: MemberSearch, *, after: tuple[str, str], limit: int, examined: int
+    ) -> tuple[list[tuple[StoredMember, tuple[str, str]]], tuple[str, str] | None]:
+        """Two statements, the first on an index alone."""
+        start = {"entity_id": wanted.entity_id, "first": after[0], "after": after[1]}
+        row = await self._database.row(self._end_of_part, {**start, "offset": examined - 1})
+        end = None if row is None else (str(row[0]), str(row[1]))
+        patterns = [containing(_ascii_lower(word)) for word in wanted.words]
+        patterns += ["%"] * (SEARCH_WORDS - len(patterns))
+        shape = bool(wanted.words), wanted.state, bool(wanted.service_id)
+        values = {**start, "until": end[0] if end else _LAST, "until_last": end[1] if end else _LAST, "limit": limit}
+        values |= {f"word_{number}": pattern for number, pattern in enumerate(patterns)} if wanted.words else {}
+        values |= {"service_id": wanted.service_id} if wanted.service_id else {}
+        rows = await self._database.rows(self._search(shape), values)
+        found = [(_stored(row), str(row[-1])) for row in rows]
+        return [(stored, (name, stored.membership.membership_id)) for stored, name in found], end
+
+    async def roles(self, entity_id: str, user_ids: Collection[str]) -> list[tuple[str, str, int]]:
+        """Always the same statement: who is repeated is found once."""
+        wanted = list(dict.fromkeys(user_ids))
+        if not wanted:
+            return []
+        values = listed(wanted + wanted[:1] * (_NAMED_AT_ONCE - len(wanted)))
+        rows = await self._database.rows(self._roles, {"entity_id": entity_id, **values})
+        return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
 
     async def token(self, token_hash: str) -> tuple[RegisteredProvisioningToken, Entity] | None:
         row = await self._database.row(self._token, {"hash": token_hash})

@@ -16,7 +16,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
 from corpid.texts import phrase
 from corpid.web import own_pages
-from corpid.web.account import app_key, browser_pages, email_pages, own_data, pages
+from corpid.web.account import access_pages, app_key, browser_pages, email_pages, own_data, pages
 from corpid.web.account.page_context import AccountContext
 from corpid.web.own_pages import Section, Site, serve
 from corpid.web.pages.translations import LANGUAGES
@@ -47,7 +47,7 @@ Page: TypeAlias = own_pages.Page[AccountContext]
 
 
 async def _add_passkey(account: AccountContext) -> str:
-    await own_factors.add(account.context, account.visit, answer=account.form.get("passkey", ""))
+    await own_factors.add(account.context, account.visit, account.cookie, answer=account.form.get("passkey", ""))
     return "passkey-added"
 
 
@@ -201,7 +201,14 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
 async def _arrive(at: own_pages.PageContext[OwnVisit]) -> AccountContext:
     visit = AccountVisit(user=at.visit.user, browser=at.visit.browser, session=at.visit.session)
     return AccountContext(
-        web=at.web, context=at.context, visit=visit, page=at.page, query=at.query, saved=at.saved, again=at.again
+        web=at.web,
+        context=at.context,
+        visit=visit,
+        page=at.page,
+        cookie=at.cookie,
+        query=at.query,
+        saved=at.saved,
+        again=at.again,
     )
 
 
@@ -219,7 +226,7 @@ async def _extend(account: AccountContext) -> None:
 
 _SITE: Final = Site(
     purpose="account",
-    sections=(Section(pages=_PAGES, named_pages=_NAMED_PAGES, fields=FIELDS, changes=_CHANGES),),
+    sections=(Section(pages=_PAGES, named_pages=_NAMED_PAGES, fields=FIELDS, changes=_CHANGES), access_pages.SECTION),
     arrive=_arrive,
     open=_open,
     still_open=_still_open,

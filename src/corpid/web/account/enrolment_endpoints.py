@@ -1,6 +1,6 @@
 """Endpoints of enrolment: a page for each step, and the QR code.
 
-A POST that claims its step moves on with 303; who comes too late is sent to the page that is current (D15).
+A POST that claims its step moves on with 303; a later one is redirected to the current page (D15).
 Source: D34, D46
 """
 
@@ -49,7 +49,7 @@ class _Action:
     """A form's submission, and the field of its errors."""
 
     submit: Submit | None
-    """None: every step is done, and what they brought is to be written"""
+    """None: every step is done, and only the result has to be written"""
     takes: str = ""
     """the form's field, and the keyword for its value; empty: there is nothing to fill in"""
     also: str = ""

@@ -50,7 +50,7 @@ class TypeLinkCode(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin(FormView):
-    """The purpose and owner of a link; its button spends nothing."""
+    """The purpose and owner of a link; its button uses nothing up."""
 
     template: ClassVar[str] = "enrolment/begin.html"
 
@@ -142,6 +142,9 @@ _NO_MORE_CODES: Final = phrase(
     "We cannot send any more codes here. Set up an authenticator app, or ask for a new link."
 )
 _APP_INSTEAD: Final = (Way.APP.value, phrase("Set up an authenticator app"))
+_SECOND_STEP: Final = phrase(
+    "After your password we ask for a second step, so that nobody can sign in with your password alone."
+)
 _NO_MORE_TIME: Final = phrase("You cannot get more time. If you run out, ask for a new link.")
 
 
@@ -262,6 +265,7 @@ async def _second_factor(
     return SetUpApp(
         frame=frame,
         action=enrolment_path(web, enrolment_id, "code"),
+        notes=(_SECOND_STEP,),
         picture=enrolment_path(web, enrolment_id, "qr.svg"),
         app_link=app_link(web, context, visit),
         secret=app_key.grouped(secret),

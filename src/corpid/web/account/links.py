@@ -1,8 +1,8 @@
 """Pages of links: entering a code, the opened link, a forgotten password.
 
-A link leads to the first page, whose script posts the code out of the fragment; without script it is typed. No code
-is ever part of an address that is asked for, so no log holds one. Looking at either page binds and spends nothing.
-Who forgot the password is sent a link, and sees one answer for every name.
+A link leads to the first page, whose script posts the code from the fragment; without the script, the person types it.
+No code is ever part of a requested address, so no log contains one. Opening either page binds nothing and uses nothing
+up. A person who forgot their password is sent a link; the page's answer is the same for every user name.
 Source: D34, D35, D46, D47
 """
 
@@ -235,7 +235,7 @@ async def _pending(
 ) -> _Pending | None:
     """The pending sign-in that the query names, of this browser.
 
-    None if there is none, or no longer. Source: D15, D34
+    None if there is none any more. Source: D15, D34
     """
     named = parameters.lone(request.scope["query_string"], SIGN_IN, longest=_NAME_CHARACTERS) or ""
     found = await visits.pending(context, named, known)

@@ -13,7 +13,7 @@ from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, MINUTE, PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
-from corpid.web.account import app_key, email_pages, own_data, views
+from corpid.web.account import access_pages, app_key, email_pages, own_data, views
 from corpid.web.account.page_context import account_path, frame, moment
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
 from corpid.web.own_pages import Gone
@@ -37,7 +37,7 @@ STOP_SHARING: Final = "stop-sharing"
 _NONE: Final = phrase("None")
 _IN_USE: Final = phrase("In use")
 _NEEDS_A_PASSWORD: Final = phrase("Works once you have a password")
-_NEEDS_A_SECOND_FACTOR: Final = phrase("Works once you have a second factor")
+_NEEDS_A_SECOND_FACTOR: Final = phrase("Works once you have a second step")
 _SHOWN: Final[Mapping[tuple[tuple[str, ...], str], Phrase]] = {
     (acr.PASSKEY, ""): phrase("Passkey"),
     (acr.PASSWORD_AND_PASSKEY, ""): phrase("Password and passkey"),
@@ -62,6 +62,7 @@ async def overview(account: AccountContext) -> View:
             *_factor_sections(account, factors),
             await email_pages.section(account),
             *_other_sections(account, len(browsers), clients),
+            access_pages.section(account),
             *await own_data.sections(account),
         ),
         sign_out=account.web.base_path + SIGN_OUT_PATH,
@@ -251,7 +252,7 @@ _CODES_ALONE: Final = phrase(
     "Recovery codes work only with a password, and you do not have one yet. Choose one as well."
 )
 _PASSWORD_ALONE: Final = phrase(
-    "A password works only with a second factor, and you do not have one yet. Set up an app as well."
+    "A password works only with a second step, such as a code, and you do not have one yet. Set up an app as well."
 )
 _REPLACED: Final = phrase("Your current app stops working once the new one is set up.")
 
@@ -295,7 +296,7 @@ def _up_to_passkeys(web: WebContext) -> Link:
 
 
 async def new_passkey(account: AccountContext) -> View:
-    """The page that makes a passkey (D46).
+    """The page that creates a passkey (D46).
 
     Raises Gone if unsupported here, StaleStep at the limit.
     """

@@ -63,7 +63,7 @@ class Passkeys(PageView):
 
     passkeys: tuple[PasskeyLine, ...]
     add: str
-    """the page that makes one; empty if none can be made"""
+    """the page that creates one; empty if none can be created"""
     full: Phrase | None = None
     """why not, if there are enough"""
     saved: Phrase | None = None
@@ -71,7 +71,7 @@ class Passkeys(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPasskey(PageView):
-    """A form that makes a passkey. Field: passkey."""
+    """A form that creates a passkey. Field: passkey."""
 
     template: ClassVar[str] = "account/add_passkey.html"
     heading: ClassVar[Phrase] = phrase("Add a passkey")
@@ -357,7 +357,7 @@ class ChoosePassword(FormView):
     hint: Phrase = RULES
     passkey: AskPasskey | None = None
     notes: tuple[Phrase, ...] = ()
-    """what the account says of it first"""
+    """sentences at the top of the page, in the account"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,7 +368,7 @@ class SetUpApp(FormView):
     """
 
     template: ClassVar[str] = "factors/set_up_app.html"
-    heading: ClassVar[Phrase] = phrase("Set up your second factor")
+    heading: ClassVar[Phrase] = phrase("Set up your second step")
 
     picture: str
     """address of the QR code"""
@@ -380,7 +380,7 @@ class SetUpApp(FormView):
     by_email: str = ""
     """the target of the button for codes by e-mail; empty: there are none"""
     notes: tuple[Phrase, ...] = ()
-    """what the account says of it first"""
+    """sentences at the top of the page"""
     remove: Link | None = None
     """if the account removes the previous one"""
 
@@ -398,7 +398,7 @@ class KeepCodes(FormView):
     back: str = ""
     """the way back to the account; empty if there is none"""
     notes: tuple[Phrase, ...] = ()
-    """what the account says of it first"""
+    """sentences at the top of the page, in the account"""
     remove: Link | None = None
     """if the account removes the previous one"""
 

@@ -89,7 +89,7 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
         under_way=True,
         reason=_SIGN_IN_AGAIN if own_pages.is_reauthentication(interaction.request) else None,
         ui_locales=interaction.request.ui_locales,
-        account_language=interaction.language,
+        account_language=interaction.language if interaction.user_id else visit.browser.language,
         here=interaction_path(web, where),
     )
 
@@ -287,7 +287,6 @@ def _consent(look: _Look, page: sign_in.AskConsent) -> View:
         action=look.at("consent"),
         summary=consent_summary(shared),
         items=consent_items(shared),
-        entity=name,
         until=None if until is None else datetime.fromtimestamp(until, look.web.provider.policy.timezone),
         other_account=bool(look.visit.interaction.session_id),
         errors=look.again.errors,

@@ -7,7 +7,23 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import FORM_SECONDS
 from corpid.flows.directory import portal
-from corpid.web.directory import administrators, history, home, organisation, tokens
+from corpid.web.directory import (
+    access,
+    access_changes,
+    access_copy,
+    access_import,
+    administrators,
+    history,
+    home,
+    invite,
+    organisation,
+    people,
+    person,
+    person_changes,
+    requests,
+    third_parties,
+    tokens,
+)
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, remembered
 from corpid.web.own_pages import Elsewhere, Site, serve
 
@@ -51,7 +67,23 @@ async def _extend(at: PortalContext) -> None:
 
 _SITE: Final = Site(
     purpose="manage",
-    sections=(home.SECTION, organisation.SECTION, administrators.SECTION, tokens.SECTION, history.SECTION),
+    sections=(
+        home.SECTION,
+        organisation.SECTION,
+        administrators.SECTION,
+        tokens.SECTION,
+        history.SECTION,
+        requests.SECTION,
+        third_parties.SECTION,
+        access.SECTION,
+        access_changes.SECTION,
+        access_copy.SECTION,
+        access_import.SECTION,
+        people.SECTION,
+        invite.SECTION,
+        person.SECTION,
+        person_changes.SECTION,
+    ),
     arrive=_arrive,
     open=_open,
     still_open=_still_open,

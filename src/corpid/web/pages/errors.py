@@ -67,6 +67,12 @@ _AGAIN: Final = phrase("Your sign-in is not lost. Wait a moment, then open the p
 _RELOAD: Final = phrase(
     "Wait a moment, then reload this page. If that does not help, go back to the service you came from and start again."
 )
+_INSTEAD_OF_RETRY: Final[Mapping[Reason, Phrase]] = {
+    Reason.CLIENT_ID_UNKNOWN: phrase(
+        "Starting again does not help. Tell the service you came from, and give it the reference below."
+    )
+}
+"""what helps if another attempt cannot"""
 _GO_BACK: Final = phrase("Go back to the service you came from and start again.")
 _PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
 _NAMING: Final = {"client_id": 256, "client_assertion": MAX_BYTES}
@@ -87,7 +93,7 @@ def as_oauth_error(error: Exception) -> OAuthError:
         busy = TemporarilyUnavailable(reason, "the provider is busy or down: try again in a moment", detail=str(error))
         busy.client_id = error.client_id
         return busy
-    return ServerError(Reason.UNFORESEEN, "something unforeseen went wrong", detail=exception_place(error))
+    return ServerError(Reason.UNFORESEEN, "an unexpected error occurred", detail=exception_place(error))
 
 
 def record(request: Request, error: OAuthError) -> str:
@@ -269,6 +275,8 @@ def _advice(error: OAuthError, met: ErrorContext) -> Phrase:
             "Wait {count} second, then reload this page.",
             "Wait {count} seconds, then reload this page.",
         )
+    if error.reason in _INSTEAD_OF_RETRY:
+        return _INSTEAD_OF_RETRY[error.reason]
     name = met.frame.client_name
     if isinstance(error, TemporarilyUnavailable):
         return _AGAIN if met.goes_on else _RELOAD

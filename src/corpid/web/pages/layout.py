@@ -140,7 +140,8 @@ class Frame:
     ui_locales: tuple[str, ...] = ()
     """the languages that the RP asks for, the best first (OpenID Connect Core §3.1.2.1)"""
     account_language: str = ""
-    """the tag of the language of the person's account, which the page may offer; empty before the first factor"""
+    """the tag of the language of the person's account, which the page may offer; before the first factor that of
+    the browser's last one; empty: none is known"""
     here: str = ""
     """the address path of this page, to return to after another language is picked; empty: the browser says"""
 

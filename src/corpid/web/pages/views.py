@@ -237,7 +237,6 @@ class Consent(FormView):
     """in short: pairs of subject and what is shared about it"""
     items: tuple[Phrase, ...]
     """all of it, in plain words, e.g. `The organisation's name and registration number`"""
-    entity: str
     until: datetime | None
     """the day until which it is remembered; None: it is not"""
     other_account: bool = False

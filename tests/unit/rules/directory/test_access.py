@@ -48,7 +48,7 @@ SCOPES: frozenset[Scope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"
-EVERYTHING = f"{RECORDS} session consent lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request"
+EVERYTHING = f"{RECORDS} session consent lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request access_request"
 
 
 def administering(level: AdministratorLevel, **facts: object) -> Administering:
@@ -118,8 +118,8 @@ ALLOWED: dict[Role, dict[Action, str]] = {
         "delete": "assignment",
     },
     "person": {
-        "read": "user membership administrator assignment third-party_row session consent deletion_request audit",
-        "write": "user membership credentials session consent deletion_request",
+        "read": "user membership administrator assignment third-party_row session consent deletion_request access_request audit",
+        "write": "user membership credentials session consent deletion_request access_request withdrawal",
         "delete": "membership session consent deletion_request",
     },
     "API client": {

@@ -1,4 +1,4 @@
-"""E-mail addresses in a directory file: those that letters reach, and what to write instead of others (RFC 5321 §4.1.2)."""
+"""E-mail addresses in a directory file: those that e-mails reach, and what to write instead of others (RFC 5321 §4.1.2)."""
 
 from __future__ import annotations
 

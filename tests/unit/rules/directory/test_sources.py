@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from corpid.ports import ACTOR_KINDS
+from corpid.rules.directory.actors import ACTOR_KINDS
 from corpid.rules.directory.differences import UNREMOVED_SHOWN, difference, kept_record, remarks
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.records import Entity, User

@@ -211,7 +211,7 @@ def test_max_age_is_a_whole_number_of_seconds() -> None:
 
 
 def test_values_of_acr_are_looked_at() -> None:
-    with pytest.raises(InvalidRequest, match="acr_values holds no supported value"):
+    with pytest.raises(InvalidRequest, match="acr_values contains no supported value"):
         validated(acr_values="urn:idp:authentication:loa:9")
 
 

@@ -41,7 +41,7 @@ def test_an_unknown_scope_is_refused_by_name_with_those_that_are_known(text: str
 
 def test_a_scope_that_the_client_lacks_is_refused_by_name() -> None:
     """Spec 4.1: unauthorised."""
-    with pytest.raises(InvalidScope, match=r"may not ask for scope entity\.identity"):
+    with pytest.raises(InvalidScope, match=r"is not registered for scope entity\.identity"):
         validate("openid entity.identity", CLIENT.scopes, CURRENT.scopes)
 
 

@@ -1,0 +1,341 @@
+"""Third parties as the administrators of either entity see them (D56, D61).
+
+The changes that are planned here are written, or requested, by `approvals.submit`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.directory.entities import prepared_entry
+from corpid.flows.directory.finding import LAST
+from corpid.flows.directory.lists import Page, as_place, cut, place
+from corpid.flows.directory.third_parties import narrowed_or_offered, roles_ending
+from corpid.flows.directory.write import Refused
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.approvals import needed
+from corpid.rules.directory.entity_choice import search_words
+from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Entity, Service, ThirdPartyAssignment, ThirdPartyGrant, User
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from corpid.ports import Passwords, Registry
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.records import GrantState, Parameter
+
+MOST_FOUND: Final = 8
+"""organisations of one name"""
+_MOST_SERVICES: Final = 1000
+_SIGN_INS: Final = 50
+"""of a person that are looked through for the last one for a client entity"""
+_AT_ONCE: Final = 200
+_ROUNDS: Final = 20
+"""how often so many roles are read for one page of them"""
+
+
+class NoGrant(Refused):
+    """No such grant or role, or none the actor may see."""
+
+
+class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
+    """A grant with the records that it names."""
+
+    grant: ThirdPartyGrant
+    client_entity: Entity
+    third_party: Entity
+    service: Service
+
+
+class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
+    """A third party's role as the client entity sees it (D61)."""
+
+    row: ThirdPartyAssignment
+    name: str
+    user_name: str
+    signed_in_at: int
+    """when the person last signed in to the service for the third party, in epoch seconds; 0: not known"""
+
+
+class RoleOfGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """A role of a third party's person, with what it rests on."""
+
+    given: GivenRole
+    client_entity: Entity
+    service: Service
+    under: Authorisation | None
+    """an accepted grant that it fits"""
+
+
+async def organisations(registry: Registry, actor: Actor, text: str) -> list[Entity]:
+    """Return the enabled entities of exactly this number or name.
+
+    Letters count alike in either case. Nobody can list entities with it. Raises access.Forbidden, StoreUnavailable.
+    Source: D56
+    """
+    authorise(actor, "read", Object(kind="grant", entity_id=_own(actor)))
+    wanted = text.strip()
+    if not wanted or not is_storable(wanted):
+        return []
+    keys = {(wanted,), (wanted.upper(),)}
+    found = {each.key: each for each in (await registry.directory.read(Entity, keys)).values()}
+    first = " ".join(search_words(wanted)) + "\n"
+    named = await registry.directory.entities_by_name(first=first, until=first + LAST, after=("", ""), limit=MOST_FOUND)
+    found |= {each.key: each for each in named if _named_exactly(each, first)}
+    return [each for each in found.values() if each.enabled]
+
+
+def _named_exactly(entity: Entity, first: str) -> bool:
+    return " ".join(search_words(entity.name)) + "\n" == first
+
+
+def _own(actor: Actor) -> str:
+    return str(getattr(actor, "entity_id", ""))
+
+
+async def services(registry: Registry, actor: Actor) -> list[Service]:
+    """Return the enabled services that allow third parties, by name.
+
+    Raises access.Forbidden, StoreUnavailable. Source: R-14.1, R-21
+    """
+    authorise(actor, "read", Object(kind="service"))
+    found = await registry.directory.named(Service, first="", until=LAST, limit=_MOST_SERVICES)
+    return sorted((each for each in found if each.enabled and each.third_parties), key=lambda each: each.name)
+
+
+async def authorisations(
+    registry: Registry,
+    actor: Actor,
+    *,
+    given: bool,
+    other: str = "",
+    state: GrantState | None = None,
+    after: str = "",
+    limit: int,
+) -> Page[Authorisation]:
+    """List what the actor's entity has granted (`given`), or was granted.
+
+    `other` narrows to the other side, `state` to grants in it. Raises Refused, access.Forbidden, StoreUnavailable.
+    Source: D56, D61
+    """
+    own = _own(actor)
+    authorise(actor, "read", Object(kind="grant", entity_id=own))
+    sides = ("client_entity_id", "entity_id") if given else ("entity_id", "client_entity_id")
+    narrowed = {sides[0]: own, sides[1]: other, "state": state or ""}
+    where = {name: value for name, value in narrowed.items() if value}
+    found = await registry.directory.page(ThirdPartyGrant, where, after=place(after, 6), limit=limit + 1)
+    page = cut(found, limit, [as_place(each.key) for each in found])
+    return Page(found=tuple(await _with_names(registry, page.found)), after=page.after)
+
+
+async def authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) -> Authorisation:
+    """Return one grant. Raises NoGrant, StoreUnavailable. Source: D56, D61"""
+    try:
+        authorise(actor, "read", Object(kind="grant", entity_id=key[0], other_entity_id=key[1]))
+    except Forbidden:
+        raise NoGrant("there is no such authorisation") from None
+    found = await _with_names(registry, (await registry.directory.read(ThirdPartyGrant, [key])).values())
+    if not found:
+        raise NoGrant("there is no such authorisation")
+    return found[0]
+
+
+async def _with_names(registry: Registry, grants: Iterable[ThirdPartyGrant]) -> list[Authorisation]:
+    found = list(grants)
+    ids = {(each.client_entity_id,) for each in found} | {(each.entity_id,) for each in found}
+    entities = await registry.directory.read(Entity, ids)
+    of = await registry.directory.read(Service, {(each.service_id,) for each in found})
+    return [
+        Authorisation(
+            grant=each,
+            client_entity=entities[each.client_entity_id,],
+            third_party=entities[each.entity_id,],
+            service=of[each.service_id,],
+        )
+        for each in found
+        if (each.client_entity_id,) in entities and (each.entity_id,) in entities and (each.service_id,) in of
+    ]
+
+
+def needs_approval(entity: Entity, service: Service) -> bool:
+    """Return whether an entity's grants and roles at a service need approval.
+
+    Ending a grant needs none. Source: D55, D56
+    """
+    return needed(Change(verb="add", kind="grant", key=()), "", entity, service)
+
+
+async def offered(
+    registry: Registry, passwords: Passwords, wanted: ThirdPartyGrant, was: ThirdPartyGrant | None
+) -> tuple[Change, ...]:
+    """Plan an offer, or other terms of a grant.
+
+    Terms within the accepted ones are effective at once; others make it an offer again. No change if nothing differs.
+    Raises Refused with every fault, StoreUnavailable. Source: D56, R-21
+    """
+    terms = {
+        "client_entity": wanted.client_entity_id,
+        "third_party": wanted.entity_id,
+        **_terms(wanted),
+        "state": "offered",
+    }
+    prepared = await prepared_entry(registry, passwords, "third_party.grants", None, terms, new_user_id=str)
+    changes = [made for change in prepared.plan.changes for made in [narrowed_or_offered(change)] if made]
+    if any(change.was != was for change in changes):
+        raise Refused("this was changed at the same moment: look at it and try again")
+    return tuple(changes)
+
+
+def accepted(grant: ThirdPartyGrant) -> Change:
+    """Plan the acceptance of an offer. Source: D56"""
+    becomes = msgspec.structs.replace(grant, state="accepted")
+    return Change(verb="change", kind="grant", key=grant.key, was=grant, becomes=becomes)
+
+
+def ended(grant: ThirdPartyGrant) -> Change:
+    """Plan the end of a grant, or that of an offer. Source: D56"""
+    return Change(verb="remove", kind="grant", key=grant.key, was=grant)
+
+
+async def ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> int:
+    """Return how many roles end with a grant, at most a thousand.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D56
+    """
+    authorise(actor, "read", Object(kind="grant", entity_id=grant.client_entity_id, other_entity_id=grant.entity_id))
+    return len(await roles_ending(registry, grant))
+
+
+async def roles(registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, after: str, limit: int) -> Page[GivenRole]:
+    """List the roles of the third party's people under a grant.
+
+    Raises Refused, access.Forbidden, StoreUnavailable. Source: D56, D61
+    """
+    _authorise_reading(actor, grant.entity_id, grant.client_entity_id)
+    where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
+    found: list[ThirdPartyAssignment] = []
+    start = place(after, 7)
+    for _ in range(_ROUNDS):
+        rows = await registry.directory.page(ThirdPartyAssignment, where, after=start, limit=_AT_ONCE)
+        found += [row for row in rows if grant.fits(row)]
+        if len(rows) < _AT_ONCE or len(found) > limit:
+            break
+        start = rows[-1].key
+    page = cut(found, limit, [as_place(row.key) for row in found])
+    return Page(found=tuple(await _with_people(registry, page.found)), after=page.after)
+
+
+async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:
+    """Return a role of a third party's person.
+
+    Raises NoGrant, StoreUnavailable. Source: D56, D61
+    """
+    try:
+        _authorise_reading(actor, key[1], key[2])
+    except Forbidden:
+        raise NoGrant("there is no such role") from None
+    directory = registry.directory
+    row = (await directory.read(ThirdPartyAssignment, [key])).get(key)
+    if row is None:
+        raise NoGrant("there is no such role")
+    where = {"client_entity_id": row.client_entity_id, "entity_id": row.entity_id, "service_id": row.service_id}
+    held = await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_AT_ONCE)
+    allowing = sorted((each for each in held if each.allows(row)), key=lambda each: not each.covers(row))
+    under = await _with_names(registry, allowing[:1])
+    clients, of = (row.client_entity_id,), (row.service_id,)
+    return RoleOfGrant(
+        given=(await _with_people(registry, [row]))[0],
+        client_entity=(await directory.read(Entity, [clients]))[clients],
+        service=(await directory.read(Service, [of]))[of],
+        under=under[0] if under else None,
+    )
+
+
+def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> None:
+    authorise(actor, "read", Object(kind="third-party row", entity_id=third_party, other_entity_id=client_entity))
+
+
+async def _with_people(registry: Registry, rows: Sequence[ThirdPartyAssignment]) -> list[GivenRole]:
+    users = await registry.directory.read(User, {(row.user_id,) for row in rows})
+    last = {
+        key: await _last_sign_in(registry, *key)
+        for key in {(row.user_id, row.entity_id, row.service_id) for row in rows}
+    }
+    found = []
+    for row in rows:
+        user = users.get((row.user_id,))
+        name, user_name = (user.name, user.user_name) if user is not None else ("", "")
+        at = last[row.user_id, row.entity_id, row.service_id]
+        found.append(GivenRole(row=row, name=name or user_name, user_name=user_name, signed_in_at=at))
+    return found
+
+
+async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, service_id: str) -> int:
+    """Return a person's last sign-in for an entity at a service.
+
+    0 if it is not known.
+    """
+    for entry in await registry.audit.sign_ins_of(user_id, limit=_SIGN_INS):
+        if entry.entity_id != entity_id or entry.action != AuditAction.SIGN_IN_COMPLETE or not entry.client_id:
+            continue
+        client = await registry.clients.get(entry.client_id)
+        if client is not None and service_id in client.services:
+            return entry.at
+    return 0
+
+
+async def assigned(
+    registry: Registry,
+    passwords: Passwords,
+    actor: Actor,
+    wanted: ThirdPartyAssignment,
+    was: ThirdPartyAssignment | None,
+) -> tuple[Change, ...]:
+    """Plan a third party's role, or other dates and parameters.
+
+    No change if nothing differs. Raises Refused with every fault, access.Forbidden, StoreUnavailable. Source: D56, R-21
+    """
+    authorise(actor, "read", Object(kind="membership", entity_id=wanted.entity_id))
+    user = await registry.directory.user(wanted.user_id)
+    if user is None:
+        raise Refused("this person does not belong to your organisation")
+    terms = {
+        "user": user.user_name,
+        "third_party": wanted.entity_id,
+        "client_entity": wanted.client_entity_id,
+        **_terms(wanted),
+    }
+    prepared = await prepared_entry(registry, passwords, "third_party.assignments", None, terms, new_user_id=str)
+    if any(change.was != was for change in prepared.plan.changes):
+        raise Refused("this was changed at the same moment: look at it and try again")
+    return prepared.plan.changes
+
+
+def taken(row: ThirdPartyAssignment) -> Change:
+    """Plan the end of a role of the third party's person. Source: D56"""
+    return Change(verb="remove", kind="third-party row", key=row.key, was=row)
+
+
+def _terms(row: ThirdPartyGrant | ThirdPartyAssignment) -> dict[str, object]:
+    """The common members of grant and role, as in a file."""
+    return {
+        "service": row.service_id,
+        "role": row.role or None,
+        "sub_entity": row.sub_entity or None,
+        "ref": row.ref or None,
+        "start_date": row.start_date,
+        "end_date": row.end_date,
+        "parameters": _values(row.parameters),
+    }
+
+
+def _values(parameters: Iterable[Parameter]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in parameters:
+        found.setdefault(each.name, []).append(each.value)
+    return found

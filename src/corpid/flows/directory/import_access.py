@@ -1,0 +1,265 @@
+"""A table of an entity's people and roles: planned, then written (D55).
+
+What needs approval is requested. Source: D55, D60
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from corpid.flows.directory import approvals, role_assignment
+from corpid.flows.directory.provisioning import (
+    MalformedDetails,
+    Member,
+    MemberDetails,
+    Taken,
+    invitation,
+    refuse_taken,
+    store_refusals,
+)
+from corpid.flows.directory.write import Refused, authorised
+from corpid.ports import MemberQuery, Seen
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access_file import parse_access
+from corpid.rules.directory.names import folded, is_storable
+from corpid.rules.directory.nodes import DirectoryError, Problem
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Assignment, Membership, Service, User
+from corpid.rules.directory.role_forms import ENDLESS, ON_DAY, RoleForm, faults, form_of, row_of
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import date
+
+    from corpid.flows.directory.invitation_limits import InvitationLimit
+    from corpid.ports import Registry
+    from corpid.rules.directory.access_file import AccessLine
+    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.records import ChangeRequest, Entity
+
+Verb = Literal["invite", "give", "change", "nothing"]
+
+
+class PlannedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect of a line of the table."""
+
+    line: int
+    verb: Verb
+    person: Member
+    row: Assignment | None = None
+    service: Service | None = None
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect of a table."""
+
+    lines: tuple[PlannedLine, ...]
+    changes: tuple[Change, ...]
+    needs_approval: bool
+
+
+class _Planning:
+    """The people and roles of a table, line by line."""
+
+    def __init__(
+        self, registry: Registry, actor: Administering, services: Mapping[str, Service], *, now: float, today: date,
+        new_id: Callable[[], str],
+    ) -> None:  # fmt: skip
+        self.lines: list[PlannedLine] = []
+        self.invited: list[Change] = []
+        self.roles: list[Change] = []
+        self.problems: list[Problem] = []
+        self._registry = registry
+        self._actor = actor
+        self._services = services
+        self._now = now
+        self._today = today
+        self._new_id = new_id
+        self._people: dict[str, Member] = {}
+        self._rows: dict[tuple[str, ...], int] = {}
+
+    async def add(self, line: AccessLine) -> None:
+        """Plan one line, or note why it cannot be."""
+        person = await self._person(line)
+        if person is None:
+            return
+        if not line.cells.get("service"):
+            if not any(each.person is person for each in self.lines):
+                self.lines.append(PlannedLine(line=line.line, verb="nothing", person=person))
+            return
+        service = self._services.get(line.cells["service"]) or self._by_name(line.cells["service"])
+        if service is None:
+            self._wrong(line, phrase("There is no service {name} here.", name=line.cells["service"]))
+            return
+        unknown = [name for name, value in line.parameters.items() if value and name not in _names(service)]
+        if unknown:
+            self._wrong(line, phrase("{service} has no parameter {name}.", service=service.name, name=unknown[0]))
+            return
+        await self._role(line, person, service)
+
+    def _by_name(self, name: str) -> Service | None:
+        return next((each for each in self._services.values() if folded(each.name) == folded(name)), None)
+
+    async def _person(self, line: AccessLine) -> Member | None:
+        user_name = line.cells["user_name"]
+        key = folded(user_name)
+        if key not in self._people:
+            found = await self._member(user_name) or await self._invited(line)
+            if found is None:
+                return None
+            self._people[key] = found
+        return self._people[key]
+
+    async def _member(self, user_name: str) -> Member | None:
+        if not is_storable(user_name):
+            return None
+        query = MemberQuery(entity_id=self._actor.entity_id, conditions=(("user_name", "eq", user_name),), limit=1)
+        _, found = await self._registry.provisioning.members(query)
+        return Member(membership=found[0].membership, user=found[0].user) if found else None
+
+    async def _invited(self, line: AccessLine) -> Member | None:
+        """A new member, invited by this line."""
+        cells = line.cells
+        if not cells.get("name"):
+            self._wrong(
+                line, phrase("Nobody here has this user name. To invite the person, fill in name and e-mail address.")
+            )
+            return None
+        details = MemberDetails(user_name=cells["user_name"], name=cells["name"], email=cells.get("email", ""))
+        try:
+            change = invitation(
+                details, self._actor.entity_id, now=self._now, new_id=self._new_id, enabled=True, send=True
+            )
+            membership = change.becomes
+            assert isinstance(membership, Membership)  # noqa: S101 - of an invitation
+            await refuse_taken(self._registry, membership)
+            await authorised(self._registry, self._actor, [change])
+        except MalformedDetails as error:
+            self.problems += [Problem(line.line, f"{member}: {sentence}") for member, sentence in error.faults]
+            return None
+        except Taken as error:
+            self._wrong(line, str(error))
+            return None
+        except Forbidden as error:
+            self._wrong(line, error.reason)
+            return None
+        self.invited.append(change)
+        nobody = User(user_id=membership.user_id, user_name="", name="", enabled=False, placeholder=True)
+        found = Member(membership=membership, user=nobody)
+        self.lines.append(PlannedLine(line=line.line, verb="invite", person=found))
+        return found
+
+    async def _role(self, line: AccessLine, person: Member, service: Service) -> None:
+        user_id, entity_id = person.membership.user_id, self._actor.entity_id
+        named = Assignment(
+            user_id=user_id, entity_id=entity_id, service_id=service.service_id,
+            role=line.cells.get("role", ""), sub_entity=line.cells.get("sub_entity", ""),
+        )  # fmt: skip
+        was = await role_assignment.as_it_is(self._registry, named)
+        form = _form(line, service, was if was and was.end_date >= self._today.isoformat() else None)
+        wrong = faults(form, self._today)
+        if wrong:
+            self.problems += [Problem(line.line, text) for _, text in wrong]
+            return
+        row = row_of(form, user_id=user_id, entity_id=entity_id, today=self._today)
+        if row.key in self._rows:
+            self._wrong(line, phrase("The same role as in line {line}.", line=self._rows[row.key]))
+            return
+        self._rows[row.key] = line.line
+        if was == row:
+            self.lines.append(PlannedLine(line=line.line, verb="nothing", person=person, row=row, service=service))
+            return
+        change = role_assignment.given(was, row)
+        try:
+            await authorised(self._registry, self._actor, [change])
+        except Forbidden as error:
+            self._wrong(line, error.reason)
+            return
+        self.roles.append(change)
+        verb: Verb = "change" if was else "give"
+        self.lines.append(PlannedLine(line=line.line, verb=verb, person=person, row=row, service=service))
+
+    def _wrong(self, line: AccessLine, reason: str) -> None:
+        self.problems.append(Problem(line.line, reason))
+
+
+def _names(service: Service) -> set[str]:
+    return {each.name for each in service.parameters}
+
+
+def _form(line: AccessLine, service: Service, was: Assignment | None) -> RoleForm:
+    """A line as a form, over the role as it is."""
+    form = form_of(was, service) if was is not None else RoleForm(service=service, end=ENDLESS)
+    cells = line.cells
+    start, end = cells.get("start_date", ""), cells.get("end_date", "")
+    return msgspec.structs.replace(
+        form,
+        role=cells.get("role", ""),
+        sub_entity=cells.get("sub_entity", ""),
+        parameters={**form.parameters, **{name: value for name, value in line.parameters.items() if value}},
+        start=ON_DAY if start else form.start,
+        start_date=start or form.start_date,
+        end=ON_DAY if end else form.end,
+        end_date=end or form.end_date,
+    )
+
+
+async def planned(
+    registry: Registry,
+    actor: Administering,
+    entity: Entity,
+    text: str,
+    *,
+    now: float,
+    today: date,
+    new_id: Callable[[], str],
+) -> Planned:
+    """Plan a table of people and roles; nothing is written.
+
+    Who is not there yet is invited, with the roles. Raises DirectoryError with every problem by line, Refused,
+    access.Forbidden, StoreUnavailable. Source: D55, D60
+    """
+    lines = parse_access(text)
+    services = {each.service_id: each for each in await role_assignment.services(registry, actor, entity)}
+    planning = _Planning(registry, actor, services, now=now, today=today, new_id=new_id)
+    for line in lines:
+        await planning.add(line)
+    if planning.problems:
+        raise DirectoryError("", sorted(planning.problems, key=lambda each: each.line))
+    changes = (*planning.invited, *planning.roles)
+    needs = bool(changes) and bool((await authorised(registry, actor, changes)).needing)
+    return Planned(lines=tuple(planning.lines), changes=changes, needs_approval=needs)
+
+
+async def submit(
+    registry: Registry,
+    limit: InvitationLimit,
+    actor: Administering,
+    plan: Planned,
+    *,
+    reason: str,
+    now: float,
+    unique: str,
+) -> ChangeRequest | None:
+    """Write what was planned, or request it: all or nothing.
+
+    Returns the request, None if the changes were written. Raises TooManyInvitations, approvals.NoReason, Taken,
+    Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D60
+    """
+    problems = await approvals.unfitting(registry, plan.changes)
+    if problems:
+        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))
+    if plan.needs_approval:
+        approvals.check_reason(reason)
+    for change in plan.changes:
+        if isinstance(change.becomes, Membership):
+            await limit.count(actor, actor.entity_id, change.becomes.email, now=now)
+    seen = [
+        Seen(Assignment if change.kind == "assignment" else Membership, change.key, change.was)  # type: ignore[arg-type]
+        for change in plan.changes
+    ]
+    with store_refusals():
+        return await approvals.submit(registry, actor, plan.changes, reason=reason, now=now, unique=unique, seen=seen)

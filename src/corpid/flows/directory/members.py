@@ -1,0 +1,263 @@
+"""Members of an entity: lists, access, possible changes (D53, D61)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from corpid.flows.directory.lists import Page, as_place, cut, place, with_records
+from corpid.flows.directory.provisioning import Member, State, members_by_name
+from corpid.flows.directory.write import authorised
+from corpid.ports import AuditQuery, MemberSearch
+from corpid.ports.provisioning import SEARCH_WORDS
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.approvals import needed
+from corpid.rules.directory.effect import Role
+from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Administrator, Assignment, ThirdPartyAssignment
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from corpid.ports import AuditEntry, Registry, StoredMember
+    from corpid.rules.directory.access import ObjectKind
+    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.records import Entity, Membership
+
+_EXAMINED_AT_ONCE: Final = 2000
+_PARTS: Final = 25
+"""of so many members each: one page of a search examines 50,000 at most"""
+_MOST_ROLES: Final = 1000
+"""of one member, that are counted"""
+_CHARACTERS: Final = 100
+"""of a search"""
+
+HISTORY: Final = (
+    AuditAction.MEMBERSHIP_INVITE, AuditAction.MEMBERSHIP_RESEND, AuditAction.MEMBERSHIP_ACCEPT, AuditAction.MEMBERSHIP_ADD,
+    AuditAction.MEMBERSHIP_UPDATE, AuditAction.ADMINISTRATOR_ADD, AuditAction.ADMINISTRATOR_UPDATE,
+    AuditAction.ADMINISTRATOR_REMOVE, AuditAction.ASSIGNMENT_ADD, AuditAction.ASSIGNMENT_UPDATE,
+    AuditAction.ASSIGNMENT_REMOVE, AuditAction.THIRD_PARTY_ASSIGNMENT_ADD,
+    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE, AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE,
+)  # fmt: skip
+"""actions in the history of one member, for an entity"""
+
+
+class WantedMembers(msgspec.Struct, frozen=True, kw_only=True):
+    """Members that a list is narrowed to; empty texts narrow nothing."""
+
+    search: str = ""
+    """words of name, user name or e-mail address"""
+    state: State | Literal[""] = ""
+    service_id: str = ""
+
+
+class ListedMember(msgspec.Struct, frozen=True, kw_only=True):
+    """A member with level and number of roles."""
+
+    member: Member
+    level: str = ""
+    roles: int = 0
+    """that the actor may see"""
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """Level and access of one member, as an actor may see them."""
+
+    administrator: Administrator | None
+    roles: Page[Role]
+    for_others: tuple[Role, ...]
+    """for client entities; none if the actor may not see them"""
+
+
+class Possible(msgspec.Struct, frozen=True, kw_only=True):
+    """The refusal of a change, or its need for approval."""
+
+    refusal: str = ""
+    """the reason of a condition (`access_conditions`); empty: it is allowed"""
+    needs_approval: bool = False
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """Level and number of roles that end with a membership."""
+
+    administrator: Administrator | None
+    roles: int
+    """counted up to a thousand"""
+    for_others: int
+
+
+async def listed(
+    registry: Registry, wanted: WantedMembers, *, actor: Administering, after: str, limit: int
+) -> Page[ListedMember]:
+    """List members of the actor's entity by user name.
+
+    A page costs a few statements; a search examines 50,000 members at most, and may then return fewer although more
+    follow. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53, D61
+    """
+    entity_id = actor.entity_id
+    words = wanted.search[:_CHARACTERS].split()[:SEARCH_WORDS]
+    if wanted.service_id:
+        authorise(actor, "read", Object(kind="assignment", entity_id=entity_id, service_id=wanted.service_id))
+    if not all(map(is_storable, (wanted.search, wanted.service_id))):
+        return Page(found=())
+    if words or wanted.state or wanted.service_id:
+        authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
+        search = MemberSearch(entity_id=entity_id, words=tuple(words), state=wanted.state, service_id=wanted.service_id)
+        page = await _searched(registry, search, after, limit)
+    else:
+        page = await members_by_name(registry, entity_id, actor=actor, after=after, limit=limit)
+    keys = [each.membership.key for each in page.found]
+    levels = await registry.directory.read(Administrator, keys)
+    counts = await _counted(registry, actor, [each.user.user_id for each in page.found])
+    found = [
+        ListedMember(member=each, level=levels[key].level if key in levels else "", roles=counts[each.user.user_id])
+        for each, key in zip(page.found, keys, strict=True)
+    ]
+    return Page(found=tuple(found), after=page.after)
+
+
+async def _searched(registry: Registry, search: MemberSearch, after: str, limit: int) -> Page[Member]:
+    """Search part by part, so that no statement takes long."""
+    name, last = place(after, 2)
+    start: tuple[str, str] | None = (name, last)
+    found: list[tuple[StoredMember, tuple[str, str]]] = []
+    for _ in range(_PARTS):
+        if start is None or len(found) > limit:
+            break
+        part, start = await registry.provisioning.search(
+            search, after=start, limit=limit + 1 - len(found), examined=_EXAMINED_AT_ONCE
+        )
+        found += part
+        await asyncio.sleep(0)
+    page = cut(
+        [Member(membership=stored.membership, user=stored.user) for stored, _ in found],
+        limit,
+        [as_place(each) for _, each in found],
+    )
+    stopped = start is not None and len(found) <= limit
+    return Page(found=page.found, after=as_place(start)) if stopped and start else page
+
+
+async def _counted(registry: Registry, actor: Administering, user_ids: Collection[str]) -> Counter[str]:
+    """Count the roles of people that the actor sees."""
+    counts: Counter[str] = Counter()
+    for user_id, service_id, count in await registry.provisioning.roles(actor.entity_id, user_ids):
+        if _sees(actor, "assignment", service_id):
+            counts[user_id] += count
+    return counts
+
+
+async def held(registry: Registry, of: Membership, *, actor: Administering, after: str, limit: int) -> Held:
+    """Return level and access of a member, a page of roles.
+
+    Only what the actor may see. Raises Refused for an unknown place, access.Forbidden, StoreUnavailable. Source: D53,
+    D56, D61
+    """
+    authorise(actor, "read", Object(kind="membership", entity_id=of.entity_id, user_id=of.user_id))
+    directory, where = registry.directory, {"user_id": of.user_id, "entity_id": of.entity_id}
+    rows = await directory.page(Assignment, where, after=place(after, 6), limit=limit + 1)
+    page = cut(rows, limit, [as_place(row.key) for row in rows])
+    seen = [row for row in page.found if _sees(actor, "assignment", row.service_id)]
+    others: list[ThirdPartyAssignment] = []
+    if _sees(actor, "third-party row"):
+        others = await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=limit)
+    return Held(
+        administrator=(await directory.read(Administrator, [of.key])).get(of.key),
+        roles=Page(found=await with_records(directory, seen), after=page.after),
+        for_others=await with_records(directory, others),
+    )
+
+
+async def ending(registry: Registry, of: Membership, *, actor: Administering) -> Ending:
+    """Return what would end with a membership.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53
+    """
+    authorise(actor, "read", Object(kind="assignment", entity_id=of.entity_id))
+    directory, where = registry.directory, {"user_id": of.user_id, "entity_id": of.entity_id}
+    return Ending(
+        administrator=(await directory.read(Administrator, [of.key])).get(of.key),
+        roles=len(await directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES)),
+        for_others=len(await directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST_ROLES)),
+    )
+
+
+async def possible_change(registry: Registry, of: Membership, *, actor: Administering, end: bool) -> Possible:
+    """Return whether an actor may change a membership, or end it.
+
+    To suspend one counts as its end, to restore it as a change. Raises StoreUnavailable. Source: D53, D54, D55
+    """
+    recent = msgspec.structs.replace(actor, auth_time=actor.now)
+    becomes = None if end else msgspec.structs.replace(of, changed_at=int(actor.now))
+    change = Change(verb="remove" if end else "change", kind="membership", key=of.key, was=of, becomes=becomes)
+    try:
+        found = await authorised(registry, recent, [change])
+    except Forbidden as error:
+        return Possible(refusal=error.reason)
+    return Possible(needs_approval=bool(found.needing))
+
+
+def may_give_access(of: Membership, held_level: Administrator | None, *, actor: Administering) -> bool:
+    """Return whether an actor may give a member roles at some service.
+
+    With a recent sign-in. Source: D53, D54
+    """
+    some = "" if actor.level != "sub_administrator" or actor.services == "all" else next(iter(actor.services), "")
+    thing = Object(
+        kind="assignment",
+        entity_id=of.entity_id,
+        service_id=some or "-",
+        user_id=of.user_id,
+        level=held_level.level if held_level is not None else "",
+        belongs=True,
+    )
+    return _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
+
+
+def may_invite(actor: Administering) -> bool:
+    """Return whether an actor may invite people. Source: D53, D60"""
+    thing = Object(
+        kind="membership", entity_id=actor.entity_id, user_id="-", level="", invites=True, takes_last_owner=False
+    )
+    return _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
+
+
+def may_send_again(of: Membership, *, actor: Administering) -> bool:
+    """Return whether an actor may have an invitation sent again. Source: D53, D60"""
+    thing = Object(kind="invitation", entity_id=of.entity_id, user_id=of.user_id)
+    return of.invited and _allows(msgspec.structs.replace(actor, auth_time=actor.now), "write", thing)
+
+
+def invitation_needs_approval(entity: Entity) -> bool:
+    """Return whether an invitation becomes a request. Source: D55"""
+    return needed(Change(verb="add", kind="membership", key=()), "", entity, None)
+
+
+async def history(registry: Registry, of: Membership, *, actor: Administering, limit: int) -> list[AuditEntry]:
+    """The last changes of a member for the entity, the latest first.
+
+    None if the actor may not read the audit. Raises StoreUnavailable. Source: D57, D61
+    """
+    if not _sees(actor, "audit"):
+        return []
+    query = AuditQuery(user_id=of.user_id, entity_id=of.entity_id, actions=HISTORY)
+    found = await registry.audit.part(query, limit=limit, examined=_EXAMINED_AT_ONCE)
+    about = f"{of.user_id}/"
+    return [entry for entry in found.entries if entry.object.startswith(about)]
+
+
+def _sees(actor: Administering, kind: ObjectKind, service_id: str = "") -> bool:
+    return _allows(actor, "read", Object(kind=kind, entity_id=actor.entity_id, service_id=service_id))
+
+
+def _allows(actor: Administering, action: Literal["read", "write"], thing: Object) -> bool:
+    try:
+        authorise(actor, action, thing)
+    except Forbidden:
+        return False
+    return True

@@ -1,0 +1,245 @@
+"""Change requests of an entity, as its administrators see them (D55)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.directory.approvals import NoRequest, object_of_request
+from corpid.flows.directory.lists import Page, cut, place
+from corpid.flows.directory.write import Refused, authorised
+from corpid.rules.directory.access import Forbidden, authorise
+from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
+from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service, User
+from corpid.rules.oauth.api_client import RegisteredApiClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from corpid.ports import Registry
+    from corpid.rules.directory.actors import Administering
+
+ENDED: Final = (State.APPROVED, State.DECLINED, State.WITHDRAWN, State.EXPIRED)
+_AT_ONCE: Final = 100
+_ROUNDS: Final = 20
+"""how often so many requests are read for one page of those that a person may see"""
+_GONE: Final = "there is no such request"
+
+
+class Names(msgspec.Struct, frozen=True, kw_only=True):
+    """Names of what changes are about, by identifier."""
+
+    people: Mapping[str, str]
+    entities: Mapping[str, str]
+    services: Mapping[str, str]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as an administrator sees it."""
+
+    record: ChangeRequest
+    state: State
+    changes: tuple[Change, ...]
+    names: Names
+    requester: str
+    """the name of a person, else as the audit names the actor"""
+    decided_by: str
+    own: bool
+    why_not: str
+    """why this administrator cannot decide on it, a sentence; empty if they can"""
+    can_withdraw: bool
+    why_no_approval: str = ""
+    """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
+
+    @property
+    def expires_at(self) -> int:
+        """When it ends without a decision, in epoch seconds."""
+        return self.record.created_at + LIFETIME_SECONDS
+
+
+async def waiting(
+    registry: Registry, actor: Administering, *, own: bool, now: float, after: str, limit: int
+) -> Page[Request]:
+    """List requests that wait, the oldest first.
+
+    Own ones, or others that the actor can decide on. Raises Refused, StoreUnavailable. Source: D55
+    """
+
+    def fits(row: ChangeRequest) -> bool:
+        fitting = state_at(row, now) is State.PENDING and _is_own(row, actor) is own
+        return fitting and (own or not _why_not(row, actor))
+
+    found: list[ChangeRequest] = []
+    start = place(after, 1)
+    where = {"entity_id": actor.entity_id, "state": State.PENDING.value}
+    for _ in range(_ROUNDS):
+        rows = await registry.directory.page(ChangeRequest, where, after=start, limit=_AT_ONCE)
+        found += [row for row in rows if fits(row)]
+        if len(rows) < _AT_ONCE or len(found) > limit:
+            break
+        start = rows[-1].key
+    return await _shown(registry, actor, found, now=now, limit=limit)
+
+
+async def ended(
+    registry: Registry, actor: Administering, *, states: Sequence[State], now: float, before: str, limit: int
+) -> Page[Request]:
+    """List requests that have ended, the latest first.
+
+    Of a sub-administrator those at the listed services, and own ones. Raises StoreUnavailable. Source: D55
+    """
+    found: list[ChangeRequest] = []
+    start = before if before and is_storable(before) else _LAST
+    for _ in range(_ROUNDS):
+        rows: list[ChangeRequest] = []
+        for each in states:
+            rows += await registry.directory.latest_requests(actor.entity_id, each.value, before=start, limit=_AT_ONCE)
+        rows = sorted(rows, key=attrgetter("request_id"), reverse=True)[:_AT_ONCE]
+        found += [row for row in rows if _may_read(row, actor)]
+        if len(rows) < _AT_ONCE or len(found) > limit:
+            break
+        start = rows[-1].request_id
+    return await _shown(registry, actor, found, now=now, limit=limit)
+
+
+_LAST: Final = "\U0010ffff"
+
+
+async def request(registry: Registry, actor: Administering, request_id: str, *, now: float) -> Request:
+    """Return one request.
+
+    Own ones are shown even if their service is no longer in the actor's list.
+
+    Raises NoRequest if there is none of this entity, access.Forbidden, StoreUnavailable. Source: D55
+    """
+    key = (request_id,)
+    found = (await registry.directory.read(ChangeRequest, [key])).get(key) if is_storable(request_id) else None
+    if found is None or found.entity_id != actor.entity_id:
+        raise NoRequest(_GONE)
+    if not _is_own(found, actor):
+        authorise(actor, "read", object_of_request(found, "approval"))
+    shown = (await _shown(registry, actor, [found], now=now, limit=1)).found[0]
+    if shown.state is not State.PENDING or shown.why_not:
+        return shown
+    return msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
+
+
+def _is_own(found: ChangeRequest, actor: Administering) -> bool:
+    return found.requester == actor.name
+
+
+def _may_read(found: ChangeRequest, actor: Administering) -> bool:
+    return _is_own(found, actor) or _allowed(lambda: authorise(actor, "read", object_of_request(found, "approval")))
+
+
+def _allowed(ask: Callable[[], None]) -> bool:
+    try:
+        ask()
+    except Forbidden:
+        return False
+    return True
+
+
+def _why_not(found: ChangeRequest, actor: Administering) -> str:
+    """Return why the actor, signed in recently, cannot decide on a request."""
+    try:
+        authorise(_recent(actor), "write", object_of_request(found, "approval"))
+    except Forbidden as error:
+        return error.reason
+    return ""
+
+
+async def _why_no_approval(registry: Registry, found: ChangeRequest, actor: Administering) -> str:
+    """Return why the actor can only decline.
+
+    Approval takes the right to make the changes.
+    """
+    try:
+        await authorised(registry, _recent(actor), [change_of(each) for each in found.changes])
+    except Forbidden as error:
+        return error.reason
+    except Refused as error:
+        return str(error)
+    return ""
+
+
+def _recent(actor: Administering) -> Administering:
+    return msgspec.structs.replace(actor, auth_time=actor.now)
+
+
+async def _shown(
+    registry: Registry, actor: Administering, found: Sequence[ChangeRequest], *, now: float, limit: int
+) -> Page[Request]:
+    page = cut(found, limit, [each.request_id for each in found])
+    changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
+    actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
+    people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
+    names = await named(registry, [each for some in changes.values() for each in some], people)
+    called = {name: await _called(registry, name, names) for name in actors}
+    shown = []
+    for each in page.found:
+        state, own = state_at(each, now), _is_own(each, actor)
+        shown.append(
+            Request(
+                record=each,
+                state=state,
+                changes=changes[each.request_id],
+                names=names,
+                requester=called[each.requester],
+                decided_by=called.get(each.decided_by, ""),
+                own=own,
+                why_not=_why_not(each, actor) if state is State.PENDING else "",
+                can_withdraw=own and state is State.PENDING,
+            )
+        )
+    return Page(found=tuple(shown), after=page.after)
+
+
+async def _called(registry: Registry, name: str, names: Names) -> str:
+    kind, _, identifier = name.partition(":")
+    if kind == "client":
+        client = await registry.api_clients.get(identifier)
+        return client.name if isinstance(client, RegisteredApiClient) else identifier
+    return names.people.get(identifier, identifier or name) if kind == "user" else name
+
+
+async def named(registry: Registry, changes: Iterable[Change], people: Iterable[str] = ()) -> Names:
+    """Return the names of people, entities and services in changes.
+
+
+
+    A person who has not accepted an invitation has the name that the entity typed. Raises StoreUnavailable. Source:
+    D55, D60
+    """
+    users, entities, services = set(people), set[str](), set[str]()
+    members: set[tuple[str, str]] = set()
+    typed: dict[str, str] = {}
+    for change in changes:
+        for record in filter(None, (change.was, change.becomes)):
+            user_id, entity_id = str(getattr(record, "user_id", "")), str(getattr(record, "entity_id", ""))
+            users.add(user_id)
+            entities |= {entity_id, str(getattr(record, "client_entity_id", ""))}
+            services.add(str(getattr(record, "service_id", "")))
+            if isinstance(record, Administrator) and isinstance(record.services, tuple):
+                services |= set(record.services)
+            if isinstance(record, Membership):
+                typed[user_id] = record.name or record.email or record.user_name
+            elif user_id:
+                members.add((user_id, entity_id))
+    directory = registry.directory
+    found = await directory.read(User, {(each,) for each in users if each})
+    held = await directory.read(Membership, members)
+    waiting_names = {each.user_id: each.name or each.email or each.user_name for each in held.values() if each.invited}
+    persons = {user.user_id: user.name or user.user_name for user in found.values() if not user.placeholder}
+    known = await directory.read(Entity, {(each,) for each in entities if each})
+    of = await directory.read(Service, {(each,) for each in services if each})
+    return Names(
+        people={**typed, **waiting_names, **persons},
+        entities={each.entity_id: each.name for each in known.values()},
+        services={each.service_id: each.name for each in of.values()},
+    )

@@ -1,0 +1,205 @@
+"""Roles that administrators of an entity give, change and end.
+
+What a page asks before its form: which services, which people, and whether it may be done at all. Everything is
+written by `approvals.submit`. Source: D53, D54, D55
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.flows.directory import approvals
+from corpid.flows.directory.members import WantedMembers, listed
+from corpid.flows.directory.provisioning import Member, UnknownMember, member
+from corpid.flows.directory.write import Refused, authorised
+from corpid.ports import Seen
+from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.objects import key_of, object_id
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
+from corpid.rules.directory.role_forms import is_open_to
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.ports import Registry
+    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.records import ChangeRequest
+
+MOST_SERVICES: Final = 1000
+MOST_ROLES: Final = 200
+"""of one person, that a page shows"""
+_WIDTH: Final = 6
+
+
+class UnknownRole(Exception):
+    """No such role, or none that the actor may see."""
+
+
+class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's role at a service."""
+
+    row: Assignment
+    service: Service
+
+    @property
+    def id(self) -> str:
+        """The identifier of the role in addresses, as in the admin API."""
+        return object_id(self.row.key)
+
+
+async def services(registry: Registry, actor: Administering, entity: Entity) -> list[Service]:
+    """Services at which the actor gives roles.
+
+    By name, of those that the entity may use. Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
+    """
+    authorise(actor, "read", Object(kind="service"))
+    own = actor.services if actor.level == "sub_administrator" else "all"
+    if isinstance(own, tuple):
+        found = list((await registry.directory.read(Service, [(each,) for each in own])).values())
+    else:
+        found = await registry.directory.named(Service, first="", until="\U0010ffff", limit=MOST_SERVICES)
+    return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
+
+
+async def search(registry: Registry, actor: Administering, text: str, *, limit: int) -> list[Member]:
+    """Members by words of their name, user name or e-mail address.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53, D61
+    """
+    page = await listed(registry, WantedMembers(search=text), actor=actor, after="", limit=limit)
+    return [each.member for each in page.found]
+
+
+async def held(registry: Registry, actor: Administering, user_id: str) -> list[HeldRole]:
+    """The roles of a member that the actor may see, by key.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D53
+    """
+    authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id, user_id=user_id))
+    where = {"user_id": user_id, "entity_id": actor.entity_id}
+    rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=MOST_ROLES)
+    known = await registry.directory.read(Service, {(row.service_id,) for row in rows})
+    seen = [row for row in rows if _may_read(actor, row)]
+    return [HeldRole(row=row, service=known[row.service_id,]) for row in seen if (row.service_id,) in known]
+
+
+def _may_read(actor: Administering, row: Assignment) -> bool:
+    try:
+        authorise(actor, "read", Object(kind="assignment", entity_id=row.entity_id, service_id=row.service_id))
+    except Forbidden:
+        return False
+    return True
+
+
+async def role(registry: Registry, actor: Administering, identifier: str) -> tuple[HeldRole, Member]:
+    """One role with its person.
+
+    `identifier` is that of the admin API. Raises UnknownRole, also for one that is another entity's or that the actor may not see, StoreUnavailable. Source:
+    D53, D59
+    """
+    key = key_of(identifier, _WIDTH)
+    row = (await registry.directory.read(Assignment, [key])).get(key) if key is not None else None
+    if row is None or row.entity_id != actor.entity_id or not _may_read(actor, row):
+        raise UnknownRole
+    known = await registry.directory.read(Service, [(row.service_id,)])
+    belonging = (row.user_id, row.entity_id)
+    membership = (await registry.directory.read(Membership, [belonging])).get(belonging)
+    user = (await registry.directory.read(User, [(row.user_id,)])).get((row.user_id,))
+    if membership is None or user is None or (row.service_id,) not in known:
+        raise UnknownRole
+    return HeldRole(row=row, service=known[row.service_id,]), Member(membership=membership, user=user)
+
+
+async def one_member(registry: Registry, actor: Administering, membership_id: str) -> Member | None:
+    """A member by the identifier of the membership.
+
+    None if the entity has no such one. Raises access.Forbidden, StoreUnavailable. Source: D60, D61
+    """
+    try:
+        return await member(registry, membership_id, actor=actor)
+    except UnknownMember:
+        return None
+
+
+async def refusal(registry: Registry, actor: Administering, found: Member, at: Service) -> str:
+    """The reason against changing a member's roles; empty if none.
+
+    Asked before a form is shown. Raises StoreUnavailable. Source: D53, D54
+    """
+    probe = Assignment(user_id=found.user.user_id, entity_id=actor.entity_id, service_id=at.service_id)
+    try:
+        await authorised(registry, actor, [Change(verb="add", kind="assignment", key=probe.key, becomes=probe)])
+    except Forbidden as error:
+        return error.reason
+    return ""
+
+
+async def as_it_is(registry: Registry, row: Assignment) -> Assignment | None:
+    """The stored row of the same key; None without one.
+
+    Raises StoreUnavailable. Source: D55
+    """
+    return (await registry.directory.read(Assignment, [row.key])).get(row.key)
+
+
+def given(was: Assignment | None, row: Assignment) -> Change:
+    """The change that gives a role, perhaps again.
+
+    Source: D55
+    """
+    return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
+
+
+def replaced(was: Assignment, becomes: Assignment) -> list[Change]:
+    """The changes that make one role another one. Source: D55"""
+    if was.key == becomes.key:
+        return [] if was == becomes else [given(was, becomes)]
+    return [ended(was), given(None, becomes)]
+
+
+def copied(row: Assignment, service: Service, *, user_id: str, today: str) -> Assignment | None:
+    """The same role from today for somebody else.
+
+    None for one that has ended, or lacks a mandatory value. Source: R-14.1, D23
+    """
+    values = {each.name for each in row.parameters if each.value}
+    lacking = any(each.mandatory and each.name not in values for each in service.parameters)
+    if row.end_date < today or lacking or (service.sub_entity == "mandatory" and not row.sub_entity):
+        return None
+    return msgspec.structs.replace(row, user_id=user_id, start_date=max(today, row.start_date))
+
+
+def ended(row: Assignment) -> Change:
+    """The change that ends a role. Source: D55"""
+    return Change(verb="remove", kind="assignment", key=row.key, was=row)
+
+
+async def needs_approval(registry: Registry, actor: Administering, changes: Sequence[Change]) -> bool:
+    """Return whether changes wait for another administrator's approval.
+
+    Raises Refused if they break a rule, access.Forbidden, StoreUnavailable. Source: D55, R-14
+    """
+    await _refuse_unfit(registry, changes)
+    return bool((await authorised(registry, actor, changes)).needing)
+
+
+async def submit(
+    registry: Registry, actor: Administering, changes: Sequence[Change], *, reason: str, now: float, unique: str
+) -> ChangeRequest | None:
+    """Write changes of roles, or request them.
+
+    Returns the request, None if the changes were written. As `approvals.submit`; also raises Refused if they break a
+    rule. Source: D55, R-14
+    """
+    await _refuse_unfit(registry, changes)
+    seen = [Seen(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
+    return await approvals.submit(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
+
+
+async def _refuse_unfit(registry: Registry, changes: Sequence[Change]) -> None:
+    problems = await approvals.unfitting(registry, changes)
+    if problems:
+        raise Refused("the rules do not allow this:", *(f"  {problem}" for problem in problems))

@@ -1,0 +1,197 @@
+"""A role as described in a form: choices, checks, resulting row.
+
+A mandatory value is required here, so that no relying party reads a missing one. Source: R-14.1, R-20, D23
+"""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.rules.directory.names import display_name
+from corpid.rules.directory.records import NO_BEGINNING, NO_END, Assignment, Parameter, Service
+from corpid.rules.directory.values import PARAMETER_VALUE_CHARACTERS, real_day, unfit_parameter
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from corpid.rules.directory.records import Entity, ParameterDefinition, ParameterKind
+    from corpid.texts import Phrase
+
+SUB_ENTITY_CHARACTERS: Final = 32  # R-14.1
+TODAY: Final = "today"
+ALWAYS: Final = "always"
+YEAR_END: Final = "year-end"
+ONE_YEAR: Final = "one-year"
+ENDLESS: Final = "none"
+ON_DAY: Final = "date"
+STARTS: Final = (TODAY, ON_DAY, ALWAYS)
+ENDS: Final = (YEAR_END, ONE_YEAR, ENDLESS, ON_DAY)
+_REAL: Final = phrase("Enter a date that exists.")
+_OF_KIND: Final[Mapping[ParameterKind, Phrase]] = {
+    "alpha": phrase("Enter letters only."),
+    "number": phrase("Enter a number."),
+    "year": phrase("Enter a year of four digits, such as 2026."),
+    "date": _REAL,
+}
+
+
+def is_open_to(service: Service, entity: Entity) -> bool:
+    """Return whether an entity may use a service. Source: R-20"""
+    return service.enabled and entity.type in service.entity_types and entity.status in service.entity_statuses
+
+
+class RoleForm(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of the form, as they were sent."""
+
+    service: Service
+    role: str = ""
+    sub_entity: str = ""
+    parameters: dict[str, str] = {}
+    """name → value"""
+    start: str = TODAY
+    """one of STARTS"""
+    start_date: str = ""
+    """if `start` is ON_DAY"""
+    end: str = ""
+    """one of ENDS"""
+    end_date: str = ""
+    """if `end` is ON_DAY"""
+
+
+def form_of(row: Assignment, service: Service) -> RoleForm:
+    """The form that describes a row as it is. Source: D23"""
+    held: dict[str, str] = {}
+    for each in row.parameters:
+        held.setdefault(each.name, each.value)
+    return RoleForm(
+        service=service,
+        role=row.role,
+        sub_entity=row.sub_entity,
+        parameters=held,
+        start=ALWAYS if row.start_date == NO_BEGINNING else ON_DAY,
+        start_date="" if row.start_date == NO_BEGINNING else row.start_date,
+        end=ENDLESS if row.end_date == NO_END else ON_DAY,
+        end_date="" if row.end_date == NO_END else row.end_date,
+    )
+
+
+def faults(form: RoleForm, today: date) -> tuple[tuple[str, Phrase], ...]:
+    """Everything that has to be put right: member, and what to do.
+
+    A parameter's member is `parameters/` and its name. Source: R-14.1, R-20, D23
+    """
+    return tuple(_faults(form, today))
+
+
+def _faults(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
+    service = form.service
+    if service.roles and form.role not in service.roles:
+        yield "role", phrase("Choose a role.")
+    if service.sub_entity == "mandatory" and not form.sub_entity.strip():
+        yield "sub_entity", phrase("Enter the part of the organisation. {service} needs it.", service=service.name)
+    elif service.sub_entity != "none" and (why := _untidy(form.sub_entity, SUB_ENTITY_CHARACTERS)):
+        yield "sub_entity", why
+    for definition in service.parameters:
+        if why := _misfit(definition, form.parameters.get(definition.name, "").strip(), service):
+            yield f"parameters/{definition.name}", why
+    yield from _misdated(form, today)
+
+
+def _misfit(definition: ParameterDefinition, value: str, service: Service) -> Phrase | None:
+    if definition.mandatory and not value:
+        return phrase("Enter the {name}. {service} needs it.", name=definition.name, service=service.name)
+    if unfit_parameter(definition.kind, value):
+        return _OF_KIND[definition.kind]
+    return _untidy(value, PARAMETER_VALUE_CHARACTERS)
+
+
+def _misdated(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
+    start, end = _start(form, today), _end(form, today)
+    if form.start not in STARTS:
+        yield "start", phrase("Choose when the access begins.")
+    elif start is None:
+        yield "start_date", _REAL
+    if form.end not in ENDS:
+        yield "end", phrase("Choose when the access ends.")
+    elif end is None:
+        yield "end_date", _REAL
+    elif end < today:
+        yield "end_date", phrase("Enter a day that is not over.")
+    elif start is not None and end < start:
+        yield "end_date", phrase("Enter a day that is not before the first one.")
+
+
+def _untidy(text: str, limit: int) -> Phrase | None:
+    if not text.strip():
+        return None
+    if len(text) > limit:
+        return phrase("Enter at most {limit} characters.", limit=limit)
+    try:
+        display_name(text)
+    except ValueError:
+        return phrase("Remove the invisible characters.")
+    return None
+
+
+def _start(form: RoleForm, today: date) -> date | None:
+    """The first day; None for one that does not exist."""
+    if form.start == ON_DAY:
+        return _day(form.start_date)
+    return date.min if form.start == ALWAYS else today
+
+
+def _end(form: RoleForm, today: date) -> date | None:
+    """The last day; None for one that does not exist."""
+    if form.end == ON_DAY:
+        return _day(form.end_date)
+    if form.end == YEAR_END:
+        return year_end(today)
+    if form.end == ONE_YEAR:
+        return one_year(_start(form, today) or today)
+    return date.max
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(real_day(text.strip()))
+    except ValueError:
+        return None
+
+
+def year_end(today: date) -> date:
+    """The last day of a year. Source: D23"""
+    return date(today.year, 12, 31)
+
+
+def one_year(first: date) -> date:
+    """The last day of the year that begins on a day. Source: D23"""
+    year = first.year + 1
+    if first.year >= date.max.year:
+        return date.max
+    return date(year, first.month, min(first.day, monthrange(year, first.month)[1])) - timedelta(days=1)
+
+
+def row_of(form: RoleForm, *, user_id: str, entity_id: str, today: date, ref: str = "") -> Assignment:
+    """The row that a form without faults describes. Source: R-14.1, D23"""
+    start, end = _start(form, today) or today, _end(form, today) or date.max
+    given = ((each.name, form.parameters.get(each.name, "").strip()) for each in form.service.parameters)
+    return Assignment(
+        user_id=user_id,
+        entity_id=entity_id,
+        service_id=form.service.service_id,
+        role=form.role if form.service.roles else "",
+        sub_entity=_tidy(form.sub_entity) if form.service.sub_entity != "none" else "",
+        ref=ref,
+        start_date=start.isoformat(),
+        end_date=end.isoformat(),
+        parameters=tuple(Parameter(name=name, value=_tidy(value)) for name, value in given if value),
+    )
+
+
+def _tidy(text: str) -> str:
+    return display_name(text) if text.strip() else ""

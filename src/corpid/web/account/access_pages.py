@@ -1,0 +1,323 @@
+"""Pages on the reader's own access, and requests for more (D53, D55)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import access_requests, own_access
+from corpid.flows.directory.access_requests import AlreadyAsked, AlreadyHeld, TooManyAsked
+from corpid.flows.directory.approvals import NoRequest
+from corpid.flows.directory.write import Refused
+from corpid.ports import Conflict
+from corpid.rules.directory import effect
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
+from corpid.rules.directory.records import NO_END
+from corpid.rules.directory.role_forms import faults, row_of
+from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
+from corpid.texts import phrase
+from corpid.web import own_pages
+from corpid.web.account import views
+from corpid.web.account.page_context import AccountContext, account_path, frame, moment
+from corpid.web.own_pages import Gone, Invalid, Saved, Section
+from corpid.web.pages import access_texts, role_fields
+from corpid.web.pages.layout import FormView, Link, PageView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import date, datetime
+
+    from corpid.flows.directory.access_requests import OwnRequest
+    from corpid.flows.directory.own_access import Giver, OwnEntity, OwnRole
+    from corpid.rules.directory.records import Assignment, Entity, Service
+    from corpid.texts import Phrase
+    from corpid.web.pages.role_fields import Option, RoleFields
+    from corpid.web.pages.views import View
+
+ACCESS: Final = "access"
+ASK: Final = "access/ask"
+_LEVELS: Final[Mapping[str, Phrase]] = {
+    "owner": phrase("You are an owner: you decide everything for this organisation here."),
+    "administrator": phrase("You are an administrator: you decide who may act for this organisation."),
+    "sub_administrator": phrase("You are a sub-administrator: you give roles at some services."),
+}
+_STATES: Final[Mapping[str, Phrase]] = {
+    "approved": phrase("Approved"),
+    "declined": phrase("Declined"),
+    "withdrawn": phrase("Withdrawn"),
+    "expired": phrase("Expired: nobody decided within 14 days"),
+    "pending": phrase("Waits for an administrator"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleLine:
+    """A role of the reader in a sentence."""
+
+    sentence: Phrase
+    state: Phrase | None
+    details: tuple[Phrase, ...]
+    given: Phrase | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organisation:
+    """An organisation of the reader, with what they may do for it."""
+
+    name: str
+    level: Phrase | None
+    suspended: bool
+    roles: tuple[RoleLine, ...]
+    ask: str
+    """where to ask for more; empty if that is not possible"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLine:
+    """A request of the reader."""
+
+    id: str
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+    state: Phrase
+    waits: bool
+    since: datetime
+    reason: str
+    answer: str
+    """the reason of the person who decided"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnAccess(FormView):
+    """The reader's organisations, roles and requests."""
+
+    template: ClassVar[str] = "account/access.html"
+    heading: ClassVar[Phrase] = phrase("Your access")
+
+    organisations: tuple[Organisation, ...]
+    requests: tuple[RequestLine, ...]
+    sharing: Link
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskForAccess(PageView):
+    """A request for access: organisation, service, role and reason."""
+
+    template: ClassVar[str] = "account/ask_for_access.html"
+    heading: ClassVar[Phrase] = phrase("Ask for access")
+
+    action: str
+    kept: tuple[tuple[str, str], ...] = ()
+    chosen: tuple[tuple[Phrase, str, str], ...] = ()
+    """what was chosen: name, value, where to choose another"""
+    entities: tuple[Option, ...] = ()
+    services: tuple[Option, ...] = ()
+    nothing: Phrase | None = None
+    """why nothing can be asked for"""
+    fields: RoleFields | None = None
+    reason: str = ""
+    reason_characters: int = MOST_REASON_CHARACTERS
+    back: str
+
+
+def section(account: AccountContext) -> views.Section:
+    """The part of the overview that leads to these pages."""
+    return views.Section(
+        url=account_path(account.web, ACCESS),
+        name=OwnAccess.heading,
+        state=phrase("What you may do, and for which organisation"),
+    )
+
+
+async def access(account: AccountContext) -> View:
+    """The organisations and roles of the reader, and their requests."""
+    context, user_id = account.context, account.visit.user.user_id
+    found = await own_access.own_access(context.provider.registry, user_id)
+    asked = await access_requests.asked(context, user_id)
+    return OwnAccess(
+        frame=frame(account),
+        action=account_path(account.web, ACCESS),
+        organisations=tuple(_organisation(account, each) for each in found),
+        requests=tuple(_request(account, each) for each in asked),
+        sharing=Link(url=account_path(account.web, "sharing"), text=phrase("Services that receive your details")),
+        saved=account.saved,
+        errors=account.errors,
+    )
+
+
+def _organisation(account: AccountContext, found: OwnEntity) -> Organisation:
+    usable = found.membership.enabled and found.entity.enabled
+    ordered = sorted(found.roles, key=lambda each: (each.role.row.end_date < account.context.today, each.role.row.key))
+    return Organisation(
+        name=found.entity.name,
+        level=_LEVELS.get(found.level),
+        suspended=not usable,
+        roles=tuple(_line(each, account.context.day) for each in ordered),
+        ask=f"{account_path(account.web, ASK)}?entity={found.entity.entity_id}" if usable else "",
+    )
+
+
+def _line(own: OwnRole, today: date) -> RoleLine:
+    role = own.role
+    state = access_texts.state(role.row, today)
+    if state is None and effect.reasons(role, today.isoformat()):
+        state = phrase("Has no effect now")
+    for_whom = role.client_entity or role.entity
+    row = msgspec.structs.replace(role.row, end_date=effect.until(role, today.isoformat()) or NO_END)
+    return RoleLine(
+        sentence=access_texts.own_sentence(row, role.service, for_whom.name, today),
+        state=state,
+        details=access_texts.details(row),
+        given=_given(own.giver),
+    )
+
+
+def _given(giver: Giver) -> Phrase | None:
+    match giver.kind:
+        case "person":
+            if giver.name:
+                return phrase("Given by {name}", name=giver.name)
+            return phrase("Given by an administrator who has left")
+        case "you":
+            return phrase("Given by you")
+        case "operator":
+            return phrase("Given by the operator of this service")
+        case "program":
+            return phrase("Given by a system of your organisation")
+    return None
+
+
+def _request(account: AccountContext, own: OwnRequest) -> RequestLine:
+    return RequestLine(
+        id=own.request.request_id,
+        sentence=access_texts.asked_sentence(own.row, own.service, own.entity.name, account.context.day),
+        details=access_texts.details(own.row),
+        state=_STATES[own.state],
+        waits=own.state == "pending",
+        since=moment(account.web, own.request.created_at),
+        reason=own.request.reason,
+        answer=own.request.decided_reason if own.state in {"approved", "declined"} else "",
+    )
+
+
+async def ask(account: AccountContext) -> View:
+    """The form of a request, one step at a time."""
+    given = {**account.query, **account.form}
+    view = AskForAccess(
+        frame=frame(account, up=Link(url=account_path(account.web, ACCESS), text=OwnAccess.heading)),
+        action=account_path(account.web, ASK),
+        back=account_path(account.web, ACCESS),
+        reason=given.get("reason", ""),
+        errors=account.errors,
+    )
+    entities = await access_requests.entities(account.context, account.visit.user.user_id)
+    if not entities:
+        return replace(view, nothing=phrase("You do not belong to an organisation."))
+    entity = entities[0] if len(entities) == 1 else _of_id(entities, given.get("entity", ""))
+    if entity is None:
+        wrong = (("entity", phrase("Choose an organisation.")),) if given.get("check") == "entity" else ()
+        options: tuple[Option, ...] = tuple((each.entity_id, each.name, each.entity_id) for each in entities)
+        return replace(view, entities=options, errors=view.errors or wrong)
+    here = account_path(account.web, ASK)
+    view = replace(
+        view,
+        kept=(("entity", entity.entity_id),),
+        chosen=((phrase("Organisation"), entity.name, here if len(entities) > 1 else ""),),
+    )
+    services = await _services(account, entity)
+    if not services:
+        return replace(view, nothing=phrase("There is no service that {entity} may use.", entity=entity.name))
+    service = next((each for each in services if each.service_id == given.get("service")), None)
+    if service is None:
+        wrong = (("service", phrase("Choose a service.")),) if given.get("check") == "service" else ()
+        options = tuple((each.service_id, each.name, each.description) for each in services)
+        return replace(view, services=options, errors=view.errors or wrong)
+    form = role_fields.read(given, service)
+    return replace(
+        view,
+        kept=(*view.kept, ("service", service.service_id)),
+        chosen=(*view.chosen, (phrase("Service"), service.name, f"{here}?entity={entity.entity_id}")),
+        fields=role_fields.shown(form, account.context.day),
+    )
+
+
+async def _services(account: AccountContext, entity: Entity) -> list[Service]:
+    return await access_requests.services(account.context, account.visit.user.user_id, entity)
+
+
+def _of_id(entities: Sequence[Entity], entity_id: str) -> Entity | None:
+    return next((each for each in entities if each.entity_id == entity_id), None)
+
+
+async def request(account: AccountContext) -> Saved:
+    """Send the request. Raises Rejected, Invalid, Gone."""
+    context, form, user_id = account.context, account.form, account.visit.user.user_id
+    entity = _of_id(await access_requests.entities(context, user_id), form.get("entity", ""))
+    if entity is None:
+        raise Gone
+    service = next((each for each in await _services(account, entity) if each.service_id == form.get("service")), None)
+    if service is None:
+        raise Rejected(phrase("Choose a service."), field="service")
+    typed, reason = role_fields.read(form, service), " ".join(form.get("reason", "").split())
+    wrong = role_fields.errors_of(faults(typed, context.day))
+    if not reason:
+        wrong = (*wrong, ("reason", phrase("Say why you need it.")))
+    elif len(reason) > MOST_REASON_CHARACTERS:
+        wrong = (*wrong, ("reason", phrase("Enter at most {limit} characters.", limit=MOST_REASON_CHARACTERS)))
+    if wrong:
+        raise Invalid(*wrong)
+    await _send(account, row_of(typed, user_id=user_id, entity_id=entity.entity_id, today=context.day), reason)
+    return Saved("access-asked", ACCESS)
+
+
+async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
+    field = "role" if row.role else ""
+    try:
+        await access_requests.ask(account.context, row, reason=reason)
+    except AlreadyHeld:
+        raise Rejected(phrase("You have this role already."), field=field) from None
+    except AlreadyAsked:
+        raise Rejected(
+            phrase("You have asked for this already, and it waits for an administrator."), field=field
+        ) from None
+    except TooManyAsked:
+        raise Rejected(
+            phrase("You have asked {limit} times today. Try again tomorrow.", limit=ACCESS_REQUESTS_PER_DAY)
+        ) from None
+    except Refused as error:
+        said = " ".join(str(each).strip() for each in error.args).rstrip(".")
+        raise Rejected(phrase("The reason: {reason}.", reason=said)) from None
+    except Forbidden as error:
+        raise Rejected(phrase("The reason: {reason}.", reason=error.reason)) from None
+    except Conflict:
+        raise Rejected(phrase("Something changed at the same moment. Look at it again, then send it.")) from None
+
+
+async def withdraw(account: AccountContext) -> Saved:
+    """Withdraw a request of the reader. Raises Rejected, Gone."""
+    try:
+        await access_requests.withdraw(account.context, account.visit.user.user_id, account.form.get("request", ""))
+    except NoRequest:
+        raise Gone from None
+    except (Refused, Conflict):
+        raise Rejected(phrase("This request has been decided already.")) from None
+    return Saved("access-withdrawn", ACCESS)
+
+
+SECTION: Final = Section[AccountContext](
+    pages={
+        ACCESS: own_pages.Page(view=access, submit=withdraw, leads_to=ACCESS),
+        ASK: own_pages.Page(view=ask, submit=request, leads_to=ACCESS),
+    },
+    fields=role_fields.FIELDS | {"entity", "service", "reason", "request"},
+    prefixes=(role_fields.PARAMETER,),
+    changes={
+        "access-asked": phrase("Your request has been sent to the administrators of your organisation."),
+        "access-withdrawn": phrase("Your request has been withdrawn."),
+    },
+)

@@ -1,0 +1,308 @@
+"""Pages that give, change and end a person's access (D53, D54, D55)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import role_assignment
+from corpid.flows.directory.approvals import NoReason
+from corpid.flows.directory.write import Refused
+from corpid.ports import Conflict
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
+from corpid.rules.directory.objects import object_id
+from corpid.rules.directory.role_forms import faults, row_of
+from corpid.texts import phrase
+from corpid.web.directory.access_views import ChoosePerson, Confirm, FoundPerson, GiveAccess
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages import access_texts, role_fields
+from corpid.web.pages.layout import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from corpid.flows.directory.provisioning import Member
+    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import Service
+    from corpid.texts import Phrase
+    from corpid.web.directory.access_views import Pairs
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+NEW: Final = "access/new"
+CHANGE: Final = "access/change"
+REMOVE: Final = "access/remove"
+COPY: Final = "access/copy"
+IMPORT: Final = "access/import"
+PERSON: Final = "person"
+"""the page of a person, which names the membership"""
+MOST_FOUND: Final = 10
+_FEW: Final = 12
+"""services that are listed without a search"""
+CHECK: Final = "check"
+"""the field of a form that is complete"""
+
+
+# --- a person and a service
+
+
+def name_of(found: Member) -> str:
+    """The name of a member, as the entity knows it (D61)."""
+    of_entity = found.membership.name or found.membership.user_name or found.membership.email
+    own = "" if found.membership.invited else found.user.name
+    return found.membership.name or own or of_entity
+
+
+def user_name_of(found: Member) -> str:
+    """The user name of a member, as the entity knows it (D61)."""
+    return found.membership.user_name or ("" if found.membership.invited else found.user.user_name)
+
+
+async def this_person(at: PortalContext, membership_id: str) -> Member:
+    """The member that an address names. Raises Gone."""
+    found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
+    if found is None:
+        raise Gone
+    return found
+
+
+async def refused(at: PortalContext, found: Member, service: Service) -> Phrase | None:
+    """Why the reader cannot change a person's access; None if they can (D53, D54)."""
+    reason = await role_assignment.refusal(at.context.provider.registry, at.actor, found, service)
+    if not reason:
+        return None
+    if reason == SOMEBODY_ELSE.reason:
+        return phrase(
+            "You cannot change your own access. Another administrator of {entity} can do it.", entity=at.entity.name
+        )
+    if reason == WITHIN_REACH.reason:
+        return phrase(
+            "{name} administers {entity}. Only an owner can change this access.",
+            name=name_of(found), entity=at.entity.name,
+        )  # fmt: skip
+    return phrase("The reason: {reason}.", reason=reason)
+
+
+def address(at: PortalContext, page: str, **values: str) -> str:
+    """The address of a page with a query."""
+    query = urlencode({name: value for name, value in values.items() if value})
+    return portal_path(at.web, page) + (f"?{query}" if query else "")
+
+
+def to_person(at: PortalContext, found: Member) -> Link:
+    """A link to the page of a person."""
+    return Link(
+        url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"),
+        text=phrase("{name}", name=name_of(found)),
+    )
+
+
+async def choose_person(
+    at: PortalContext, page: str, *, heading: Phrase, asked: Phrase, field: str = "person", kept: Pairs = ()
+) -> ChoosePerson:
+    """The choice of a person for a page.
+
+    The page then names the person in `field`.
+    """
+    query = at.query.get("find", "")
+    found = await role_assignment.search(at.context.provider.registry, at.actor, query, limit=MOST_FOUND)
+    return ChoosePerson(
+        frame=frame(at, section="people"),
+        heading=heading,
+        action=portal_path(at.web, page),
+        kept=kept,
+        query=query,
+        asked=asked,
+        found=tuple(
+            FoundPerson(
+                url=address(at, page, **dict(kept), **{field: each.membership.membership_id}),
+                name=name_of(each),
+                user_name=user_name_of(each),
+                invited=each.membership.invited,
+            )
+            for each in found
+        ),
+    )
+
+
+# --- giving
+
+
+async def new(at: PortalContext) -> View:
+    """The page that gives access, one step at a time."""
+    given = {**at.query, **at.form}
+    registry = at.context.provider.registry
+    if not given.get("person"):
+        choice = await choose_person(at, NEW, heading=GiveAccess.heading, asked=phrase("Who gets access?"))
+        several = Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once"))
+        return replace(choice, links=(several,))
+    person = await this_person(at, given["person"])
+    services = await role_assignment.services(registry, at.actor, at.entity)
+    view = GiveAccess(
+        frame=frame(at, section="people", up=to_person(at, person)),
+        action=portal_path(at.web, NEW),
+        kept=(("person", given["person"]),),
+        chosen=((phrase("Person"), _described(person), portal_path(at.web, NEW)),),
+        notes=at.notes,
+        errors=at.errors,
+        back=to_person(at, person),
+    )
+    if not services:
+        return replace(view, refused=_no_service(at))
+    why = await refused(at, person, services[0])
+    if why is not None:
+        return replace(view, refused=why)
+    wanted = services[0].service_id if len(services) == 1 else given.get("service", "")
+    service = next((each for each in services if each.service_id == wanted), None)
+    if service is None:
+        copy = Link(url=address(at, COPY, person=given["person"]), text=phrase("Copy a colleague's access instead"))
+        return replace(_with_services(view, services, given), links=(copy,))
+    return await _details(at, view, person, service, given, several=len(services) > 1)
+
+
+def _described(person: Member) -> str:
+    user_name = user_name_of(person)
+    name = name_of(person)
+    return f"{name} ({user_name})" if user_name and user_name != name else name
+
+
+def _no_service(at: PortalContext) -> Phrase:
+    if at.actor.level == "sub_administrator":
+        return phrase("You administer no service that {entity} may use. Ask an owner.", entity=at.entity.name)
+    return phrase("There is no service that {entity} may use.", entity=at.entity.name)
+
+
+def _with_services(view: GiveAccess, services: Sequence[Service], given: Mapping[str, str]) -> GiveAccess:
+    find = given.get("find", "").strip().casefold()
+    found = [each for each in services if find in f"{each.name} {each.service_id}".casefold()]
+    errors: tuple[FieldError, ...] = view.errors
+    if given.get(CHECK) == "service" and not errors:
+        errors = (("service", phrase("Choose a service.")),)
+    return replace(
+        view,
+        services=tuple((each.service_id, each.name, each.description) for each in found),
+        service=given.get("service", ""),
+        find=given.get("find", ""),
+        searchable=len(services) > _FEW,
+        errors=errors if found else (),
+    )
+
+
+async def _details(
+    at: PortalContext, view: GiveAccess, person: Member, service: Service, given: Mapping[str, str], *, several: bool
+) -> GiveAccess:
+    today = at.context.day
+    form = role_fields.read(given, service)
+    wrong = faults(form, today) if given.get(CHECK) == "all" else ()
+    elsewhere = address(at, NEW, person=given["person"]) if several else ""
+    view = replace(
+        view,
+        kept=(*view.kept, ("service", service.service_id)),
+        chosen=(*view.chosen, (phrase("Service"), service.name, elsewhere)),
+        errors=at.errors or role_fields.errors_of(wrong),
+    )
+    if given.get(CHECK) != "all" or wrong:
+        return replace(view, fields=role_fields.shown(form, today))
+    row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=today)
+    registry = at.context.provider.registry
+    was = await role_assignment.as_it_is(registry, row)
+    if was is not None and was.end_date >= at.context.today:
+        there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
+        errors = ((_role_field(service), _already(person)),)
+        return replace(view, errors=errors, fields=role_fields.shown(form, today), links=(there,))
+    try:
+        needs = await role_assignment.needs_approval(registry, at.actor, [role_assignment.given(was, row)])
+    except Refused as error:
+        return replace(view, errors=(("", as_said(error)),), fields=role_fields.shown(form, today))
+    kept = (*view.kept, *role_fields.hidden(form), (CHECK, "all"))
+    return replace(
+        view,
+        confirm=Confirm(
+            sentence=access_texts.sentence(name_of(person), row, service, at.entity.name, today),
+            details=access_texts.details(row),
+            kept=kept,
+            needs_approval=needs,
+            reason=given.get("reason", ""),
+            again=address(at, NEW, **{name: value for name, value in kept if name != CHECK}),
+        ),
+        notes=(*view.notes, *without_effect(person)),
+    )
+
+
+def _role_field(service: Service) -> str:
+    return "role" if service.roles else ""
+
+
+def _already(person: Member) -> Phrase:
+    return phrase("{name} has this role already. Change it instead.", name=name_of(person))
+
+
+def without_effect(person: Member) -> tuple[Phrase, ...]:
+    """Why access has no effect yet, if it has none."""
+    if person.membership.invited:
+        return (phrase("It has no effect until {name} accepts the invitation.", name=name_of(person)),)
+    if not person.membership.enabled:
+        return (phrase("It has no effect while {name} is suspended.", name=name_of(person)),)
+    return ()
+
+
+def as_said(error: Exception) -> Phrase:
+    """A refusal in its own words."""
+    return phrase("The reason: {reason}.", reason=" ".join(str(each).strip() for each in error.args).rstrip("."))
+
+
+async def give(at: PortalContext) -> Saved:
+    """Give the access that was confirmed. Raises Rejected, Gone."""
+    form = at.form
+    person = await this_person(at, form.get("person", ""))
+    services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
+    service = next((each for each in services if each.service_id == form.get("service")), None)
+    if service is None:
+        raise Rejected(phrase("Choose a service."), field="service")
+    typed = role_fields.read(form, service)
+    for field, text in role_fields.errors_of(faults(typed, at.context.day)):
+        raise Rejected(text, field=field)
+    row = row_of(typed, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=at.context.day)
+    was = await role_assignment.as_it_is(at.context.provider.registry, row)
+    if was is not None and was.end_date >= at.context.today:
+        raise Rejected(_already(person), field=_role_field(service))
+    return await submitted(at, [role_assignment.given(was, row)], "access-given", f"{PERSON}/{form['person']}")
+
+
+async def submitted(at: PortalContext, changes: Sequence[Change], done: str, page: str) -> Saved:
+    """Write changes or request them, and say which. Raises Rejected."""
+    context, provider = at.context, at.context.provider
+    reason = at.form.get("reason", "").strip()
+    try:
+        request = await role_assignment.submit(
+            provider.registry, at.actor, changes, reason=reason, now=context.now, unique=provider.new_id()
+        )
+    except NoReason:
+        raise Rejected(phrase("Say why, for the person who approves it."), field="reason") from None
+    except Refused as error:
+        raise Rejected(as_said(error), field="reason" if "reason" in str(error) else "") from None
+    except Forbidden as error:
+        raise Rejected(phrase("The reason: {reason}.", reason=error.reason)) from None
+    except Conflict:
+        raise Rejected(phrase("Somebody changed this at the same moment. Look at it again, then confirm.")) from None
+    provider.registry_cache.drop()
+    return Saved("access-requested" if request is not None else done, page)
+
+
+SECTION: Final = Section[PortalContext](
+    pages={NEW: Page(view=new, submit=give, fresh=True)},
+    fields=role_fields.FIELDS | {"person", "service", "reason", CHECK},
+    prefixes=(role_fields.PARAMETER,),
+    changes={
+        "access-given": phrase("The access has been given."),
+        "access-changed": phrase("The access has been changed."),
+        "access-removed": phrase("The access has been taken away."),
+        "access-requested": phrase(
+            "Your request has been sent. Nothing changes until another administrator approves it."
+        ),
+    },
+)

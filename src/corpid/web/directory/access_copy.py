@@ -1,0 +1,139 @@
+"""The page that gives a person the roles of a colleague (D54, D55)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import role_assignment
+from corpid.texts import phrase
+from corpid.web.directory.access import (
+    COPY,
+    PERSON,
+    address,
+    choose_person,
+    name_of,
+    refused,
+    submitted,
+    this_person,
+    to_person,
+    without_effect,
+)
+from corpid.web.directory.access_views import CopiedRole, CopyAccess
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.own_pages import Saved, Section
+from corpid.web.pages import access_texts
+
+if TYPE_CHECKING:
+    from corpid.flows.directory.provisioning import Member
+    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import Assignment, Service
+    from corpid.texts import Phrase
+    from corpid.web.pages.views import View
+
+_BOX: Final = "copy-"
+_FROM: Final = "from"
+_MOST: Final = 50
+"""roles of one page: a form has at most a hundred fields"""
+
+
+class _Copies(NamedTuple):
+    found: list[tuple[Assignment, Service, Change]]
+    held: list[tuple[Assignment, Service]]
+
+
+async def copy(at: PortalContext) -> View:
+    """The choice of a colleague, then of their roles. Raises Gone."""
+    given = {**at.query, **at.form}
+    person = await this_person(at, given.get("person", ""))
+    why = await _refused(at, person)
+    if why is not None or not given.get(_FROM):
+        choice = await choose_person(
+            at,
+            COPY,
+            heading=phrase("Copy access for {name}", name=name_of(person)),
+            asked=phrase("Whose access?"),
+            field=_FROM,
+            kept=(("person", given["person"]),),
+        )
+        return replace(choice, refused=why, frame=frame(at, section="people", up=to_person(at, person)))
+    colleague = await this_person(at, given[_FROM])
+    copies = await _copies(at, person, colleague)
+    entity, today, name = at.entity.name, at.context.day, name_of(person)
+    changes = [change for _, _, change in copies.found[:_MOST]]
+    registry = at.context.provider.registry
+    return CopyAccess(
+        frame=frame(at, section="people", up=to_person(at, person)),
+        action=portal_path(at.web, COPY),
+        kept=(("person", given["person"]), (_FROM, given[_FROM])),
+        colleague=name_of(colleague),
+        another=address(at, COPY, person=given["person"]),
+        roles=tuple(
+            CopiedRole(
+                name=box(row),
+                sentence=access_texts.sentence(name, row, service, entity, today),
+                details=access_texts.details(row),
+                chosen=box(row) in at.form,
+            )
+            for row, service, _ in copies.found[:_MOST]
+        ),
+        held=tuple(access_texts.sentence(name, row, service, entity, today) for row, service in copies.held[:_MOST]),
+        more=len(copies.found) > _MOST,
+        needs_approval=bool(changes) and await role_assignment.needs_approval(registry, at.actor, changes),
+        reason=given.get("reason", ""),
+        notes=(*at.notes, *without_effect(person)),
+        errors=at.errors,
+        back=to_person(at, person),
+    )
+
+
+async def _refused(at: PortalContext, person: Member) -> Phrase | None:
+    services = await role_assignment.services(at.context.provider.registry, at.actor, at.entity)
+    if not services:
+        return phrase("There is no service at which you give access.")
+    return await refused(at, person, services[0])
+
+
+async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copies:
+    """The roles that the person would get, and those that they have."""
+    registry, today = at.context.provider.registry, at.context.today
+    known = {each.service_id for each in await role_assignment.services(registry, at.actor, at.entity)}
+    found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
+    for role in await role_assignment.held(registry, at.actor, colleague.user.user_id):
+        row = role_assignment.copied(role.row, role.service, user_id=person.user.user_id, today=today)
+        if row is None or row.service_id not in known:
+            continue
+        was = await role_assignment.as_it_is(registry, row)
+        if was is not None and was.end_date >= today:
+            held.append((was, role.service))
+        else:
+            found.append((row, role.service, role_assignment.given(was, row)))
+    return _Copies(found, held)
+
+
+def box(row: Assignment) -> str:
+    """The name of a role's box."""
+    return _BOX + sha256("\0".join(row.key[2:]).encode()).hexdigest()[:12]
+
+
+async def give_copies(at: PortalContext) -> Saved:
+    """Give the roles that were ticked. Raises Rejected, Gone."""
+    person = await this_person(at, at.form.get("person", ""))
+    colleague = await this_person(at, at.form.get(_FROM, ""))
+    why = await _refused(at, person)
+    if why is not None:
+        raise Rejected(why)
+    copies = await _copies(at, person, colleague)
+    chosen = [change for row, _, change in copies.found if box(row) in at.form]
+    if not chosen:
+        raise Rejected(phrase("Choose what to copy."), field=box(copies.found[0][0]) if copies.found else "")
+    return await submitted(at, chosen, "access-given", f"{PERSON}/{person.membership.membership_id}")
+
+
+SECTION: Final = Section[PortalContext](
+    pages={COPY: Page(view=copy, submit=give_copies, fresh=True)},
+    fields=frozenset({"person", _FROM, "reason"}),
+    prefixes=(_BOX,),
+)

@@ -1,0 +1,163 @@
+"""The page that takes a table of people and roles (D55, D60)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import import_access
+from corpid.flows.directory.approvals import NoReason
+from corpid.flows.directory.invitation_limits import InvitationLimit, TooManyInvitations
+from corpid.flows.directory.provisioning import Taken
+from corpid.flows.directory.write import Refused
+from corpid.ports import Conflict
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access_file import COLUMNS, MOST_LINES, PARAMETER
+from corpid.rules.directory.approvals import MOST_CHANGES
+from corpid.rules.directory.nodes import DirectoryError
+from corpid.texts import counted, phrase
+from corpid.web.directory.access import IMPORT, as_said, name_of
+from corpid.web.directory.access_views import ImportAccess, ImportedLine
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.own_pages import Instead, Saved, Section
+from corpid.web.pages import access_texts
+from corpid.web.pages.layout import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.directory.import_access import Planned, PlannedLine, Verb
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+MOST_CHARACTERS: Final = 20_000
+_PEOPLE: Final = "people"
+_DOES: Final[Mapping[Verb, Phrase]] = {
+    "invite": phrase("Invite"),
+    "give": phrase("Give"),
+    "change": phrase("Change"),
+    "nothing": phrase("Stays"),
+}
+
+
+async def show(at: PortalContext) -> View:
+    """The form for a table."""
+    return _view(at, errors=at.errors)
+
+
+def _view(
+    at: PortalContext,
+    *,
+    plan: Planned | None = None,
+    problems: tuple[tuple[int, str], ...] = (),
+    errors: tuple[FieldError, ...] = (),
+) -> ImportAccess:
+    return ImportAccess(
+        frame=frame(at, section="people", up=Link(url=portal_path(at.web, _PEOPLE), text=phrase("People"))),
+        action=portal_path(at.web, IMPORT),
+        table=at.form.get("table", ""),
+        columns=(*COLUMNS, f"{PARAMETER}…"),
+        most_lines=MOST_LINES,
+        problems=problems,
+        lines=tuple(_line(at, each) for each in plan.lines) if plan else (),
+        changes=_number(len(plan.changes)) if plan else None,
+        is_change=bool(plan and plan.changes),
+        needs_approval=plan is not None and plan.needs_approval,
+        reason=at.form.get("reason", ""),
+        notes=at.notes,
+        errors=errors,
+        back=portal_path(at.web, _PEOPLE),
+    )
+
+
+def _number(changes: int) -> Phrase:
+    if not changes:
+        return phrase("Nothing would change.")
+    return counted(changes, "This makes {count} change.", "This makes {count} changes.")
+
+
+def _line(at: PortalContext, planned: PlannedLine) -> ImportedLine:
+    name, entity = name_of(planned.person), at.entity.name
+    details: tuple[Phrase, ...] = ()
+    sentence = phrase("{name} belongs to {entity}.", name=name, entity=entity)
+    if planned.row is not None and planned.service is not None:
+        sentence = access_texts.sentence(name, planned.row, planned.service, entity, at.context.day)
+        details = access_texts.details(planned.row)
+    elif planned.verb == "invite":
+        email = planned.person.membership.email
+        sentence = phrase("{name} gets an invitation for {entity}.", name=name, entity=entity)
+        details = (phrase("{email}", email=email),) if email else (phrase("No e-mail address: no e-mail is sent"),)
+    return ImportedLine(number=planned.line, does=_DOES[planned.verb], sentence=sentence, details=details)
+
+
+async def send(at: PortalContext) -> Saved:
+    """Show what a table would do, then do it. Raises Instead, Rejected."""
+    table, decision = at.form.get("table", ""), at.form.get("decision", "")
+    if decision == "edit":
+        raise Instead(_view(at))
+    if not table.strip():
+        raise Rejected(phrase("Paste a table."), field="table")
+    if len(table) > MOST_CHARACTERS:
+        raise Rejected(phrase("Enter at most {limit} characters.", limit=MOST_CHARACTERS), field="table")
+    plan = await _planned(at, table)
+    if decision != "confirm" or not plan.changes:
+        raise Instead(_view(at, plan=plan))
+    return await _submitted(at, plan)
+
+
+async def _planned(at: PortalContext, table: str) -> Planned:
+    context, provider = at.context, at.context.provider
+    try:
+        plan = await import_access.planned(
+            provider.registry, at.actor, at.entity, table, now=context.now, today=context.day,
+            new_id=at.web.new_user_id,
+        )  # fmt: skip
+    except DirectoryError as error:
+        problems = tuple((each.line, each.reason) for each in error.problems)
+        wrong = counted(
+            len(problems),
+            "{count} problem in the table. Nothing changes.",
+            "{count} problems in the table. Nothing changes.",
+        )
+        raise Instead(_view(at, problems=problems, errors=(("table", wrong),)), status=422) from None
+    except Forbidden as error:
+        raise Rejected(phrase("The reason: {reason}.", reason=error.reason), field="table") from None
+    if plan.needs_approval and len(plan.changes) > MOST_CHANGES:
+        raise Rejected(
+            phrase(
+                "This needs approval, and a request has at most {most} changes. Send fewer lines.", most=MOST_CHANGES
+            ),
+            field="table",
+        )
+    return plan
+
+
+async def _submitted(at: PortalContext, plan: Planned) -> Saved:
+    context, provider = at.context, at.context.provider
+    limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url)
+    reason = at.form.get("reason", "").strip()
+    wrong: FieldError
+    try:
+        request = await import_access.submit(
+            provider.registry, limit, at.actor, plan, reason=reason, now=context.now, unique=provider.new_id()
+        )
+    except NoReason:
+        wrong = ("reason", phrase("Say why, for the person who approves it."))
+    except (Refused, TooManyInvitations, Taken) as error:
+        wrong = ("", as_said(error))
+    except Forbidden as error:
+        wrong = ("", phrase("The reason: {reason}.", reason=error.reason))
+    except Conflict:
+        wrong = ("", phrase("Somebody changed this at the same moment. Look at it again, then confirm."))
+    else:
+        provider.registry_cache.drop()
+        return Saved("access-requested" if request is not None else "access-imported", _PEOPLE)
+    raise Instead(_view(at, plan=plan, errors=(wrong,)), status=422)
+
+
+SECTION: Final = Section[PortalContext](
+    pages={IMPORT: Page(view=show, submit=send, fresh=True)},
+    fields=frozenset({"table", "decision", "reason"}),
+    changes={"access-imported": phrase("The table has been taken over.")},
+)

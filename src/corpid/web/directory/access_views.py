@@ -1,0 +1,184 @@
+"""Views of the pages on people's access, with what their templates show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from corpid.texts import phrase
+from corpid.web.pages.layout import Link, PageView
+
+if TYPE_CHECKING:
+    from corpid.texts import Phrase
+    from corpid.web.pages.role_fields import Option, RoleFields
+
+Pairs = tuple[tuple[str, str], ...]
+"""hidden fields: name and value"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPerson:
+    """A person in a list, and what leads on."""
+
+    url: str
+    name: str
+    user_name: str
+    invited: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoosePerson(PageView):
+    """The choice of a person, by search."""
+
+    template: ClassVar[str] = "manage/choose_person.html"
+
+    heading: Phrase
+    action: str
+    kept: Pairs = ()
+    query: str
+    asked: Phrase
+    found: tuple[FoundPerson, ...]
+    refused: Phrase | None = None
+    """why the choice would be of no use"""
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveAccess(PageView):
+    """A person's new access: service, role and days, one after the other."""
+
+    template: ClassVar[str] = "manage/give_access.html"
+    heading: ClassVar[Phrase] = phrase("Give access")
+
+    action: str
+    kept: Pairs
+    """what was chosen before"""
+    chosen: tuple[tuple[Phrase, str, str], ...]
+    """what was chosen, by name, value and where to change it"""
+    refused: Phrase | None = None
+    """why nothing can be given"""
+    services: tuple[Option, ...] = ()
+    service: str = ""
+    find: str = ""
+    searchable: bool = False
+    fields: RoleFields | None = None
+    confirm: Confirm | None = None
+    notes: tuple[Phrase, ...] = ()
+    back: Link
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm:
+    """A change in a sentence, to be confirmed."""
+
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+    kept: Pairs
+    needs_approval: bool
+    reason: str
+    again: str
+    """where to change what was typed"""
+    was: Phrase | None = None
+    was_details: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeAccess(PageView):
+    """A role to be changed: fields, then both sentences."""
+
+    template: ClassVar[str] = "manage/change_access.html"
+    heading: ClassVar[Phrase] = phrase("Change access")
+
+    action: str
+    was: Phrase
+    was_details: tuple[Phrase, ...]
+    refused: Phrase | None = None
+    fields: RoleFields | None = None
+    confirm: Confirm | None = None
+    notes: tuple[Phrase, ...] = ()
+    remove: str
+    back: Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAccess(PageView):
+    """A role to be taken away."""
+
+    template: ClassVar[str] = "manage/remove_access.html"
+    heading: ClassVar[Phrase] = phrase("Take this access away?")
+
+    action: str
+    was: Phrase
+    was_details: tuple[Phrase, ...]
+    loses: Phrase
+    refused: Phrase | None = None
+    needs_approval: bool
+    reason: str
+    notes: tuple[Phrase, ...] = ()
+    back: Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedRole:
+    """A role that can be copied: its box and its sentence."""
+
+    name: str
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyAccess(PageView):
+    """The roles of a colleague, to be given to a person."""
+
+    template: ClassVar[str] = "manage/copy_access.html"
+    heading: ClassVar[Phrase] = phrase("Copy a colleague's access")
+
+    action: str
+    kept: Pairs
+    colleague: str
+    another: str
+    """where to choose another colleague"""
+    roles: tuple[CopiedRole, ...]
+    held: tuple[Phrase, ...]
+    """what the person has already"""
+    more: bool
+    needs_approval: bool
+    reason: str
+    notes: tuple[Phrase, ...] = ()
+    back: Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLine:
+    """The effect of a line of a table."""
+
+    number: int
+    does: Phrase
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportAccess(PageView):
+    """A table of people and roles: pasted, looked at, confirmed."""
+
+    template: ClassVar[str] = "manage/import_access.html"
+    heading: ClassVar[Phrase] = phrase("Give access with a table")
+
+    action: str
+    table: str
+    columns: tuple[str, ...]
+    most_lines: int
+    problems: tuple[tuple[int, str], ...]
+    """line and what is wrong there"""
+    lines: tuple[ImportedLine, ...]
+    changes: Phrase | None
+    """how many there would be; None before the table was sent"""
+    is_change: bool
+    needs_approval: bool
+    reason: str
+    notes: tuple[Phrase, ...] = ()
+    back: str

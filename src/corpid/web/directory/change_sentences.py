@@ -1,0 +1,277 @@
+"""Changes of the directory in sentences, with members before and after (D55)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.directory.records import (
+    NO_BEGINNING,
+    NO_END,
+    Administrator,
+    Assignment,
+    Entity,
+    Membership,
+    ThirdPartyAssignment,
+    ThirdPartyGrant,
+)
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import msgspec
+
+    from corpid.flows.directory.request_lists import Names
+    from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import AdministratorLevel, Approvals, Parameter
+    from corpid.texts import Phrase
+
+LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
+    "owner": phrase("Owner"),
+    "administrator": phrase("Administrator"),
+    "sub_administrator": phrase("Sub-administrator"),
+}
+APPROVALS: Final[Mapping[Approvals, Phrase]] = {
+    "none": phrase("Nothing needs approval"),
+    "roles": phrase("Access, administrators and third parties need approval"),
+    "all": phrase("Every change needs approval, also who belongs to the organisation"),
+}
+"""the values of an entity's `approvals`"""
+_YES: Final = phrase("yes")
+_NO: Final = phrase("no")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A value as a page shows it: a day, or a text."""
+
+    text: str = ""
+    day: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberChange:
+    """A member before and after; empty: it had, or has, none."""
+
+    name: Phrase
+    before: Shown
+    after: Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeInWords:
+    """A change in a sentence, with what differs."""
+
+    sentence: Phrase
+    members: tuple[MemberChange, ...]
+
+
+def span(start_date: str, end_date: str) -> Phrase:
+    """The dates of a role, as part of a sentence. Source: D23"""
+    start, end = (date.fromisoformat(each) for each in (start_date, end_date))
+    if end_date == NO_END:
+        return (
+            phrase("with no end date")
+            if start_date == NO_BEGINNING
+            else phrase("from {start}, with no end date", start=start)
+        )
+    if start_date == NO_BEGINNING:
+        return phrase("until {end}", end=end)
+    return phrase("from {start} until {end}", start=start, end=end)
+
+
+def in_words(change: Change, names: Names) -> ChangeInWords:
+    """A change as people read it. Source: D55"""
+    members = tuple(_members(change.was, change.becomes, names))
+    return ChangeInWords(sentence=_sentence(change, names), members=members)
+
+
+def _sentence(change: Change, names: Names) -> Phrase:
+    record = change.becomes or change.was
+    match record:
+        case Assignment():
+            return _of_role(change, record, names)
+        case ThirdPartyAssignment():
+            return _of_third_partys_role(change, record, names)
+        case ThirdPartyGrant():
+            return _of_grant(change, record, names)
+        case Administrator():
+            return _of_level(change, record, names)
+        case Membership():
+            return _of_membership(change, record, names)
+        case Entity():
+            return phrase("Which changes need approval is changed.")
+        case _:
+            return phrase("Something else changes.")
+
+
+def _person(user_id: str, names: Names) -> str:
+    return names.people.get(user_id, user_id)
+
+
+def _of_role(change: Change, row: Assignment, names: Names) -> Phrase:
+    person, service = _person(row.user_id, names), names.services.get(row.service_id, row.service_id)
+    if change.verb == "change":
+        return phrase("The access of {person} at {service} changes.", person=person, service=service)
+    if change.verb == "remove":
+        if row.role:
+            return phrase(
+                "{person} may no longer act as {role} at {service}.", person=person, role=row.role, service=service
+            )
+        return phrase("{person} may no longer act at {service}.", person=person, service=service)
+    dates = span(row.start_date, row.end_date)
+    if row.role:
+        return phrase(
+            "{person} may act as {role} at {service}, {dates}.",
+            person=person,
+            role=row.role,
+            service=service,
+            dates=dates,
+        )
+    return phrase("{person} may act at {service}, {dates}.", person=person, service=service, dates=dates)
+
+
+def _of_third_partys_role(change: Change, row: ThirdPartyAssignment, names: Names) -> Phrase:
+    values = {
+        "person": _person(row.user_id, names),
+        "service": names.services.get(row.service_id, row.service_id),
+        "client": names.entities.get(row.client_entity_id, row.client_entity_id),
+    }
+    if change.verb == "change":
+        return phrase("The access of {person} for {client} at {service} changes.", **values)
+    if change.verb == "remove":
+        return phrase("{person} may no longer act for {client} at {service}.", **values)
+    dates = span(row.start_date, row.end_date)
+    return role_given(row.role, values, dates)
+
+
+def role_given(role: str, values: Mapping[str, str], dates: Phrase) -> Phrase:
+    """Say that a person may act for a client.
+
+    `values` are person, service and client.
+    """
+    if role:
+        return phrase(
+            "{person} may act for {client} as {role} at {service}, {dates}.", role=role, dates=dates, **values
+        )
+    return phrase("{person} may act for {client} at {service}, {dates}.", dates=dates, **values)
+
+
+def authorised(
+    grant: ThirdPartyGrant, *, client: str, third_party: str, service: str, has_roles: bool = True
+) -> Phrase:
+    """Say what a grant allows, or would allow. Source: D56"""
+    values = {"third_party": third_party, "client": client, "service": service}
+    dates = span(grant.start_date, grant.end_date)
+    if grant.role:
+        return phrase(
+            "{third_party} may act for {client} as {role} at {service}, {dates}.",
+            role=grant.role,
+            dates=dates,
+            **values,
+        )
+    if has_roles:
+        return phrase("{third_party} may act for {client} in any role at {service}, {dates}.", dates=dates, **values)
+    return phrase("{third_party} may act for {client} at {service}, {dates}.", dates=dates, **values)
+
+
+def _of_grant(change: Change, grant: ThirdPartyGrant, names: Names) -> Phrase:
+    client, third_party = (names.entities.get(each, each) for each in (grant.client_entity_id, grant.entity_id))
+    service = names.services.get(grant.service_id, grant.service_id)
+    if change.verb == "remove":
+        return phrase(
+            "{third_party} may no longer act for {client} at {service}.",
+            third_party=third_party, client=client, service=service,
+        )  # fmt: skip
+    if change.verb == "change" and getattr(change.was, "state", "") == grant.state:
+        return phrase(
+            "What {third_party} may do for {client} at {service} changes.",
+            third_party=third_party, client=client, service=service,
+        )  # fmt: skip
+    allowed = authorised(grant, client=client, third_party=third_party, service=service)
+    if grant.state == "offered":
+        return phrase("Offer: {sentence}", sentence=allowed)
+    return phrase("Accepted: {sentence}", sentence=allowed)
+
+
+def _of_level(change: Change, held: Administrator, names: Names) -> Phrase:
+    person, level = _person(held.user_id, names), LEVELS[held.level]
+    if change.verb == "add":
+        return phrase("{person} becomes an administrator: {level}.", person=person, level=level)
+    if change.verb == "remove":
+        return phrase("{person} is no longer an administrator.", person=person)
+    return phrase("What {person} may administer changes.", person=person)
+
+
+def _of_membership(change: Change, held: Membership, names: Names) -> Phrase:
+    person = _person(held.user_id, names)
+    if change.verb == "remove":
+        return phrase("{person} no longer belongs to the organisation, and loses all access here.", person=person)
+    if change.verb == "change":
+        return phrase("What is recorded here about {person} changes.", person=person)
+    if held.invited:
+        return phrase("{person} is invited to the organisation.", person=person)
+    return phrase("{person} becomes a member of the organisation.", person=person)
+
+
+_MEMBERS: Final[Mapping[str, Phrase]] = {
+    "role": phrase("Role"),
+    "sub_entity": phrase("Sub-entity"),
+    "ref": phrase("Reference"),
+    "start_date": phrase("From"),
+    "end_date": phrase("Until"),
+    "parameters": phrase("Details"),
+    "state": phrase("State"),
+    "level": phrase("Level"),
+    "services": phrase("Services"),
+    "approvals": phrase("Approval"),
+    "enabled": phrase("May sign in for the organisation"),
+    "name": phrase("Name"),
+    "given_name": phrase("Given name"),
+    "family_name": phrase("Family name"),
+    "email": phrase("E-mail address"),
+    "user_name": phrase("User name"),
+    "external_id": phrase("External identifier"),
+}
+"""members that are shown, in this order"""
+_STATES: Final = {"offered": phrase("offered"), "accepted": phrase("accepted")}
+_WITHOUT_NEWS: Final = frozenset({"state", "enabled"})
+"""members that say nothing new about a record that is added or removed"""
+
+
+def _members(was: msgspec.Struct | None, becomes: msgspec.Struct | None, names: Names) -> Iterator[MemberChange]:
+    record = becomes or was
+    for member, name in _MEMBERS.items():
+        if not hasattr(record, member) or (isinstance(record, Entity) and member != "approvals"):
+            continue
+        before, after = (_shown(member, getattr(each, member), names) if each else Shown() for each in (was, becomes))
+        whole = was is None or becomes is None
+        if before != after and not (whole and member in _WITHOUT_NEWS):
+            yield MemberChange(name=name, before=before, after=after)
+
+
+def _shown(member: str, value: object, names: Names) -> Shown:
+    if member in {"start_date", "end_date"}:
+        return Shown() if value in {NO_BEGINNING, NO_END} else Shown(day=date.fromisoformat(str(value)))
+    if member == "parameters":
+        return Shown(text=parameters_in_words(value))  # type: ignore[arg-type]
+    if member == "services":
+        every = isinstance(value, tuple)
+        return Shown(text=", ".join(names.services.get(each, each) for each in value)) if every else Shown(text=_ALL)  # type: ignore[attr-defined]
+    if isinstance(value, bool):
+        return Shown(text=_YES if value else _NO)
+    known: Mapping[str, Phrase] = {"level": LEVELS, "approvals": APPROVALS, "state": _STATES}.get(member, {})  # type: ignore[assignment]
+    return Shown(text=known.get(str(value), str(value)))
+
+
+_ALL: Final = phrase("every service")
+
+
+def parameters_in_words(parameters: Iterable[Parameter]) -> str:
+    """Parameters in one line, the values of each together. Source: R-14.1"""
+    found: dict[str, list[str]] = {}
+    for each in parameters:
+        found.setdefault(each.name, []).append(each.value)
+    return "; ".join(f"{name}: {', '.join(values)}" for name, values in found.items())

@@ -1,0 +1,219 @@
+"""Pages that invite people to an entity (D55, D60)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import member_changes, members
+from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.member_changes import MOST_INVITED
+from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails
+from corpid.rules.directory import pasted_people
+from corpid.rules.directory.access import Object, refuse_early
+from corpid.rules.directory.member_details import checked
+from corpid.texts import counted, phrase
+from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, belongs, rejected
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.people import INVITE, INVITED, PEOPLE, REQUESTED
+from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral
+from corpid.web.own_pages import Instead, Invalid, Saved, Section
+from corpid.web.pages.layout import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.rules.directory.pasted_people import PastedPerson
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import FieldError, Frame
+    from corpid.web.pages.views import View
+
+SEVERAL: Final = f"{INVITE}/several"
+_CONFIRMED: Final = "confirmed"
+_LINES: Final = phrase(
+    "One person a line, at most {most}: “Marcus Lee <marcus@example.com>”, “Marcus Lee, marcus@example.com” or only "
+    "the address. You can paste lines from a mail program or a table.",
+    most=MOST_INVITED,
+)
+_ERRORS: Final = 20
+"""lines whose errors are listed; further ones are counted"""
+_LINE: Final = 60
+
+
+async def invite(at: PortalContext) -> View:
+    """The form for one person."""
+    _refuse(at)
+    return Invite(
+        frame=_frame(at),
+        action=portal_path(at.web, INVITE),
+        note=EACH_GETS,
+        mail_works=at.context.provider.mail.works,
+        name=at.form.get("name", ""),
+        email=at.form.get("email", ""),
+        needs_approval=members.invitation_needs_approval(at.entity),
+        reason=at.form.get("reason", ""),
+        several=portal_path(at.web, SEVERAL),
+        back=portal_path(at.web, PEOPLE),
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def send(at: PortalContext) -> Saved:
+    """Invite one person. Raises Invalid, Rejected."""
+    _refuse(at)
+    name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
+    errors: list[FieldError] = []
+    if not name:
+        errors.append(("name", phrase("Enter the name of the person.")))
+    if not email:
+        errors.append(("email", phrase("Enter an e-mail address such as name@example.com.")))
+    try:
+        details = checked(MemberDetails(name=name, email=email), named=False)
+    except MalformedDetails as error:
+        errors += [detail_error(member, sentence) for member, sentence in error.faults]
+    if errors:
+        raise Invalid(*errors)
+    if await member_changes.known_addresses(at.context.provider.registry, [details.email], actor=at.actor):
+        raise Rejected(belongs(at.entity), field="email")
+    return await _invited(at, [details])
+
+
+def detail_error(member: str, sentence: str) -> FieldError:
+    """The error of a name or address that cannot be stored."""
+    if member == "name":
+        return "name", phrase("This name cannot be used. The reason: {reason}.", reason=sentence.rstrip("."))
+    return "email", phrase("Enter an e-mail address such as name@example.com.")
+
+
+async def several(at: PortalContext) -> View:
+    """The form for several people."""
+    _refuse(at)
+    return InviteSeveral(
+        frame=_frame(at),
+        action=portal_path(at.web, SEVERAL),
+        note=EACH_GETS,
+        mail_works=at.context.provider.mail.works,
+        hint=_LINES,
+        people=at.form.get("people", ""),
+        needs_approval=members.invitation_needs_approval(at.entity),
+        one=portal_path(at.web, INVITE),
+        back=portal_path(at.web, PEOPLE),
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def send_several(at: PortalContext) -> Saved:
+    """Show who would be invited; once confirmed, invite them.
+
+    Raises Instead with the preview, Invalid, Rejected.
+    """
+    _refuse(at)
+    people = pasted_people.read(at.form.get("people", ""))
+    if not people:
+        raise Rejected(phrase("Enter one person a line."), field="people")
+    if len(people) > MOST_INVITED:
+        raise Rejected(
+            phrase("These are {count} people. Invite at most {most} at once.", count=len(people), most=MOST_INVITED),
+            field="people",
+        )
+    found = [each.details for each in people if each.details is not None]
+    addresses = [each.email for each in found]
+    known = await member_changes.known_addresses(at.context.provider.registry, addresses, actor=at.actor)
+    errors = [sentence for each in people if (sentence := _fault(at, each, known)) is not None]
+    if errors:
+        shown: list[FieldError] = [("people", each) for each in errors[:_ERRORS]]
+        if len(errors) > _ERRORS:
+            rest = len(errors) - _ERRORS
+            shown.append(("people", counted(rest, "{count} more line is wrong.", "{count} more lines are wrong.")))
+        raise Invalid(*shown)
+    preview = _preview(at, found)
+    if at.form.get(_CONFIRMED) != "yes":
+        raise Instead(preview)
+    try:
+        return await _invited(at, found)
+    except Rejected as rejected:
+        raise Instead(replace(preview, errors=((rejected.field, rejected.sentence),)), status=422) from None
+
+
+def _preview(at: PortalContext, found: Sequence[MemberDetails]) -> InvitationPreview:
+    needs_approval = members.invitation_needs_approval(at.entity)
+    number = len(found)
+    return InvitationPreview(
+        frame=replace(_frame(at), up=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people"))),
+        heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
+        action=portal_path(at.web, SEVERAL),
+        note=EACH_GETS,
+        mail_works=at.context.provider.mail.works,
+        found=tuple((each.name, each.email) for each in found),
+        people=at.form.get("people", ""),
+        button=phrase("Send for approval")
+        if needs_approval
+        else counted(number, "Send {count} invitation", "Send {count} invitations"),
+        needs_approval=needs_approval,
+        reason=at.form.get("reason", ""),
+    )
+
+
+def _fault(at: PortalContext, person: PastedPerson, known: frozenset[str]) -> Phrase | None:
+    """The fault of a line in words; None without one."""
+    line, text = person.line, person.text if len(person.text) <= _LINE else f"{person.text[:_LINE]}…"
+    if person.details is not None:
+        if person.details.email not in known:
+            return None
+        return phrase(
+            "Line {line}: somebody with this address already belongs to {entity} or has been invited: {text}",
+            line=line, entity=at.entity.name, text=text,
+        )  # fmt: skip
+    if person.fault == "repeated":
+        return phrase("Line {line}: line {first} has this address already: {text}", line=line, first=person.first_line, text=text)  # fmt: skip
+    if person.fault == "no address":
+        return phrase("Line {line}: there is no e-mail address: {text}", line=line, text=text)
+    if person.fault == "name":
+        return phrase("Line {line}: this name cannot be used: {text}", line=line, text=text)
+    return phrase("Line {line}: this is not an e-mail address such as name@example.com: {text}", line=line, text=text)
+
+
+async def _invited(at: PortalContext, people: Sequence[MemberDetails]) -> Saved:
+    """Invite people, or request it. Raises Rejected."""
+    context, provider = at.context, at.context.provider
+    try:
+        request = await member_changes.submit_invitations(
+            provider.registry, invitation_limit(at), people, actor=at.actor,
+            reason=at.form.get("reason", "").strip(), now=context.now, new_id=at.web.new_user_id,
+        )  # fmt: skip
+    except REFUSALS as error:
+        raise rejected(error, entity=at.entity) from None
+    if request is not None:
+        return Saved(REQUESTED, PEOPLE)
+    return Saved(INVITED, f"{PEOPLE}?{INVITED}={len(people)}")
+
+
+def invitation_limit(at: PortalContext) -> InvitationLimit:
+    """The counters of invitations."""
+    provider = at.context.provider
+    return InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url)
+
+
+def _refuse(at: PortalContext) -> None:
+    """Refuse who may not invite. Raises access.Forbidden."""
+    refuse_early(at.actor, "write", Object(kind="membership", entity_id=at.actor.entity_id))
+
+
+def _frame(at: PortalContext) -> Frame:
+    return frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People")))
+
+
+SECTION: Final = Section[PortalContext](
+    pages={
+        INVITE: Page(view=invite, submit=send, fresh=True),
+        SEVERAL: Page(view=several, submit=send_several, fresh=True, field="people"),
+    },
+    fields=frozenset({"name", "email", "people", "reason", _CONFIRMED}),
+    changes={
+        INVITED: phrase("The invitation has been sent."),
+        REQUESTED: phrase("Your request has been sent. Nothing changes until another administrator approves it."),
+    },
+)

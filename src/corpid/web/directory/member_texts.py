@@ -1,0 +1,134 @@
+"""Words for members: their state of sign-in, their level, refusals (D53, D61)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory.approvals import NoReason
+from corpid.flows.directory.invitation_limits import TooManyInvitations
+from corpid.flows.directory.provisioning import LastOwner, Taken
+from corpid.flows.directory.write import Refused
+from corpid.ports import Conflict
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.access_conditions import (
+    BELONGS_OR_INVITED,
+    OWNER_STAYS,
+    SOMEBODY_ELSE,
+    WITHIN_REACH,
+)
+from corpid.rules.limits import INVITATION_SECONDS, INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY
+from corpid.texts import phrase
+from corpid.web.directory.access import as_said
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.directory.provisioning import Member, State
+    from corpid.rules.directory.records import Administrator, Entity
+    from corpid.texts import Phrase
+
+STATES: Final[Mapping[State, Phrase]] = {
+    "active": phrase("Active"),
+    "invited": phrase("Invited"),
+    "suspended": phrase("Suspended"),
+    "locked": phrase("Locked"),
+}
+LEVELS: Final[Mapping[str, Phrase]] = {
+    "owner": phrase("Owner"),
+    "administrator": phrase("Administrator"),
+    "sub_administrator": phrase("Sub-administrator"),
+}
+EACH_GETS: Final = phrase(
+    "An invitation is an e-mail with a link that works for {hours} hours. You can send it again.",
+    hours=INVITATION_SECONDS // 3600,
+)
+
+
+def email_of(found: Member) -> str:
+    """The e-mail address of a member, as the entity knows it (D61)."""
+    return found.membership.email or ("" if found.membership.invited else found.user.email)
+
+
+def state_sentence(state: State, entity: Entity) -> Phrase:
+    """A state of sign-in in a sentence."""
+    if state == "invited":
+        return phrase("Has been invited and has not accepted yet. Until then no access has an effect.")
+    if state == "suspended":
+        return phrase("Cannot act for {entity}. Level and access are kept, without effect.", entity=entity.name)
+    if state == "locked":
+        return phrase("Cannot sign in, because the account is switched off. Ask the operator why.")
+    return phrase("Can sign in and act for {entity}.", entity=entity.name)
+
+
+def level_sentence(name: str, held: Administrator, entity: Entity, services: tuple[str, ...]) -> Phrase:
+    """A level in a sentence.
+
+    `services` are the names of a sub-administrator's.
+    """
+    if held.level == "owner":
+        return phrase("{name} is an owner of {entity} and administers everything.", name=name, entity=entity.name)
+    if held.level == "administrator":
+        return phrase(
+            "{name} is an administrator of {entity}: people, access and third parties.", name=name, entity=entity.name
+        )
+    if held.services == "all":
+        return phrase("{name} is a sub-administrator of {entity} for every service.", name=name, entity=entity.name)
+    if not services:
+        return phrase(
+            "{name} is a sub-administrator of {entity}, at present for no service.", name=name, entity=entity.name
+        )
+    return phrase(
+        "{name} is a sub-administrator of {entity} for: {services}.", name=name, entity=entity.name, services=services
+    )
+
+
+def refusal_sentence(reason: str, name: str, entity: Entity) -> Phrase:
+    """Why a membership cannot be changed, from the reason of a condition."""
+    if reason == SOMEBODY_ELSE.reason:
+        return phrase("This is you. Another administrator of {entity} can change your membership.", entity=entity.name)
+    if reason == WITHIN_REACH.reason:
+        return phrase("{name} administers {entity}. Only an owner can change this membership.", name=name, entity=entity.name)  # fmt: skip
+    if reason == OWNER_STAYS.reason:
+        return phrase("{name} is the last owner of {entity}. Appoint another owner first.", name=name, entity=entity.name)  # fmt: skip
+    if reason == BELONGS_OR_INVITED.reason:
+        return phrase("People become members by accepting an invitation.")
+    return phrase("The reason: {reason}.", reason=reason)
+
+
+def belongs(entity: Entity) -> Phrase:
+    """The refusal of a second invitation to an address."""
+    return phrase("Somebody with this address already belongs to {entity} or has been invited.", entity=entity.name)
+
+
+def rejected(error: Exception, *, entity: Entity, name: str = "") -> Rejected:
+    """A flow's refusal in the words of the page.
+
+    `name` is that of the member, if there is one.
+    """
+    match error:
+        case NoReason():
+            return Rejected(phrase("Say why, for the person who approves it."), field="reason")
+        case Taken():
+            return Rejected(belongs(entity), field="email")
+        case LastOwner():
+            return Rejected(refusal_sentence(OWNER_STAYS.reason, name, entity))
+        case Forbidden():
+            return Rejected(refusal_sentence(error.reason, name, entity))
+        case Conflict():
+            return Rejected(CHANGED)
+        case TooManyInvitations():
+            return Rejected(_TOO_MANY_TO_ADDRESS if error.to_address else _TOO_MANY)
+    return Rejected(as_said(error), field="reason" if "reason" in str(error) else "")
+
+
+REFUSALS: Final = (Refused, Taken, LastOwner, Forbidden, Conflict, TooManyInvitations)
+"""of changes of members, which `rejected` words"""
+CHANGED: Final = phrase("Somebody changed this at the same moment. Look at it again, then confirm.")
+_TOO_MANY: Final = phrase(
+    "An organisation can invite at most {count} people a day. Go on tomorrow, or ask the operator.",
+    count=INVITATIONS_PER_DAY,
+)
+_TOO_MANY_TO_ADDRESS: Final = phrase(
+    "At most {count} invitations a day go to one address. Try again tomorrow.", count=INVITATIONS_PER_ADDRESS
+)

@@ -1,0 +1,343 @@
+"""Offers to third parties: made, and changed afterwards (D56, R-21)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import grants
+from corpid.flows.directory.grants import Authorisation
+from corpid.ports import Seen
+from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.directory.records import NO_END, ThirdPartyGrant
+from corpid.texts import Phrase, phrase
+from corpid.web.directory.page_context import PortalContext, portal_path
+from corpid.web.directory.third_party_pages import (
+    OFFER,
+    THIRD_PARTIES,
+    authorisation,
+    check_version,
+    facts,
+    is_client,
+    page_of,
+    sentence,
+    up,
+    url,
+    version,
+)
+from corpid.web.directory.third_party_terms import (
+    ANY,
+    Confirm,
+    EnterTerms,
+    kept,
+    parameter_fields,
+    read,
+    role_options,
+    shown_day,
+)
+from corpid.web.directory.writing import submitted, written
+from corpid.web.own_pages import Gone, Instead, Saved
+from corpid.web.pages.layout import PageView
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.records import Entity, Service
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+_END_HINT: Final = phrase("Leave it empty for no end.")
+_SUB_ENTITY_HINT: Final = phrase("Leave it empty to allow any.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganisationLine:
+    """An organisation that was found."""
+
+    url: str
+    name: str
+    number: str
+    number_name: Phrase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindOrganisation(PageView):
+    """The organisation that an offer is for. Field and error id: organisation."""
+
+    template: ClassVar[str] = "manage/find_organisation.html"
+    heading: ClassVar[Phrase] = phrase("Which organisation shall act for yours?")
+
+    action: str
+    typed: str
+    found: tuple[OrganisationLine, ...]
+    back: str
+    notes: tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLine:
+    """A service that can be chosen."""
+
+    url: str
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChooseService(PageView):
+    """The service that an offer is for."""
+
+    template: ClassVar[str] = "manage/choose_service.html"
+    heading: ClassVar[Phrase] = phrase("At which service?")
+
+    name: str
+    services: tuple[ServiceLine, ...]
+    back: str
+    notes: tuple[Phrase, ...]
+
+
+def _given(at: PortalContext, name: str) -> str:
+    return at.form.get(name) or at.query.get(name, "")
+
+
+async def offer(at: PortalContext) -> View:
+    """An offer, one question after the other (D56)."""
+    registry = at.context.provider.registry
+    to = await _organisation(at, _given(at, "to"))
+    if to is None:
+        return await _find(at)
+    services = await grants.services(registry, at.actor)
+    service = next((each for each in services if each.service_id == _given(at, "service")), None)
+    if service is None:
+        return _choose_service(at, to, services)
+    return _terms(at, to, service)
+
+
+async def _organisation(at: PortalContext, entity_id: str) -> Entity | None:
+    if not entity_id or entity_id == at.entity.entity_id:
+        return None
+    found = await grants.organisations(at.context.provider.registry, at.actor, entity_id)
+    return next((each for each in found if each.entity_id == entity_id), None)
+
+
+async def _find(at: PortalContext) -> View:
+    here = portal_path(at.web, OFFER)
+    typed = at.query.get("organisation", "").strip()
+    errors: tuple[FieldError, ...] = at.errors
+    found = await grants.organisations(at.context.provider.registry, at.actor, typed) if typed else []
+    others = [each for each in found if each.entity_id != at.entity.entity_id]
+    if typed and found and not others:
+        errors = (("organisation", phrase("This is your own organisation.")),)
+    elif "organisation" in at.query and not others:
+        errors = (
+            (
+                "organisation",
+                phrase("There is no organisation of exactly this number or name. Ask them how they are registered."),
+            ),
+        )
+    return FindOrganisation(
+        frame=up(at),
+        errors=errors,
+        action=here,
+        typed=typed,
+        found=tuple(
+            OrganisationLine(
+                url=f"{here}?{urlencode({'to': each.entity_id})}",
+                name=each.name,
+                number=each.registration_number,
+                number_name=NUMBERS[each.type],
+            )
+            for each in others
+        ),
+        back=portal_path(at.web, THIRD_PARTIES),
+        notes=at.notes,
+    )
+
+
+def _choose_service(at: PortalContext, to: Entity, services: list[Service]) -> View:
+    here = portal_path(at.web, OFFER)
+    return ChooseService(
+        frame=up(at),
+        errors=at.errors,
+        name=to.name,
+        services=tuple(
+            ServiceLine(
+                url=f"{here}?{urlencode({'to': to.entity_id, 'service': each.service_id})}",
+                name=each.name,
+                description=each.description,
+            )
+            for each in services
+        ),
+        back=here,
+        notes=at.notes,
+    )
+
+
+def _terms(at: PortalContext, to: Entity, service: Service) -> View:
+    return EnterTerms(
+        frame=up(at),
+        errors=at.errors,
+        action=portal_path(at.web, OFFER),
+        heading=phrase("What may {name} do?", name=to.name),
+        lead=(phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
+        roles=role_options(service, None),
+        role=at.form.get("role", ANY),
+        sub_entity=None if service.sub_entity == "none" else at.form.get("sub_entity", ""),
+        sub_entity_hint=_SUB_ENTITY_HINT,
+        start=at.form.get("start", at.context.today),
+        end=at.form.get("end", ""),
+        end_hint=_END_HINT,
+        parameters=parameter_fields(at, service, (), None),
+        hidden=(("to", to.entity_id), ("service", service.service_id)),
+        reason=at.form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
+        back=f"{portal_path(at.web, OFFER)}?{urlencode({'to': to.entity_id})}",
+        notes=at.notes,
+    )
+
+
+async def save_offer(at: PortalContext) -> Saved:
+    """Offer what was entered, after a confirmation. Raises Rejected, Invalid, Instead."""
+    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    to = await _organisation(at, at.form.get("to", ""))
+    services = await grants.services(registry, at.actor)
+    service = next((each for each in services if each.service_id == at.form.get("service", "")), None)
+    if to is None or service is None:
+        raise Rejected(phrase("Choose the organisation and the service again."))
+    if at.form.get("confirmed") == "no":
+        raise Instead(_terms(at, to, service))
+    terms = read(at, service)
+    wanted = ThirdPartyGrant(
+        client_entity_id=at.entity.entity_id,
+        entity_id=to.entity_id,
+        service_id=service.service_id,
+        role=terms.role,
+        sub_entity=terms.sub_entity,
+        start_date=terms.start_date,
+        end_date=terms.end_date,
+        parameters=terms.parameters,
+        state="offered",
+    )
+    if await registry.directory.read(ThirdPartyGrant, [wanted.key]):
+        raise Rejected(
+            phrase(
+                "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name
+            )
+        )
+    changes = await written(at, grants.offered(registry, passwords, wanted, None))
+    _require_reason(at, service)
+    found = Authorisation(grant=wanted, client_entity=at.entity, third_party=to, service=service)
+    if at.form.get("confirmed") != "yes":
+        raise Instead(
+            Confirm(
+                frame=up(at),
+                action=portal_path(at.web, OFFER),
+                heading=phrase("Check the offer"),
+                sentence=sentence(found),
+                facts=facts(wanted),
+                consequences=(
+                    phrase("It gives nothing until {name} accepts it.", name=to.name),
+                    phrase(
+                        "{name} then chooses which of its people act for you. You see who they are, and can end it at any time.",
+                        name=to.name,
+                    ),
+                ),
+                hidden=kept(at),
+                button=phrase("Make the offer"),
+            )
+        )
+    saved = Saved("grant-offered", page_of("grant", wanted))
+    return await submitted(at, changes, saved, seen=[Seen(ThirdPartyGrant, wanted.key, None)])
+
+
+def _require_reason(at: PortalContext, service: Service) -> None:
+    if grants.needs_approval(at.entity, service) and not at.form.get("reason", "").strip():
+        raise Rejected(phrase("Enter a reason. The person who approves reads it."), field="reason")
+
+
+async def change(at: PortalContext) -> View:
+    """Other terms of an authorisation, by the organisation that gave it."""
+    found = await authorisation(at)
+    if not is_client(at, found):
+        raise Gone
+    return _change(at, found)
+
+
+def _change(at: PortalContext, found: Authorisation) -> View:
+    grant, form = found.grant, at.form
+    return EnterTerms(
+        frame=up(at, found),
+        errors=at.errors,
+        action=portal_path(at.web, at.page),
+        heading=phrase("Limit or change it"),
+        lead=(sentence(found), _ROLE_STAYS),
+        roles=(),
+        role="",
+        sub_entity=None,
+        sub_entity_hint=_SUB_ENTITY_HINT,
+        start=form.get("start", "") if form else shown_day(grant.start_date),
+        end=form.get("end", "") if form else shown_day(grant.end_date),
+        end_hint=_END_HINT,
+        parameters=parameter_fields(at, found.service, grant.parameters, None),
+        hidden=(("version", version(at, grant)),),
+        reason=form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        back=url(at, "grant", grant),
+        notes=at.notes,
+    )
+
+
+_ROLE_STAYS: Final = phrase("Another service or role takes another offer.")
+
+
+async def save_change(at: PortalContext) -> Saved:
+    """Change the terms, after a confirmation. Raises Rejected, Invalid, Instead, Gone."""
+    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    found = await authorisation(at)
+    if not is_client(at, found):
+        raise Gone
+    check_version(at, found.grant)
+    if at.form.get("confirmed") == "no":
+        raise Instead(_change(at, found))
+    terms = read(at, found.service, was=found.grant)
+    wanted = msgspec.structs.replace(
+        found.grant,
+        start_date=terms.start_date,
+        end_date=terms.end_date if at.form.get("end") else NO_END,
+        parameters=terms.parameters,
+    )
+    changes = await written(at, grants.offered(registry, passwords, wanted, found.grant))
+    if not changes:
+        raise Rejected(phrase("Nothing is different from before."))
+    _require_reason(at, found.service)
+    becomes = changes[0].becomes
+    assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant
+    if at.form.get("confirmed") != "yes":
+        raise Instead(
+            Confirm(
+                frame=up(at, found),
+                action=portal_path(at.web, at.page),
+                heading=phrase("Check the change"),
+                sentence=sentence(found, becomes),
+                facts=facts(becomes),
+                consequences=(_consequence(found, becomes),),
+                hidden=kept(at),
+                button=phrase("Change it"),
+                danger=found.grant.state == "accepted",
+            )
+        )
+    return await submitted(at, changes, Saved("grant-changed", page_of("grant", becomes)))
+
+
+def _consequence(found: Authorisation, becomes: ThirdPartyGrant) -> Phrase:
+    name = found.third_party.name
+    if found.grant.state == "offered":
+        return phrase("The offer stands in this form from now on. It gives nothing until {name} accepts it.", name=name)
+    if becomes.state == "accepted":
+        return phrase(
+            "It takes effect at once: what people of {name} have outside these terms has no effect any more.", name=name
+        )
+    return phrase(
+        "This is more than {name} has accepted. Until it accepts again, none of its people may act for you here.",
+        name=name,
+    )

@@ -1,0 +1,101 @@
+"""The list of an entity's people (D53, D61)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast, get_args
+from urllib.parse import urlencode
+
+from corpid.flows.directory import members, role_assignment
+from corpid.flows.directory.lists import Page as FoundPage
+from corpid.flows.directory.members import WantedMembers
+from corpid.flows.directory.provisioning import State
+from corpid.flows.directory.write import Refused
+from corpid.texts import counted, phrase
+from corpid.web.directory.access import PERSON, name_of, user_name_of
+from corpid.web.directory.member_texts import LEVELS, STATES, email_of
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.people_views import ListedPerson, People
+from corpid.web.own_pages import Section
+from corpid.web.pages.layout import Pager
+
+if TYPE_CHECKING:
+    from corpid.flows.directory.members import ListedMember
+    from corpid.texts import Phrase
+    from corpid.web.pages.views import View
+
+PEOPLE: Final = "people"
+INVITE: Final = "invite"
+INVITED: Final = "invited"
+"""the parameter of how many were invited, and the key of that change"""
+REQUESTED: Final = "people-requested"
+_SHOWN: Final = 50
+_SEARCH: Final = "q"
+_CHARACTERS: Final = 100
+
+
+async def people(at: PortalContext) -> View:
+    """The people of the entity, a page of fifty."""
+    registry, query = at.context.provider.registry, at.query
+    services = await role_assignment.services(registry, at.actor, at.entity)
+    state, service = query.get("state", ""), query.get("service", "")
+    wanted = WantedMembers(
+        search=query.get(_SEARCH, "").strip()[:_CHARACTERS],
+        state=cast("State", state) if state in get_args(State) else "",
+        service_id=service if service in {each.service_id for each in services} else "",
+    )
+    try:
+        page = await members.listed(registry, wanted, actor=at.actor, after=query.get("after", ""), limit=_SHOWN)
+    except Refused:  # no place of this list
+        page = FoundPage(found=())
+    filters = {_SEARCH: wanted.search, "state": wanted.state, "service": wanted.service_id}
+    first = _address(at, filters)
+    return People(
+        frame=frame(at, section=PEOPLE),
+        action=portal_path(at.web, PEOPLE),
+        people=tuple(_listed(at, each) for each in page.found),
+        pager=Pager(
+            first=first if query.get("after") else "",
+            next=_address(at, {**filters, "after": page.after}) if page.after else "",
+        ),
+        search=wanted.search,
+        state=wanted.state,
+        states=(("", phrase("Any")), *STATES.items()),
+        service=wanted.service_id,
+        services=(("", phrase("Any")), *((each.service_id, each.name) for each in services)),
+        narrowed=any(filters.values()),
+        partial=bool(page.after) and len(page.found) < _SHOWN,
+        everybody=portal_path(at.web, PEOPLE),
+        invite=portal_path(at.web, INVITE) if members.may_invite(at.actor) else None,
+        own_services=at.actor.level == "sub_administrator",
+        saved=_saved(at),
+    )
+
+
+def _address(at: PortalContext, values: dict[str, str]) -> str:
+    query = urlencode({name: value for name, value in values.items() if value})
+    return portal_path(at.web, PEOPLE) + (f"?{query}" if query else "")
+
+
+def _listed(at: PortalContext, each: ListedMember) -> ListedPerson:
+    member = each.member
+    return ListedPerson(
+        url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"),
+        name=name_of(member),
+        user_name=user_name_of(member),
+        email=email_of(member),
+        state=member.state,
+        state_text=STATES[member.state],
+        level=LEVELS.get(each.level),
+        roles=each.roles,
+    )
+
+
+def _saved(at: PortalContext) -> Phrase | None:
+    """The change just made, with the number of those invited."""
+    number = at.query.get(INVITED, "")
+    if at.saved is None or not (number.isascii() and number.isdigit() and len(number) < len("1000")):
+        return at.saved
+    return counted(int(number), "{count} person has been invited.", "{count} people have been invited.")
+
+
+SECTION: Final = Section[PortalContext](pages={PEOPLE: Page(view=people)})

@@ -1,0 +1,207 @@
+"""Views of the pages on an entity's people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from corpid.texts import phrase
+from corpid.web.pages.layout import Link, Pager, PageView
+
+if TYPE_CHECKING:
+    from datetime import date, datetime
+
+    from corpid.texts import Phrase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPerson:
+    """A person in the list."""
+
+    url: str
+    name: str
+    user_name: str
+    email: str
+    state: str
+    state_text: Phrase
+    level: Phrase | None
+    roles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People(PageView):
+    """The people of an entity, searched and filtered."""
+
+    template: ClassVar[str] = "manage/people.html"
+    heading: ClassVar[Phrase] = phrase("People")
+
+    action: str
+    people: tuple[ListedPerson, ...]
+    pager: Pager
+    search: str
+    state: str
+    states: tuple[tuple[str, Phrase], ...]
+    service: str
+    services: tuple[tuple[str, Phrase | str], ...]
+    narrowed: bool
+    partial: bool
+    """whether the search stopped before the end, and goes on with the next page"""
+    everybody: str
+    """the address of the list without filters"""
+    invite: str | None
+    """the address of the page that invites; None: the reader may not"""
+    own_services: bool
+    """whether only access at the reader's services is counted"""
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invite(PageView):
+    """An invitation of one person."""
+
+    template: ClassVar[str] = "manage/invite.html"
+    heading: ClassVar[Phrase] = phrase("Invite a person")
+
+    action: str
+    note: Phrase
+    mail_works: bool
+    name: str
+    email: str
+    needs_approval: bool
+    reason: str
+    several: str
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InviteSeveral(PageView):
+    """Invitations of several people, pasted as lines."""
+
+    template: ClassVar[str] = "manage/invite_several.html"
+    heading: ClassVar[Phrase] = phrase("Invite several people")
+
+    action: str
+    note: Phrase
+    mail_works: bool
+    hint: Phrase
+    people: str
+    needs_approval: bool
+    one: str
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvitationPreview(PageView):
+    """The people about to be invited, before the e-mails are sent."""
+
+    template: ClassVar[str] = "manage/invitation_preview.html"
+
+    heading: Phrase
+    action: str
+    note: Phrase
+    mail_works: bool
+    found: tuple[tuple[str, str], ...]
+    """name and address"""
+    people: str
+    button: Phrase
+    needs_approval: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRole:
+    """Access in a sentence, with links to change it."""
+
+    sentence: Phrase
+    details: tuple[Phrase, ...]
+    tag: Phrase | None = None
+    what: str = ""
+    """names it in its links, for those who hear them"""
+    change: str = ""
+    take_away: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownEntry:
+    """A change in a person's history."""
+
+    at: datetime
+    what: Phrase
+    by: Phrase | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonPage(PageView):
+    """A person, as their entity sees them."""
+
+    template: ClassVar[str] = "manage/person.html"
+
+    heading: Phrase
+    saved: Phrase | None
+    user_name: str
+    email: str
+    state: str
+    state_text: Phrase
+    state_sentence: Phrase
+    level: Phrase | None
+    mail: Phrase | None
+    """what became of the e-mail of the invitation"""
+    roles: tuple[ShownRole, ...]
+    pager: Pager
+    own_services: bool
+    for_others: tuple[ShownRole, ...]
+    refused: Phrase | None
+    """why the reader cannot change this membership"""
+    give_access: str | None
+    edit: str | None
+    actions: tuple[Link, ...]
+    end: Link | None
+    entries: tuple[ShownEntry, ...]
+    history: str | None
+    entity: str
+    number: str
+    number_name: Phrase
+    today: date
+    """of the letter"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditPerson(PageView):
+    """A form for the name and address that an entity writes."""
+
+    template: ClassVar[str] = "manage/edit_person.html"
+    heading: ClassVar[Phrase] = phrase("Change name and e-mail")
+
+    action: str
+    name: str
+    email: str
+    name_hint: Phrase
+    email_hint: Phrase
+    seen: int
+    """when the entity changed it last"""
+    needs_approval: bool
+    reason: str
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmAction(PageView):
+    """An action on a membership, to be confirmed."""
+
+    template: ClassVar[str] = "manage/confirm_person.html"
+
+    heading: Phrase
+    action: str
+    sentences: tuple[Phrase, ...]
+    taken: tuple[Phrase, ...] = ()
+    """what it takes away"""
+    refused: Phrase | None = None
+    button: Phrase
+    look: Literal["", "button-danger"] = ""
+    back: Link
+    needs_approval: bool
+    reason: str
+    notes: tuple[Phrase, ...] = ()

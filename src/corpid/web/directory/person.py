@@ -1,0 +1,221 @@
+"""The page of one person: access, state and history (D53, D61)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.directory import members, provisioning
+from corpid.flows.directory.provisioning import Member, UnknownMember
+from corpid.flows.directory.write import Refused
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.effect import reasons
+from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.rules.directory.invitations import email_state
+from corpid.rules.directory.objects import object_id
+from corpid.rules.directory.records import Assignment, Membership, Service, User
+from corpid.texts import phrase
+from corpid.web.directory.access import CHANGE, NEW, PERSON, REMOVE, address, name_of, user_name_of
+from corpid.web.directory.member_texts import (
+    STATES,
+    email_of,
+    level_sentence,
+    refusal_sentence,
+    state_sentence,
+)
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.people import PEOPLE
+from corpid.web.directory.people_views import PersonPage, ShownEntry, ShownRole
+from corpid.web.own_pages import Gone, Section
+from corpid.web.pages import access_texts
+from corpid.web.pages.layout import Link, Pager
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from corpid.flows.directory.members import Held
+    from corpid.ports import AuditEntry
+    from corpid.rules.directory.effect import Role
+    from corpid.texts import Phrase
+    from corpid.web.pages.views import View
+
+_SHOWN: Final = 100
+"""roles a page"""
+_ENTRIES: Final = 5
+ACTIONS: Final[Mapping[str, Phrase]] = {
+    "details": phrase("Change name and e-mail"),
+    "send-again": phrase("Send the invitation again"),
+    "restore": phrase("Restore"),
+    "suspend": phrase("Suspend"),
+    "revoke": phrase("Revoke the invitation"),
+    "end": phrase("End the membership"),
+}
+"""the last parts of the addresses of actions"""
+
+_DONE: Final[Mapping[str, Phrase]] = {
+    AuditAction.MEMBERSHIP_INVITE: phrase("Invited"),
+    AuditAction.MEMBERSHIP_RESEND: phrase("Invitation sent again"),
+    AuditAction.MEMBERSHIP_ACCEPT: phrase("Invitation accepted"),
+    AuditAction.MEMBERSHIP_ADD: phrase("Became a member"),
+    AuditAction.MEMBERSHIP_UPDATE: phrase("Membership changed"),
+    AuditAction.ADMINISTRATOR_ADD: phrase("Level given"),
+    AuditAction.ADMINISTRATOR_UPDATE: phrase("Level changed"),
+    AuditAction.ADMINISTRATOR_REMOVE: phrase("Level taken away"),
+    AuditAction.ASSIGNMENT_ADD: phrase("Access given"),
+    AuditAction.ASSIGNMENT_UPDATE: phrase("Access changed"),
+    AuditAction.ASSIGNMENT_REMOVE: phrase("Access taken away"),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_ADD: phrase("Access for another organisation given"),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE: phrase("Access for another organisation changed"),
+    AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE: phrase("Access for another organisation taken away"),
+}
+_SWITCHED: Final = {True: phrase("Restored"), False: phrase("Suspended")}
+
+
+async def this_member(at: PortalContext, membership_id: str) -> Member:
+    """A member of the entity. Raises Gone."""
+    try:
+        return await provisioning.member(at.context.provider.registry, membership_id, actor=at.actor)
+    except UnknownMember:
+        raise Gone from None
+
+
+def membership_id_of(at: PortalContext) -> str:
+    """The membership that the address names."""
+    return at.page.split("/")[1]
+
+
+async def person(at: PortalContext) -> View:
+    """A person's access in sentences, with the possible changes."""
+    registry, actor, entity = at.context.provider.registry, at.actor, at.entity
+    found = await this_member(at, membership_id_of(at))
+    membership, name = found.membership, name_of(found)
+    try:
+        held = await members.held(registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN)
+    except Refused:  # no place of this list
+        raise Gone from None
+    change = await members.possible_change(registry, membership, actor=actor, end=False)
+    end = await members.possible_change(registry, membership, actor=actor, end=True)
+    here, state = portal_path(at.web, at.page), found.state
+    links = {each: Link(url=f"{here}/{each}", text=text) for each, text in ACTIONS.items()}
+    actions = ["send-again"] if members.may_send_again(membership, actor=actor) else []
+    if not change.refusal and not membership.enabled:
+        actions.append("restore")
+    if not end.refusal and membership.enabled and not membership.invited:
+        actions.append("suspend")
+    entries = await members.history(registry, membership, actor=actor, limit=_ENTRIES)
+    refusal = change.refusal or end.refusal
+    return PersonPage(
+        frame=frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People"))),
+        heading=phrase("{name}", name=name),
+        saved=at.saved,
+        user_name=user_name_of(found),
+        email=email_of(found),
+        state=state,
+        state_text=STATES[state],
+        state_sentence=state_sentence(state, entity),
+        level=await _level(at, held, name),
+        mail=_mail(at, membership),
+        roles=tuple(_role(at, name, role, state=state) for role in held.roles.found),
+        pager=Pager(
+            first=here if at.query.get("after") else "",
+            next=address(at, at.page, after=held.roles.after) if held.roles.after else "",
+        ),
+        own_services=actor.level == "sub_administrator",
+        for_others=tuple(_role(at, name, role, state=state) for role in held.for_others),
+        refused=refusal_sentence(refusal, name, entity) if refusal and actor.level != "sub_administrator" else None,
+        give_access=address(at, NEW, person=membership.membership_id)
+        if members.may_give_access(membership, held.administrator, actor=actor)
+        else None,
+        edit=None if change.refusal else links["details"].url,
+        actions=tuple(links[each] for each in actions),
+        end=None if end.refusal else links["revoke" if membership.invited else "end"],
+        entries=await _entries(at, entries),
+        history=address(at, "history", person=membership.membership_id) if entries else None,
+        entity=entity.name,
+        number=entity.registration_number,
+        number_name=NUMBERS[entity.type],
+        today=at.context.day,
+    )
+
+
+async def _level(at: PortalContext, held: Held, name: str) -> Phrase | None:
+    administrator = held.administrator
+    if administrator is None:
+        return None
+    listed = administrator.services if isinstance(administrator.services, tuple) else ()
+    known = await at.context.provider.registry.directory.read(Service, [(each,) for each in listed])
+    return level_sentence(name, administrator, at.entity, tuple(sorted(each.name for each in known.values())))
+
+
+def _mail(at: PortalContext, membership: Membership) -> Phrase | None:
+    """The state of an invitation's e-mail."""
+    if not membership.invited:
+        return None
+    provider = at.context.provider
+    state = email_state(membership, mail_works=provider.mail.works)
+    if state == "sent":
+        sent = datetime.fromtimestamp(membership.invitation_sent_at, provider.policy.timezone)
+        return phrase("The e-mail was sent on {moment}.", moment=sent)
+    if state == "refused":
+        return phrase("The mail server says that there is no such address. Change it, and a new e-mail is sent.")
+    if state == "waiting":
+        return phrase("The e-mail is about to be sent.")
+    if state == "no_mail":
+        return phrase("The e-mail waits, because this system sends none at present. Ask the operator.")
+    return phrase("No e-mail is sent for this invitation.")
+
+
+def _role(at: PortalContext, name: str, role: Role, *, state: str) -> ShownRole:
+    row, today = role.row, at.context.day
+    tag = access_texts.state(row, today)
+    if tag is None and state == "active" and reasons(role, today.isoformat()):
+        tag = phrase("No effect at present")
+    identifier = object_id(row.key)
+    own = isinstance(row, Assignment)
+    return ShownRole(
+        sentence=access_texts.sentence(name, row, role.service, (role.client_entity or role.entity).name, today),
+        details=access_texts.details(row),
+        tag=tag,
+        what=f"{row.role}, {role.service.name}" if row.role else role.service.name,
+        change=portal_path(at.web, f"{CHANGE}/{identifier}") if own else "",
+        take_away=portal_path(at.web, f"{REMOVE}/{identifier}") if own else "",
+    )
+
+
+async def _entries(at: PortalContext, entries: Sequence[AuditEntry]) -> tuple[ShownEntry, ...]:
+    """The last changes, each with who made it (D61)."""
+    registry, zone = at.context.provider.registry, at.context.provider.policy.timezone
+    people = {entry.actor.partition(":")[2] for entry in entries if entry.actor.startswith("user:")}
+    keys = [(each, at.entity.entity_id) for each in sorted(people)]
+    known = await registry.directory.read(Membership, keys)
+    users = await registry.directory.read(User, [(user_id,) for user_id, _ in known])
+    names = {
+        user_id: name_of(Member(membership=membership, user=users[user_id,]))
+        for (user_id, _), membership in known.items()
+        if (user_id,) in users
+    }
+    return tuple(
+        ShownEntry(at=datetime.fromtimestamp(entry.at, UTC).astimezone(zone), what=_what(entry), by=_by(entry, names))
+        for entry in entries
+    )
+
+
+def _what(entry: AuditEntry) -> Phrase:
+    enabled = entry.after.get("enabled")
+    if entry.action == AuditAction.MEMBERSHIP_UPDATE and isinstance(enabled, bool):
+        return _SWITCHED[enabled]
+    return _DONE[entry.action]
+
+
+def _by(entry: AuditEntry, names: Mapping[str, str]) -> Phrase | str:
+    kind, _, identifier = entry.actor.partition(":")
+    if kind == "user":
+        return names.get(identifier) or phrase("Somebody who no longer belongs here")
+    if kind in {"client", "token"}:
+        return phrase("A program")
+    return phrase("The operator")
+
+
+_ID: Final = "[^/]{1,100}"
+SECTION: Final = Section[PortalContext](named_pages={re.compile(f"{PERSON}/{_ID}"): Page(view=person)})

@@ -1,0 +1,382 @@
+"""Change requests in the portal: lists, one request, and decisions (D55)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import quote, urlencode
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import approval_setting, approvals, request_lists
+from corpid.rules.directory.approvals import State
+from corpid.texts import Phrase, phrase
+from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.writing import REASON_CHARACTERS, listed, reason, written
+from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages.layout import FormView, Link, Pager, PageView
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.directory.lists import Page as ListPage
+    from corpid.flows.directory.request_lists import Request
+    from corpid.rules.directory.records import Approvals
+    from corpid.web.pages.views import View
+
+REQUESTS: Final = "requests"
+SETTING: Final = "approvals-setting"
+_PER_PAGE: Final = 50
+_ENDED: Final = "ended"
+_REQUEST: Final = re.compile(r"requests/([0-9a-f]+-[A-Za-z0-9_-]+)")
+_DECIDE: Final = re.compile(r"requests/decide/([0-9a-f]+-[A-Za-z0-9_-]+)")
+_WITHDRAW: Final = re.compile(r"requests/withdraw/([0-9a-f]+-[A-Za-z0-9_-]+)")
+
+STATES: Final[Mapping[State, Phrase]] = {
+    State.PENDING: phrase("Waiting"),
+    State.APPROVED: phrase("Approved"),
+    State.DECLINED: phrase("Declined"),
+    State.WITHDRAWN: phrase("Withdrawn"),
+    State.EXPIRED: phrase("Expired"),
+}
+"""how the state of a request is called on a page"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLine:
+    """A request in a list."""
+
+    url: str
+    sentence: Phrase
+    further: int
+    """how many changes it has in addition"""
+    requester: str
+    own: bool
+    reason: str
+    state: Phrase
+    made: datetime
+    ends: datetime
+    """when it expires, or was decided"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests(PageView):
+    """The requests that wait, or those that have ended."""
+
+    template: ClassVar[str] = "manage/requests.html"
+    heading: ClassVar[Phrase] = phrase("Requests")
+
+    action: str
+    saved: Phrase | None
+    filters: tuple[tuple[str, Phrase], ...]
+    chosen: str
+    """a state, or `ended`; empty: those that wait"""
+    setting: str
+    """the address of the entity's choice; empty if the person cannot make it"""
+    approvals: Phrase
+    waiting: tuple[RequestLine, ...] = ()
+    own: tuple[RequestLine, ...] = ()
+    waiting_pager: Pager | None = None
+    own_pager: Pager | None = None
+    ended: tuple[RequestLine, ...] = ()
+    ended_pager: Pager | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRequest(PageView):
+    """One request, with what the person may do about it."""
+
+    template: ClassVar[str] = "manage/request.html"
+    heading: ClassVar[Phrase] = phrase("Request")
+
+    saved: Phrase | None
+    changes: tuple[ChangeInWords, ...]
+    line: RequestLine
+    decided_by: str
+    decided_reason: str
+    pending: bool
+    why_not: Phrase | None
+    decide: str
+    """the address to decide; empty if they cannot"""
+    withdraw: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decide(FormView):
+    """Approve or decline a request. Fields: reason, decision. Error id: reason."""
+
+    template: ClassVar[str] = "manage/decide.html"
+
+    heading: Phrase
+    changes: tuple[ChangeInWords, ...]
+    line: RequestLine
+    why_no_approval: Phrase | None
+    """why they can only decline it"""
+    withdrawing: bool
+    typed: str
+    back: str
+    notes: tuple[Phrase, ...]
+    most: int = REASON_CHARACTERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChooseApprovals(FormView):
+    """The choice of changes that need approval.
+
+    Fields: approvals, reason. Error ids: these.
+    """
+
+    template: ClassVar[str] = "manage/approvals_setting.html"
+    heading: ClassVar[Phrase] = phrase("Which changes need approval")
+
+    options: tuple[tuple[str, Phrase, str], ...]
+    chosen: str
+    strict: bool
+    """whether something needs approval now, so that lowering it is requested"""
+    typed: str
+    back: str
+    notes: tuple[Phrase, ...]
+    most: int = REASON_CHARACTERS
+
+
+def _moment(at: PortalContext, seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, at.context.provider.policy.timezone)
+
+
+def _line(at: PortalContext, found: Request) -> RequestLine:
+    record = found.record
+    return RequestLine(
+        url=portal_path(at.web, f"{REQUESTS}/{quote(record.request_id, safe='')}"),
+        sentence=in_words(found.changes[0], found.names).sentence,
+        further=len(found.changes) - 1,
+        requester=found.requester,
+        own=found.own,
+        reason=record.reason,
+        state=STATES[found.state],
+        made=_moment(at, record.created_at),
+        ends=_moment(at, record.decided_at or found.expires_at),
+    )
+
+
+def _pager(at: PortalContext, name: str, found: ListPage[Request], **kept: str) -> Pager:
+    here = portal_path(at.web, REQUESTS)
+    first = f"{here}?{urlencode(kept)}" if kept else here
+    following = f"{here}?{urlencode({**kept, name: found.after})}" if found.after else ""
+    return Pager(first=first if name in at.query else "", next=following)
+
+
+async def requests(at: PortalContext) -> View:
+    """The requests of the entity (D55)."""
+    registry, now = at.context.provider.registry, at.context.now
+    chosen = at.query.get("state", "")
+    ended = {state.value: state for state in request_lists.ENDED}
+    options = [("", phrase("Waiting")), (_ENDED, phrase("All that have ended"))]
+    options += [(value, STATES[state]) for value, state in ended.items()]
+    shown: dict[str, object] = {}
+    if chosen == _ENDED or chosen in ended:
+        states = (ended[chosen],) if chosen in ended else request_lists.ENDED
+        page = await request_lists.ended(
+            registry, at.actor, states=states, now=now, before=at.query.get("before", ""), limit=_PER_PAGE
+        )
+        shown["ended"] = tuple(_line(at, each) for each in page.found)
+        shown["ended_pager"] = _pager(at, "before", page, state=chosen)
+    else:
+        chosen = ""
+        for name, own in (("waiting", False), ("own", True)):
+            after = at.query.get(name, "")
+            page = await listed(
+                request_lists.waiting(registry, at.actor, own=own, now=now, after=after, limit=_PER_PAGE)
+            )
+            shown[name] = tuple(_line(at, each) for each in page.found)
+            shown[f"{name}_pager"] = _pager(at, name, page)
+    return Requests(
+        frame=frame(at, section=REQUESTS),
+        errors=at.errors,
+        action=portal_path(at.web, REQUESTS),
+        saved=at.saved,
+        filters=tuple(options),
+        chosen=chosen,
+        setting=portal_path(at.web, SETTING) if at.actor.level == "owner" else "",
+        approvals=APPROVALS[at.entity.approvals],
+        **shown,  # type: ignore[arg-type]
+    )
+
+
+async def _found(at: PortalContext, pattern: re.Pattern[str]) -> Request:
+    """The request of the page. Raises Gone, access.Forbidden."""
+    named = pattern.fullmatch(at.page)
+    try:
+        return await request_lists.request(
+            at.context.provider.registry, at.actor, named[1] if named else "", now=at.context.now
+        )
+    except approvals.NoRequest:
+        raise Gone from None
+
+
+def _url(at: PortalContext, verb: str, found: Request) -> str:
+    return portal_path(at.web, f"{REQUESTS}/{verb}/{quote(found.record.request_id, safe='')}")
+
+
+async def one(at: PortalContext) -> View:
+    """One request, with before and after (D55)."""
+    found = await _found(at, _REQUEST)
+    pending = found.state is State.PENDING
+    why_not: Phrase | None = None
+    if pending and found.own:
+        why_not = phrase("You made this request, so another administrator has to decide.")
+    elif pending and found.why_not:
+        why_not = phrase("You cannot decide on this request: {reason}.", reason=found.why_not)
+    return OneRequest(
+        frame=frame(at, section=REQUESTS, up=_up(at)),
+        saved=at.saved,
+        changes=tuple(in_words(each, found.names) for each in found.changes),
+        line=_line(at, found),
+        decided_by=found.decided_by if found.record.decided_by != "system" else "",
+        decided_reason=found.record.decided_reason,
+        pending=pending,
+        why_not=why_not,
+        decide=_url(at, "decide", found) if pending and not found.why_not else "",
+        withdraw=_url(at, "withdraw", found) if found.can_withdraw else "",
+    )
+
+
+def _up(at: PortalContext) -> Link:
+    return Link(url=portal_path(at.web, REQUESTS), text=phrase("Requests"))
+
+
+async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> View:
+    line = _line(at, found)
+    only_decline = None
+    if found.why_no_approval:
+        only_decline = phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval)
+    return Decide(
+        frame=frame(at, section=REQUESTS, up=_up(at)),
+        errors=at.errors,
+        action=portal_path(at.web, at.page),
+        heading=phrase("Withdraw your request?") if withdrawing else phrase("Approve or decline"),
+        changes=tuple(in_words(each, found.names) for each in found.changes),
+        line=line,
+        why_no_approval=only_decline,
+        withdrawing=withdrawing,
+        typed=at.form.get("reason", ""),
+        back=line.url,
+        notes=at.notes,
+    )
+
+
+async def decide(at: PortalContext) -> View:
+    """The form that decides on a request.
+
+    Without the right to decide, the request itself.
+    """
+    found = await _found(at, _DECIDE)
+    if not at.errors and (found.state is not State.PENDING or found.why_not):
+        return await one(_at(at, found))
+    return await _decision(at, found, withdrawing=False)
+
+
+async def withdraw(at: PortalContext) -> View:
+    """The form that takes back one's own request."""
+    found = await _found(at, _WITHDRAW)
+    if not at.errors and not found.can_withdraw:
+        return await one(_at(at, found))
+    return await _decision(at, found, withdrawing=True)
+
+
+def _at(at: PortalContext, found: Request) -> PortalContext:
+    return PortalContext(
+        web=at.web, context=at.context, visit=at.visit, page=f"{REQUESTS}/{found.record.request_id}", query={}
+    )
+
+
+async def save_decision(at: PortalContext) -> Saved:
+    """Approve or decline, with the reason. Raises Rejected."""
+    found = await _found(at, _DECIDE)
+    decisions = {"approve": approvals.approve, "decline": approvals.decline}
+    decision = decisions.get(at.form.get("decision", ""))
+    if decision is None:
+        raise Rejected(phrase("Choose whether to approve or decline."))
+    given = reason(at)
+    if not given:
+        raise Rejected(phrase("Enter a reason. The person who made the request reads it."), field="reason")
+    registry, now = at.context.provider.registry, at.context.now
+    request_id = found.record.request_id
+    await written(at, decision(registry, request_id, actor=at.actor, reason=given, now=now))
+    return Saved(
+        "request-approved" if decision is approvals.approve else "request-declined", f"{REQUESTS}/{request_id}"
+    )
+
+
+async def save_withdrawal(at: PortalContext) -> Saved:
+    """Take one's own request back. Raises Rejected."""
+    found = await _found(at, _WITHDRAW)
+    registry, now = at.context.provider.registry, at.context.now
+    request_id = found.record.request_id
+    await written(at, approvals.withdraw(registry, request_id, actor=at.actor, reason=reason(at), now=now))
+    return Saved("request-withdrawn", f"{REQUESTS}/{request_id}")
+
+
+async def setting(at: PortalContext) -> View:
+    """The entity's choice of which changes need approval; for owners."""
+    if at.actor.level != "owner":
+        raise Gone
+    chosen: Approvals = at.entity.approvals
+    return ChooseApprovals(
+        frame=frame(at, section=REQUESTS, up=_up(at)),
+        errors=at.errors,
+        action=portal_path(at.web, SETTING),
+        options=tuple((value, text, "") for value, text in APPROVALS.items()),
+        chosen=at.form.get("approvals", chosen),
+        strict=chosen != "none",
+        typed=at.form.get("reason", ""),
+        back=portal_path(at.web, REQUESTS),
+        notes=at.notes,
+    )
+
+
+async def save_setting(at: PortalContext) -> Saved:
+    """Change which changes need approval, or request it. Raises Rejected. Source: D55"""
+    if at.actor.level != "owner":
+        raise Gone
+    chosen = next((value for value in APPROVALS if value == at.form.get("approvals", "")), None)
+    if chosen is None:
+        raise Rejected(phrase("Choose one of these."), field="approvals")
+    if chosen == at.entity.approvals:
+        return Saved("", REQUESTS)
+    registry = at.context.provider.registry
+    if await approval_setting.lacks_approvers(registry, at.entity, chosen):
+        raise Rejected(
+            phrase("At least two people are needed who can approve: appoint another owner or administrator first."),
+            field="approvals",
+        )
+    given = reason(at)
+    if approval_setting.lowers(at.entity, chosen) and not given:
+        raise Rejected(phrase("Enter a reason. The person who approves reads it."), field="reason")
+    made = await written(
+        at,
+        approval_setting.choose(
+            registry, at.actor, at.entity, chosen,
+            reason=given, now=at.context.now, unique=at.context.provider.new_id(),
+        ),
+    )  # fmt: skip
+    return Saved("approvals-changed", REQUESTS) if made is None else Saved("requested", f"{REQUESTS}/{made.request_id}")
+
+
+SECTION: Final = Section[PortalContext](
+    pages={REQUESTS: Page(view=requests), SETTING: Page(view=setting, submit=save_setting, fresh=True)},
+    named_pages={
+        _REQUEST: Page(view=one),
+        _DECIDE: Page(view=decide, submit=save_decision, fresh=True),
+        _WITHDRAW: Page(view=withdraw, submit=save_withdrawal, fresh=True),
+    },
+    fields=frozenset({"reason", "decision", "approvals"}),
+    changes={
+        "request-approved": phrase("The request is approved, and the change is made."),
+        "request-declined": phrase("The request is declined. Nothing has changed."),
+        "request-withdrawn": phrase("Your request is withdrawn."),
+        "approvals-changed": phrase("Which changes need approval is changed."),
+        "requested": phrase("This needs approval. It was requested, and another administrator can approve it now."),
+    },
+)

@@ -1,0 +1,332 @@
+"""A third party's people: access within what was granted (D56, R-21)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import grants, lists
+from corpid.ports import Seen
+from corpid.rules.directory.names import user_name
+from corpid.rules.directory.records import NO_END, Membership, ThirdPartyAssignment
+from corpid.texts import Phrase, phrase
+from corpid.web.directory.change_sentences import role_given, span
+from corpid.web.directory.page_context import PortalContext, portal_path
+from corpid.web.directory.third_party_pages import (
+    PER_PAGE,
+    THIRD_PARTIES,
+    authorisation,
+    check_version,
+    facts,
+    is_client,
+    page_of,
+    role,
+    sentence,
+    up,
+    url,
+    version,
+)
+from corpid.web.directory.third_party_terms import (
+    Confirm,
+    EnterTerms,
+    kept,
+    parameter_fields,
+    read,
+    role_options,
+    shown_day,
+)
+from corpid.web.directory.writing import listed, submitted, written
+from corpid.web.own_pages import Gone, Instead, Saved
+from corpid.web.pages.layout import Link, Pager, PageView
+
+if TYPE_CHECKING:
+    from corpid.flows.directory.grants import Authorisation, GivenRole
+    from corpid.rules.directory.records import User
+    from corpid.web.pages.views import View
+
+_END_HINT: Final = phrase("Leave it empty for no end.")
+_END_OF_GRANT: Final = phrase("Leave it empty for the last day of the authorisation.")
+_SUB_ENTITY_HINT: Final = phrase("For which part of the organisation.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberLine:
+    """A person who can be chosen; without an address they cannot."""
+
+    url: str
+    name: str
+    user_name: str
+    why_not: Phrase | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoosePerson(PageView):
+    """The person who gets access. Field and error id: search."""
+
+    template: ClassVar[str] = "manage/choose_their_person.html"
+    heading: ClassVar[Phrase] = phrase("Who of your people shall act?")
+
+    sentence: Phrase
+    action: str
+    search: str
+    people: tuple[MemberLine, ...]
+    pager: Pager
+    back: str
+    notes: tuple[Phrase, ...]
+
+
+async def _granted(at: PortalContext) -> Authorisation:
+    """The page's accepted authorisation, for the third party. Raises Gone."""
+    found = await authorisation(at)
+    if is_client(at, found) or found.grant.state != "accepted":
+        raise Gone
+    return found
+
+
+async def _member(at: PortalContext, user_id: str) -> User | None:
+    """A member of the entity; None for anybody else, and invited ones."""
+    directory = at.context.provider.registry.directory
+    key = (user_id, at.entity.entity_id)
+    held = (await directory.read(Membership, [key])).get(key) if user_id else None
+    return await directory.user(user_id) if held is not None and not held.invited else None
+
+
+async def assign(at: PortalContext) -> View:
+    """The person, and then the terms of their access (D56)."""
+    found = await _granted(at)
+    person = await _member(at, at.form.get("person") or at.query.get("person", ""))
+    return await _choose(at, found) if person is None else _terms(at, found, person)
+
+
+async def _choose(at: PortalContext, found: Authorisation) -> View:
+    here = portal_path(at.web, at.page)
+    search, errors = at.query.get("search", "").strip(), at.errors
+    try:
+        beginning = user_name(search) if search else ""
+    except ValueError:
+        beginning = ""
+        errors = (("search", phrase("No user name has these characters.")),)
+    page = await listed(
+        lists.members(
+            at.context.provider.registry, at.actor, at.entity.entity_id,
+            search=beginning, after=at.query.get("after", ""), limit=PER_PAGE,
+        )
+    )  # fmt: skip
+    narrowed = {"search": search} if search else {}
+    following = f"{here}?{urlencode({**narrowed, 'after': page.after})}" if page.after else ""
+    first = f"{here}?{urlencode(narrowed)}" if narrowed else here
+    return ChoosePerson(
+        frame=up(at, found),
+        errors=errors,
+        sentence=sentence(found),
+        action=here,
+        search=search,
+        people=tuple(_line(at, here, each) for each in page.found),
+        pager=Pager(first=first if "after" in at.query else "", next=following),
+        back=url(at, "grant", found.grant),
+        notes=at.notes,
+    )
+
+
+def _line(at: PortalContext, here: str, member: lists.Member) -> MemberLine:
+    why_not: Phrase | None = None
+    if member.membership.invited:
+        why_not = phrase("Has not accepted the invitation yet")
+    elif member.user.user_id == at.actor.user_id and not (at.actor.alone and at.actor.level == "owner"):
+        why_not = phrase("This is you: another administrator can give you access")
+    name = member.membership.name if member.membership.invited else member.user.name
+    return MemberLine(
+        url="" if why_not else f"{here}?{urlencode({'person': member.user.user_id})}",
+        name=name or member.membership.email or member.user.user_name,
+        user_name="" if member.membership.invited else member.user.user_name,
+        why_not=why_not,
+    )
+
+
+def _terms(at: PortalContext, found: Authorisation, person: User) -> View:
+    grant, service, form = found.grant, found.service, at.form
+    first = max(at.context.today, grant.start_date)
+    asks_sub_entity = service.sub_entity != "none" and not grant.sub_entity
+    return EnterTerms(
+        frame=up(at, found),
+        errors=at.errors,
+        action=portal_path(at.web, at.page),
+        heading=phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
+        lead=(phrase("Authorised: {sentence}", sentence=sentence(found)),),
+        roles=role_options(service, grant),
+        role=form.get("role", ""),
+        sub_entity=form.get("sub_entity", "") if asks_sub_entity else None,
+        sub_entity_hint=_SUB_ENTITY_HINT,
+        start=form.get("start", first),
+        end=form.get("end", "") if form else shown_day(grant.end_date),
+        end_hint=_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
+        parameters=parameter_fields(at, service, (), grant),
+        hidden=(("person", person.user_id),),
+        reason=form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
+        back=portal_path(at.web, at.page),
+        notes=at.notes,
+    )
+
+
+def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> Phrase:
+    values = {"person": person, "client": found.client_entity.name, "service": found.service.name}
+    return role_given(row.role, values, span(row.start_date, row.end_date))
+
+
+def _require_reason(at: PortalContext, found: Authorisation) -> None:
+    if grants.needs_approval(at.entity, found.service) and not at.form.get("reason", "").strip():
+        raise Rejected(phrase("Enter a reason. The person who approves reads it."), field="reason")
+
+
+async def save_role(at: PortalContext) -> Saved:
+    """Give access, after a confirmation. Raises Rejected, Invalid, Instead, Gone."""
+    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    found = await _granted(at)
+    person = await _member(at, at.form.get("person", ""))
+    if person is None:
+        raise Gone
+    if at.form.get("confirmed") == "no":
+        raise Instead(_terms(at, found, person))
+    terms = read(at, found.service, within=found.grant)
+    wanted = ThirdPartyAssignment(
+        user_id=person.user_id,
+        entity_id=at.entity.entity_id,
+        client_entity_id=found.grant.client_entity_id,
+        service_id=found.grant.service_id,
+        role=terms.role,
+        sub_entity=terms.sub_entity,
+        start_date=terms.start_date,
+        end_date=terms.end_date,
+        parameters=terms.parameters,
+    )
+    if await registry.directory.read(ThirdPartyAssignment, [wanted.key]):
+        raise Rejected(phrase("{person} has this access already: change it in the list.", person=person.name))
+    changes = await written(at, grants.assigned(registry, passwords, at.actor, wanted, None))
+    _require_reason(at, found)
+    if at.form.get("confirmed") != "yes":
+        raise Instead(
+            _check(at, found, wanted, person.name, heading=phrase("Check the access"), button=phrase("Give access"))
+        )
+    saved = Saved("role-given", page_of("grant", found.grant))
+    return await submitted(at, changes, saved, seen=[Seen(ThirdPartyAssignment, wanted.key, None)])
+
+
+def _check(
+    at: PortalContext,
+    found: Authorisation,
+    wanted: ThirdPartyAssignment,
+    person: str,
+    *,
+    heading: Phrase,
+    button: Phrase,
+) -> View:
+    return Confirm(
+        frame=up(at, found),
+        action=portal_path(at.web, at.page),
+        heading=heading,
+        sentence=_sentence(found, wanted, person),
+        facts=facts(wanted),
+        consequences=(phrase("{name} sees that this person acts for it.", name=found.client_entity.name),),
+        hidden=kept(at),
+        button=button,
+    )
+
+
+async def _given(at: PortalContext) -> tuple[GivenRole, Authorisation]:
+    """The page's role, and the authorisation under it. Raises Gone."""
+    found = await role(at)
+    if found.under is None:
+        raise Gone
+    return found.given, found.under
+
+
+async def change(at: PortalContext) -> View:
+    """Other dates and parameters of a person's access."""
+    given, found = await _given(at)
+    return _change(at, given, found)
+
+
+def _change(at: PortalContext, given: GivenRole, found: Authorisation) -> View:
+    row, form = given.row, at.form
+    return EnterTerms(
+        frame=up(at, found),
+        errors=at.errors,
+        action=portal_path(at.web, at.page),
+        heading=phrase("Change the access of {person}", person=given.name),
+        lead=(_sentence(found, row, given.name), phrase("Authorised: {sentence}", sentence=sentence(found))),
+        roles=(),
+        role="",
+        sub_entity=None,
+        sub_entity_hint=_SUB_ENTITY_HINT,
+        start=form.get("start", "") if form else shown_day(row.start_date),
+        end=form.get("end", "") if form else shown_day(row.end_date),
+        end_hint=_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
+        parameters=parameter_fields(at, found.service, row.parameters, found.grant),
+        hidden=(("version", version(at, row)),),
+        reason=form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        back=url(at, "grant", found.grant),
+        notes=at.notes,
+        further=Link(url=url(at, "take-away", row), text=phrase("Take this access away")),
+    )
+
+
+async def save_change(at: PortalContext) -> Saved:
+    """Change access, after a confirmation. Raises Rejected, Invalid, Instead, Gone."""
+    registry, passwords = at.context.provider.registry, at.context.provider.passwords
+    given, found = await _given(at)
+    check_version(at, given.row)
+    if at.form.get("confirmed") == "no":
+        raise Instead(_change(at, given, found))
+    terms = read(at, found.service, within=found.grant, was=given.row)
+    wanted = msgspec.structs.replace(
+        given.row, start_date=terms.start_date, end_date=terms.end_date, parameters=terms.parameters
+    )
+    changes = await written(at, grants.assigned(registry, passwords, at.actor, wanted, given.row))
+    if not changes:
+        raise Rejected(phrase("Nothing is different from before."))
+    _require_reason(at, found)
+    if at.form.get("confirmed") != "yes":
+        raise Instead(
+            _check(at, found, wanted, given.name, heading=phrase("Check the change"), button=phrase("Change it"))
+        )
+    return await submitted(at, changes, Saved("role-changed", page_of("grant", found.grant)))
+
+
+async def take_away(at: PortalContext) -> View:
+    """The confirmation of taking a person's access away (D56)."""
+    found = await role(at)
+    row = found.given.row
+    values = {"person": found.given.name, "client": found.client_entity.name, "service": found.service.name}
+    if row.role:
+        ends = phrase(
+            "{person} may no longer act for {client} as {role} at {service}, from now on.", role=row.role, **values
+        )
+    else:
+        ends = phrase("{person} may no longer act for {client} at {service}, from now on.", **values)
+    return Confirm(
+        frame=up(at, found.under),
+        errors=at.errors,
+        action=portal_path(at.web, at.page),
+        heading=phrase("Take this access away?"),
+        sentence=ends,
+        facts=facts(row),
+        consequences=(phrase("Other access of this person stays."),),
+        hidden=(("version", version(at, row)),),
+        reason=at.form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,
+        button=phrase("Take it away"),
+        danger=True,
+        back=url(at, "grant", found.under.grant) if found.under is not None else portal_path(at.web, THIRD_PARTIES),
+        notes=at.notes,
+    )
+
+
+async def save_taken(at: PortalContext) -> Saved:
+    """Take a person's access away. Raises Rejected, Gone."""
+    found = await role(at)
+    check_version(at, found.given.row)
+    page = page_of("grant", found.under.grant) if found.under is not None else THIRD_PARTIES
+    return await submitted(at, [grants.taken(found.given.row)], Saved("role-taken", page))

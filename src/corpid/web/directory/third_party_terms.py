@@ -1,0 +1,278 @@
+"""The form of an authorisation's terms, or a role's (D56, R-21)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from hashlib import sha256
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from corpid.rules.directory.records import NO_BEGINNING, NO_END, Parameter, parameter_values
+from corpid.rules.directory.values import unfit_parameter
+from corpid.texts import phrase
+from corpid.web.directory.change_sentences import span
+from corpid.web.directory.writing import REASON_CHARACTERS
+from corpid.web.own_pages import Invalid
+from corpid.web.pages.layout import FormView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from corpid.rules.directory.records import (
+        ParameterDefinition,
+        Service,
+        ThirdPartyAssignment,
+        ThirdPartyGrant,
+    )
+    from corpid.texts import Phrase
+    from corpid.web.directory.page_context import PortalContext
+    from corpid.web.pages.layout import FieldError, Link
+
+_ANY_ROLE: Final = phrase("Any role")
+ANY: Final = "*"
+"""the value of the field `role` for any"""
+FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})
+PREFIX: Final = "parameter-"
+_DAY_CHARACTERS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterField:
+    """The field of a parameter, one value a line.
+
+    The id of its error is its name.
+    """
+
+    name: str
+    label: str
+    value: str
+    hint: Phrase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnterTerms(FormView):
+    """Role, dates and further terms.
+
+    Fields: as in FIELDS, and those of parameters. Error ids: these.
+    """
+
+    template: ClassVar[str] = "manage/third_party_terms.html"
+
+    heading: Phrase
+    lead: tuple[Phrase, ...]
+    """what is known already"""
+    roles: tuple[tuple[str, str, str], ...]
+    """value, text and description; none: there is nothing to choose"""
+    role: str
+    sub_entity: str | None
+    """None: it is not asked for"""
+    sub_entity_hint: Phrase
+    start: str
+    end: str
+    end_hint: Phrase
+    parameters: tuple[ParameterField, ...]
+    hidden: tuple[tuple[str, str], ...]
+    reason: str | None
+    """None: it needs no approval"""
+    back: str
+    notes: tuple[Phrase, ...]
+    further: Link | None = None
+    most: int = REASON_CHARACTERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm(FormView):
+    """A confirmation, in sentences.
+
+    The button sends confirmed=yes, the way back confirmed=no.
+    """
+
+    template: ClassVar[str] = "manage/third_party_confirm.html"
+
+    heading: Phrase
+    sentence: Phrase
+    facts: tuple[tuple[Phrase, str], ...] = ()
+    consequences: tuple[Phrase, ...] = ()
+    hidden: tuple[tuple[str, str], ...] = ()
+    reason: str | None = None
+    """as typed; None: it is not asked for here"""
+    button: Phrase
+    danger: bool = False
+    back: str = ""
+    """an address; empty: the form is shown again"""
+    notes: tuple[Phrase, ...] = ()
+    most: int = REASON_CHARACTERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The entered terms."""
+
+    role: str
+    sub_entity: str
+    start_date: str
+    end_date: str
+    parameters: tuple[Parameter, ...]
+
+
+def kept(at: PortalContext) -> tuple[tuple[str, str], ...]:
+    """The fields of the form that a confirmation sends again."""
+    return tuple((name, text) for name, text in at.form.items() if name not in {"form_token", "step", "confirmed"})
+
+
+def field_name(parameter: str) -> str:
+    """The name of a parameter's field, and its id in the page."""
+    return PREFIX + sha256(parameter.encode()).hexdigest()[:12]
+
+
+def parameter_fields(
+    at: PortalContext, service: Service, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
+) -> tuple[ParameterField, ...]:
+    """The fields of a service's parameters.
+
+    `within` is the grant of a person's role.
+    """
+    return tuple(_field(at, each, before, within) for each in service.parameters)
+
+
+def _field(
+    at: PortalContext, defined: ParameterDefinition, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
+) -> ParameterField:
+    name = field_name(defined.name)
+    known = sorted(parameter_values(before, defined.name))
+    allowed = sorted(parameter_values(within.parameters, defined.name)) if within is not None else []
+    if within is None:
+        hint = phrase("The values that are allowed, one a line. Leave it empty to allow any.")
+    elif allowed:
+        hint = phrase("One value a line. These are authorised: {values}.", values=tuple(allowed))
+        known = known or allowed[:1] * (len(allowed) == 1)
+    elif defined.mandatory:
+        hint = phrase("One value a line.")
+    else:
+        hint = phrase("One value a line. Leave it empty if there is none.")
+    typed = at.form.get(name, "") if at.form else "\n".join(known)
+    return ParameterField(name=name, label=defined.name, value=typed, hint=hint)
+
+
+def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[tuple[str, str, str], ...]:
+    """The roles to choose from, each with its description.
+
+    `within` is the grant of a person's role.
+    """
+    described = {each.name: each.description for each in service.role_descriptions}
+    options = tuple((each, each, described.get(each, "")) for each in service.roles)
+    if within is None:
+        return ((ANY, _ANY_ROLE, ""), *options) if options else ()
+    return () if within.role else options
+
+
+def read(
+    at: PortalContext,
+    service: Service,
+    *,
+    within: ThirdPartyGrant | None = None,
+    was: ThirdPartyGrant | ThirdPartyAssignment | None = None,
+) -> Terms:
+    """The terms of the form; role and sub-entity stay those of `was`.
+
+    `within` is the grant of a person's role. Raises Invalid with every error. Source: D56, R-21
+    """
+    reading = _Reading(at, service, within, was)
+    terms = reading.terms()
+    if reading.errors:
+        raise Invalid(*reading.errors)
+    return terms
+
+
+class _Reading:
+    def __init__(
+        self,
+        at: PortalContext,
+        service: Service,
+        within: ThirdPartyGrant | None,
+        was: ThirdPartyGrant | ThirdPartyAssignment | None,
+    ) -> None:
+        self._at, self._service, self._within, self._was = at, service, within, was
+        self.errors: list[FieldError] = []
+
+    def terms(self) -> Terms:
+        role, sub_entity = (self._was.role, self._was.sub_entity) if self._was else (self._role(), self._sub_entity())
+        start_date, end_date = self._dates()
+        return Terms(
+            role=role,
+            sub_entity=sub_entity,
+            start_date=start_date,
+            end_date=end_date,
+            parameters=tuple(self._parameters()),
+        )
+
+    def _role(self) -> str:
+        options = {each[0] for each in role_options(self._service, self._within)}
+        typed = self._at.form.get("role", "")
+        if options and typed not in options:
+            self.errors.append(("role", phrase("Choose a role.")))
+        if not options:
+            return self._within.role if self._within is not None else ""
+        return "" if typed == ANY else typed
+
+    def _sub_entity(self) -> str:
+        if self._within is not None and self._within.sub_entity:
+            return self._within.sub_entity
+        typed = " ".join(self._at.form.get("sub_entity", "").split())
+        if self._service.sub_entity == "none":
+            return ""
+        if self._within is not None and self._service.sub_entity == "mandatory" and not typed:
+            self.errors.append(("sub_entity", phrase("Enter a sub-entity.")))
+        return typed
+
+    def _dates(self) -> tuple[str, str]:
+        today, within, was = self._at.context.today, self._within, self._was
+        earliest = max(today, within.start_date) if within is not None else today
+        start = self._day("start", was.start_date if was is not None else earliest)
+        end = self._day("end", within.end_date if within is not None else NO_END)
+        if not self.errors and end < start:
+            self.errors.append(("end", phrase("The last day is before the first one.")))
+        elif not self.errors and within is not None and not within.start_date <= start <= end <= within.end_date:
+            dates = span(within.start_date, within.end_date)
+            self.errors.append(
+                ("start", phrase("Choose days within the authorisation, which is {dates}.", dates=dates))
+            )
+        return start, end
+
+    def _day(self, name: str, otherwise: str) -> str:
+        typed = self._at.form.get(name, "").strip()
+        if not typed:
+            return otherwise
+        try:
+            found = date.fromisoformat(typed).isoformat()
+        except ValueError:
+            found = ""
+        if len(typed) != _DAY_CHARACTERS or not found:
+            self.errors.append((name, phrase("Enter a day, such as 2027-12-31.")))
+            return otherwise
+        return found
+
+    def _parameters(self) -> Iterator[Parameter]:
+        for defined in self._service.parameters:
+            name = field_name(defined.name)
+            typed = dict.fromkeys(line.strip() for line in self._at.form.get(name, "").splitlines())
+            values = [value for value in typed if value]
+            for error in self._faults(defined, values):
+                self.errors.append((name, error))
+                break
+            yield from (Parameter(name=defined.name, value=value) for value in values)
+
+    def _faults(self, defined: ParameterDefinition, values: list[str]) -> Iterable[Phrase]:
+        allowed = parameter_values(self._within.parameters, defined.name) if self._within is not None else set()
+        if self._within is not None and not values and (defined.mandatory or allowed):
+            yield phrase("Enter a value for {name}.", name=defined.name)
+        for value in values:
+            if why := unfit_parameter(defined.kind, value):
+                yield phrase("{value} is not accepted: {reason}.", value=value, reason=why)
+            if allowed and value not in allowed:
+                yield phrase("Only these values are authorised: {values}.", values=tuple(sorted(allowed)))
+
+
+def shown_day(text: str) -> str:
+    """A day for a field; empty if there is none."""
+    return "" if text in {NO_BEGINNING, NO_END} else text

@@ -1,0 +1,92 @@
+"""Changes that forms make, and their errors for people (D54, D55)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory.approvals import AlreadyDecided, NoReason, Stale, submit
+from corpid.flows.directory.write import Refused
+from corpid.ports import Conflict
+from corpid.rules.directory.access import Forbidden
+from corpid.texts import phrase
+from corpid.web.own_pages import Gone, Saved
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from corpid.ports import Seen
+    from corpid.rules.directory.plan import Change
+    from corpid.web.directory.page_context import PortalContext
+
+T = TypeVar("T")
+
+REASON_CHARACTERS: Final = 500
+_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
+
+
+async def written(at: PortalContext, writing: Awaitable[T]) -> T:
+    """Await a change; what was decided from a cache is read again.
+
+    Raises Rejected with a sentence for a person. Source: D50, D55
+    """
+    try:
+        made = await writing
+    except NoReason:
+        raise Rejected(phrase("Enter a reason."), field="reason") from None
+    except AlreadyDecided:
+        raise Rejected(phrase("This request was decided meanwhile, or has expired.")) from None
+    except Stale:
+        raise Rejected(
+            phrase(
+                "What this request changes is no longer as it was when it was made. Decline it; it has to be requested again."
+            )
+        ) from None
+    except Refused as refused:
+        reason = " ".join(str(each).strip() for each in refused.args)
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason)) from None
+    except Forbidden as forbidden:
+        raise Rejected(phrase("You cannot do this: {reason}.", reason=forbidden.reason)) from None
+    except Conflict:
+        raise Rejected(_MEANWHILE) from None
+    at.context.provider.registry_cache.drop()
+    return made
+
+
+async def listed(reading: Awaitable[T]) -> T:
+    """Await a page of a list.
+
+    Raises Gone for a place that is in no list. Source: DESIGN, Speed
+    """
+    try:
+        return await reading
+    except Refused:
+        raise Gone from None
+
+
+async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, *, seen: Sequence[Seen] = ()) -> Saved:
+    """Write changes, or request them.
+
+    Returns `saved`, or the page of the request.
+
+    The reason is that of the form. Raises Rejected as `written`. Source: D55
+    """
+    writing = submit(
+        at.context.provider.registry,
+        at.actor,
+        changes,
+        reason=reason(at),
+        now=at.context.now,
+        unique=at.context.provider.new_id(),
+        seen=seen,
+    )
+    made = await written(at, writing)
+    return saved if made is None else Saved("requested", f"requests/{made.request_id}")
+
+
+def reason(at: PortalContext) -> str:
+    """The reason in the form, in one line. Raises Rejected. Source: D55"""
+    typed = " ".join(at.form.get("reason", "").split())
+    if len(typed) > REASON_CHARACTERS or not typed.isprintable():
+        raise Rejected(phrase("Write at most {count} characters.", count=REASON_CHARACTERS), field="reason")
+    return typed

@@ -1,0 +1,77 @@
+"""Roles in sentences, in the reader's language (DESIGN "Pages")."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+from corpid.rules.directory.records import NO_BEGINNING, NO_END
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.records import Assignment, Service, ThirdPartyAssignment
+    from corpid.texts import Phrase
+
+
+def sentence(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:
+    """A role as a sentence about its person."""
+    when = duration(row.start_date, row.end_date, today)
+    if row.role:
+        return phrase(
+            "{name} may act as {role} at {service} for {entity} {when}.",
+            name=name, role=row.role, service=service.name, entity=entity, when=when,
+        )  # fmt: skip
+    return phrase(
+        "{name} may act at {service} for {entity} {when}.",
+        name=name, service=service.name, entity=entity, when=when,
+    )  # fmt: skip
+
+
+def own_sentence(row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:
+    """A role as a sentence to its person."""
+    when = duration(row.start_date, row.end_date, today)
+    if row.role:
+        return phrase(
+            "You may act as {role} at {service} for {entity} {when}.",
+            role=row.role, service=service.name, entity=entity, when=when,
+        )  # fmt: skip
+    return phrase("You may act at {service} for {entity} {when}.", service=service.name, entity=entity, when=when)
+
+
+def asked_sentence(row: Assignment, service: Service, entity: str, today: date) -> Phrase:
+    """A requested role as a sentence to its person."""
+    when = duration(row.start_date, row.end_date, today)
+    if row.role:
+        return phrase(
+            "You asked to act as {role} at {service} for {entity} {when}.",
+            role=row.role, service=service.name, entity=entity, when=when,
+        )  # fmt: skip
+    return phrase("You asked to act at {service} for {entity} {when}.", service=service.name, entity=entity, when=when)
+
+
+def duration(start_date: str, end_date: str, today: date) -> Phrase:
+    """The days of a role, which complete a sentence."""
+    first = None if start_date == NO_BEGINNING else date.fromisoformat(start_date)
+    last = None if end_date == NO_END else date.fromisoformat(end_date)
+    if first == today:
+        return phrase("from today until {until}", until=last) if last else phrase("from today, without an end")
+    if first is not None and last is not None:
+        return phrase("from {start} until {until}", start=first, until=last)
+    if first is not None:
+        return phrase("from {start}, without an end", start=first)
+    return phrase("until {until}", until=last) if last is not None else phrase("without an end")
+
+
+def details(row: Assignment | ThirdPartyAssignment) -> tuple[Phrase, ...]:
+    """The limits of a role: part of the organisation, parameters."""
+    part = (phrase("Part of the organisation: {name}", name=row.sub_entity),) if row.sub_entity else ()
+    reference = (phrase("Reference: {ref}", ref=row.ref),) if row.ref else ()
+    given = (phrase("{name}: {value}", name=each.name, value=each.value) for each in row.parameters)
+    return (*part, *given, *reference)
+
+
+def state(row: Assignment | ThirdPartyAssignment, today: date) -> Phrase | None:
+    """The state of a role by its dates; None if it holds."""
+    if row.end_date < today.isoformat():
+        return phrase("Ended")
+    return phrase("Not begun yet") if row.start_date > today.isoformat() else None

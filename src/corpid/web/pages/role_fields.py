@@ -1,0 +1,149 @@
+"""The fields of a role: read from a form, and shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.directory.records import NO_BEGINNING
+from corpid.rules.directory.role_forms import ALWAYS, ENDLESS, ON_DAY, ONE_YEAR, TODAY, YEAR_END, RoleForm, year_end
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import date
+
+    from corpid.rules.directory.records import ParameterDefinition, Service
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import FieldError
+
+PARAMETER: Final = "parameter-"
+FIELDS: Final = frozenset({"role", "sub_entity", "start", "start_date", "end", "end_date"})
+_PARAMETERS: Final = "parameters/"
+_TYPES: Final = {"date": "date", "number": "text", "year": "text", "alpha": "text", "text": "text"}
+Option = tuple[str, "Phrase | str", "Phrase | str"]
+"""value, text and further text of a radio button"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterField:
+    """A parameter's field."""
+
+    name: str
+    label: str
+    value: str
+    mandatory: bool
+    type: str
+    hint: Phrase | None
+    inputmode: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleFields:
+    """The fields of a role, as the page shows them."""
+
+    roles: tuple[Option, ...]
+    role: str
+    sub_entity: str
+    """`none`, `optional` or `mandatory`"""
+    sub_entity_value: str
+    parameters: tuple[ParameterField, ...]
+    starts: tuple[Option, ...]
+    start: str
+    start_date: str
+    ends: tuple[Option, ...]
+    end: str
+    end_date: str
+
+
+def parameter_field(name: str) -> str:
+    """The field of a parameter, which may be called anything."""
+    return f"{PARAMETER}{sha256(name.encode()).hexdigest()[:12]}"
+
+
+def read(given: Mapping[str, str], service: Service, *, otherwise: RoleForm | None = None) -> RoleForm:
+    """The form as it was sent; `otherwise` holds what was not."""
+    known = otherwise or RoleForm(service=service)
+    named = {each.name: given.get(parameter_field(each.name)) for each in service.parameters}
+    only = service.roles[0] if len(service.roles) == 1 else ""
+    return RoleForm(
+        service=service,
+        role=given.get("role", known.role) or only,
+        sub_entity=given.get("sub_entity", known.sub_entity),
+        parameters={
+            name: value if value is not None else known.parameters.get(name, "") for name, value in named.items()
+        },
+        start=given.get("start", known.start),
+        start_date=given.get("start_date", known.start_date),
+        end=given.get("end", known.end),
+        end_date=given.get("end_date", known.end_date),
+    )
+
+
+def errors_of(faults: tuple[tuple[str, Phrase], ...]) -> tuple[FieldError, ...]:
+    """Faults of a form, by the name of their field."""
+    return tuple((_field(member), text) for member, text in faults)
+
+
+def _field(member: str) -> str:
+    return parameter_field(member.removeprefix(_PARAMETERS)) if member.startswith(_PARAMETERS) else member
+
+
+def hidden(form: RoleForm) -> tuple[tuple[str, str], ...]:
+    """The same form as hidden fields."""
+    plain = (
+        ("role", form.role), ("sub_entity", form.sub_entity), ("start", form.start), ("start_date", form.start_date),
+        ("end", form.end), ("end_date", form.end_date),
+    )  # fmt: skip
+    named = ((parameter_field(name), value) for name, value in form.parameters.items())
+    return tuple((name, value) for name, value in (*plain, *named) if value)
+
+
+def shown(form: RoleForm, today: date, *, always: bool = False) -> RoleFields:
+    """The fields of a form.
+
+    `always` offers to begin as it did, without a first day.
+    """
+    service = form.service
+    described = {each.name: each.description for each in service.role_descriptions}
+    starts: list[Option] = [(TODAY, phrase("Today"), ""), (ON_DAY, phrase("On a day that I choose"), "")]
+    if always or form.start == ALWAYS:
+        starts.insert(0, (ALWAYS, phrase("As before: without a first day"), ""))
+    return RoleFields(
+        roles=tuple((role, role, described.get(role, "")) for role in service.roles),
+        role=form.role,
+        sub_entity=service.sub_entity,
+        sub_entity_value=form.sub_entity,
+        parameters=tuple(_parameter(each, form.parameters.get(each.name, "")) for each in service.parameters),
+        starts=tuple(starts),
+        start=form.start,
+        start_date="" if form.start_date == NO_BEGINNING else form.start_date,
+        ends=(
+            (YEAR_END, phrase("At the end of this year"), phrase("{day}", day=year_end(today))),
+            (ONE_YEAR, phrase("After one year"), ""),
+            (ENDLESS, phrase("Never"), phrase("Until somebody ends it")),
+            (ON_DAY, phrase("After a day that I choose"), ""),
+        ),
+        end=form.end,
+        end_date=form.end_date,
+    )
+
+
+_HINTS: Final = {
+    "alpha": phrase("Letters only"),
+    "number": phrase("A number"),
+    "year": phrase("A year, such as 2026"),
+}
+
+
+def _parameter(definition: ParameterDefinition, value: str) -> ParameterField:
+    return ParameterField(
+        name=parameter_field(definition.name),
+        label=definition.name,
+        value=value,
+        mandatory=definition.mandatory,
+        type=_TYPES[definition.kind],
+        hint=_HINTS.get(definition.kind),
+        inputmode={"number": "decimal", "year": "numeric"}.get(definition.kind, "text"),
+    )

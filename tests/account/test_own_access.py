@@ -1,0 +1,197 @@
+"""A person's own access, and requests for more (D53, D54, D55)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from corpid.flows.directory import approvals
+from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.write import Refused
+from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.records import Administrator, Membership
+from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
+from corpid.web.pages.role_fields import parameter_field
+from tests.account.scene import at_account, go, hidden, send
+from tests.manage.access_scene import HARBOUR, NOTICES, checker, confirm, employed, follow, requests, roles
+from tests.manage.scene import ACME
+from tests.sign_in.world import World, run
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.actors import Administering
+    from corpid.sandbox.browser import Browser
+
+YEAR = parameter_field("Permit Year")
+
+
+async def managed(made: World) -> None:
+    """Nadia owns Acme, where Alice has no role yet."""
+    await made.write(HARBOUR, NOTICES)
+    await employed(made, "nadia", "Nadia Rahman")
+    await made.write(Administrator(user_id="id-nadia", entity_id=ACME, level="owner"))
+
+
+async def nadia(made: World) -> Administering:
+    registry, now = made.provider.registry, made.clock()
+    return await acting_administrator(registry, "id-nadia", ACME, auth_time=now, now=now)
+
+
+async def asked(made: World) -> Browser:
+    """A browser in which Alice has asked to be a Checker."""
+    browser = await at_account(made, "access/ask")
+    await go(made, browser, f"access/ask?entity={ACME}&service=HARBOUR")
+    await confirm(browser, role="Checker", end="year-end", reason="I check permits now", **{YEAR: "2026"})
+    return browser
+
+
+def test_a_person_reads_their_roles_in_sentences_with_who_gave_them() -> None:
+    """D61, D65: by name if the giver belongs to the organisation."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        event = AuditEvent(actor="user:id-nadia", action=AuditAction.ASSIGNMENT_ADD, object="x", entity_id=ACME)
+        mine = checker("alice", end_date="2099-12-31")
+        await made.provider.registry.directory.write([Upsert(mine, event)])
+        browser = await at_account(made, "access")
+        text = browser.page.text
+        assert "You may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec" in text
+        assert "Permit Year: 2026" in text
+        assert "Given by Nadia Rahman" in text
+        level = Administrator(user_id="id-nadia", entity_id=ACME, level="owner")
+        await made.provider.registry.directory.write([Delete(level), Delete(await _membership(made, "nadia"))])
+        await go(made, browser, "access")
+        assert "Nadia" not in browser.page.text
+
+    run(within)
+
+
+async def _membership(made: World, user_name: str) -> Membership:
+    key = (f"id-{user_name}", ACME)
+    found: Membership = (await made.provider.registry.directory.read(Membership, [key]))[key]
+    return found
+
+
+def test_a_person_asks_for_a_role_and_sees_what_became_of_it() -> None:
+    """D55: it always needs approval, also where the organisation demands none."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        browser = await at_account(made, "access")
+        await follow(browser, "Ask for access")
+        await browser.fill_and_submit(service="HARBOUR")
+        await confirm(browser, role="Checker", end="year-end")
+        assert "Enter the Permit Year. Harbour permits needs it." in browser.page.text
+        assert "Say why you need it." in browser.page.text
+        await confirm(browser, reason="I check permits now", **{YEAR: "2026"})
+        assert "Your request has been sent" in browser.page.text
+        assert "You asked to act as Checker at Harbour permits" in browser.page.text
+        assert await roles(made, "alice") == []
+        [request] = await requests(made)
+        registry, now = made.provider.registry, made.clock()
+        await approvals.approve(registry, request.request_id, actor=await nadia(made), reason="Agreed", now=now)
+        [row] = await roles(made, "alice")
+        assert row.role == "Checker"
+        await go(made, browser, "access")
+        assert "Approved" in browser.page.text
+        assert "Answer: Agreed" in browser.page.text
+        assert "Given by Nadia Rahman" in browser.page.text
+        [added] = await made.audit("assignment.add")
+        assert (added.actor, added.detail["requested_by"]) == ("user:id-nadia", "user:id-alice")
+
+    run(within)
+
+
+def test_nobody_approves_what_they_asked_for_themselves() -> None:
+    """D54, D55: not even an owner."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        await made.write(Administrator(user_id="id-alice", entity_id=ACME, level="owner"))
+        await asked(made)
+        [request] = await requests(made)
+        registry, now = made.provider.registry, made.clock()
+        alice = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+        with pytest.raises(Forbidden, match="nobody can decide on their own request"):
+            await approvals.approve(registry, request.request_id, actor=alice, reason="Mine", now=now)
+
+    run(within)
+
+
+def test_the_request_of_somebody_who_left_cannot_be_approved() -> None:
+    """D50, D55."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        await asked(made)
+        [request] = await requests(made)
+        await made.write(replace(await _membership(made, "alice"), enabled=False))
+        registry, now = made.provider.registry, made.clock()
+        with pytest.raises(Refused, match="no longer acts for this entity"):
+            await approvals.approve(registry, request.request_id, actor=await nadia(made), reason="Late", now=now)
+
+    run(within)
+
+
+def test_a_request_is_made_once_and_withdrawn_by_the_person_who_made_it() -> None:
+    """D55."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        browser = await asked(made)
+        await go(made, browser, f"access/ask?entity={ACME}&service=HARBOUR")
+        await confirm(browser, role="Checker", end="none", reason="Again", **{YEAR: "2027"})
+        assert "You have asked for this already" in browser.page.text
+        [request] = await requests(made)
+        await made.person("mallory")
+        other = await at_account(made, who="mallory")
+        foreign = {**hidden_of(other), "request": request.request_id}
+        assert (await send(made, other, "access", **foreign)).status_code in {303, 404}
+        assert len(await requests(made)) == 1
+        await go(made, browser, "access")
+        await browser.fill_and_submit("request")
+        assert "Your request has been withdrawn." in browser.page.text
+        assert await requests(made) == []
+
+    run(within)
+
+
+def hidden_of(browser: Browser) -> dict[str, str]:
+    return hidden(browser) if any("form_token" in form.names() for form in browser.page.forms) else {}
+
+
+def test_nobody_asks_for_an_organisation_that_they_do_not_belong_to() -> None:
+    """D53, D55."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        browser = await at_account(made, "access/ask")
+        await go(made, browser, f"access/ask?entity={ACME}&service=NOTICES")
+        sent = {**hidden(browser), "entity": "200000009Z", "service": "NOTICES", "end": "none", "reason": "x"}
+        assert (await send(made, browser, "access/ask", **sent)).status_code == 404
+        await made.write(replace(await _membership(made, "alice"), enabled=False))
+        assert (await send(made, browser, "access/ask", **{**sent, "entity": ACME})).status_code == 404
+        assert await requests(made) == []
+        await go(made, browser, "access/ask")
+        assert "Banyan Trading" in browser.page.text
+
+    run(within)
+
+
+def test_a_person_asks_so_often_a_day_and_no_more() -> None:
+    """D47, D55."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        browser = await at_account(made, "access")
+        for number in range(ACCESS_REQUESTS_PER_DAY + 1):
+            await go(made, browser, f"access/ask?entity={ACME}&service=HARBOUR")
+            fields = {YEAR: "2026", "sub_entity": f"Branch {number}"}
+            await confirm(browser, role="Checker", end="none", reason="Every branch", **fields)
+        assert "Try again tomorrow." in browser.page.text
+        assert len(await requests(made)) == ACCESS_REQUESTS_PER_DAY
+
+    run(within)

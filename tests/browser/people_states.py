@@ -1,0 +1,235 @@
+"""Pages on an organisation's people, in the states that look different (D53, D55, D60, D61)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.directory.entity_choice import NUMBERS
+from corpid.texts import counted, phrase
+from corpid.web.directory.member_texts import EACH_GETS, LEVELS
+from corpid.web.directory.member_texts import STATES as MEMBER_STATES
+from corpid.web.directory.people_views import (
+    ConfirmAction,
+    EditPerson,
+    InvitationPreview,
+    Invite,
+    InviteSeveral,
+    ListedPerson,
+    People,
+    PersonPage,
+    ShownEntry,
+    ShownRole,
+)
+from corpid.web.pages.layout import Link, Pager
+from tests.browser.access_states import DETAILS, ENTITY, SENTENCE, UP, WAS
+from tests.browser.portal_states import framed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.directory.provisioning import State
+    from corpid.web.pages.views import View
+
+LONG: Final = "Maximilian-Ferdinand Donaudampfschifffahrtsgesellschaftskapitän von und zu Hohenzollern"
+TO_PEOPLE: Final = Link(url="/manage/people", text=phrase("People"))
+
+
+def person(name: str, user_name: str, *, state: State = "active", level: str = "", roles: int = 1) -> ListedPerson:
+    return ListedPerson(
+        url=f"/manage/person/{user_name}",
+        name=name,
+        user_name=user_name,
+        email=f"{user_name}@harbour.example",
+        state=state,
+        state_text=MEMBER_STATES[state],
+        level=LEVELS.get(level),
+        roles=roles,
+    )
+
+
+PEOPLE: Final = People(
+    frame=framed("people"),
+    action="/manage/people",
+    people=(
+        person("Tan Wei Ling", "tan.weiling", level="owner", roles=0),
+        person("Marcus Lee", "marcus", level="sub_administrator", roles=3),
+        person(LONG, "donaudampfschifffahrtsgesellschaftskapitaen.von.und.zu", state="suspended"),
+        person("Priya Nair", "priya", state="invited", roles=2),
+        person("陈伟明", "chan", state="locked"),
+    ),
+    pager=Pager(next="/manage/people?after=chan"),
+    search="",
+    state="",
+    states=(("", phrase("Any")), *MEMBER_STATES.items()),
+    service="",
+    services=(("", phrase("Any")), ("HARBOUR-PERMIT", "Harbour permits")),
+    narrowed=False,
+    partial=False,
+    everybody="/manage/people",
+    invite="/manage/invite",
+    own_services=False,
+)
+ONE: Final = Invite(
+    frame=framed("people", up=TO_PEOPLE),
+    action="/manage/invite",
+    note=EACH_GETS,
+    mail_works=True,
+    name="",
+    email="",
+    needs_approval=False,
+    reason="",
+    several="/manage/invite/several",
+    back="/manage/people",
+)
+SEVERAL: Final = InviteSeveral(
+    frame=framed("people", up=TO_PEOPLE),
+    action="/manage/invite/several",
+    note=EACH_GETS,
+    mail_works=True,
+    hint=phrase("Enter one person a line."),
+    people="",
+    needs_approval=False,
+    one="/manage/invite",
+    back="/manage/people",
+)
+PREVIEW: Final = InvitationPreview(
+    frame=framed("people", up=Link(url="/manage/invite/several", text=phrase("Invite several people"))),
+    heading=counted(3, "Invite {count} person?", "Invite {count} people?"),
+    action="/manage/invite/several",
+    note=EACH_GETS,
+    mail_works=True,
+    found=(("Priya Nair", "priya@harbour.example"), ("", "kim@harbour.example"), (LONG, "max@harbour.example")),
+    people="Priya Nair <priya@harbour.example>\nkim@harbour.example",
+    button=counted(3, "Send {count} invitation", "Send {count} invitations"),
+    needs_approval=False,
+    reason="",
+)
+ROLES: Final = (
+    ShownRole(sentence=SENTENCE, details=DETAILS, what="Approver, Harbour permits", change="/c/1", take_away="/r/1"),
+    ShownRole(
+        sentence=WAS,
+        details=(),
+        tag=phrase("Ended"),
+        what="Checker, Harbour permits",
+        change="/c/2",
+        take_away="/r/2",
+    ),
+)
+PERSON: Final = PersonPage(
+    frame=framed("people", up=TO_PEOPLE),
+    heading=phrase("{name}", name="Marcus Lee"),
+    saved=None,
+    user_name="marcus",
+    email="marcus@harbour.example",
+    state="active",
+    state_text=MEMBER_STATES["active"],
+    state_sentence=phrase("Can sign in and act for {entity}.", entity=ENTITY),
+    level=phrase("{name} is a sub-administrator of {entity} for every service.", name="Marcus Lee", entity=ENTITY),
+    mail=None,
+    roles=ROLES,
+    pager=Pager(),
+    own_services=False,
+    for_others=(replace(ROLES[1], tag=phrase("No effect at present"), change="", take_away=""),),
+    refused=None,
+    give_access="/manage/access/new?person=1",
+    edit="/manage/person/1/details",
+    actions=(Link(url="/manage/person/1/suspend", text=phrase("Suspend")),),
+    end=Link(url="/manage/person/1/end", text=phrase("End the membership")),
+    entries=(
+        ShownEntry(at=datetime(2026, 11, 23, 9, 30, tzinfo=UTC), what=phrase("Access given"), by="Tan Wei Ling"),
+        ShownEntry(at=datetime(2026, 11, 2, 8, 0, tzinfo=UTC), what=phrase("Invited"), by=phrase("A program")),
+    ),
+    history="/manage/history?person=1",
+    entity=ENTITY,
+    number="201912345K",
+    number_name=NUMBERS["UEN"],
+    today=date(2026, 11, 23),
+)
+EDIT: Final = EditPerson(
+    frame=framed("people", up=UP),
+    action="/manage/person/1/details",
+    name="Marcus (Jurong)",
+    email="",
+    name_hint=phrase("Leave it empty to show the name of the account: {name}", name="Marcus Lee"),
+    email_hint=phrase("Leave it empty to show the address of the account: {email}", email="marcus@harbour.example"),
+    seen=0,
+    needs_approval=False,
+    reason="",
+    back="/manage/person/1",
+)
+END: Final = ConfirmAction(
+    frame=framed("people", up=UP),
+    heading=phrase("End the membership of {name}?", name="Marcus Lee"),
+    action="/manage/person/1/end",
+    sentences=(phrase("{name} can then no longer act for {entity}.", name="Marcus Lee", entity=ENTITY),),
+    taken=(SENTENCE, WAS, phrase("The level of sub-administrator")),
+    button=phrase("End the membership"),
+    look="button-danger",
+    back=Link(url="/manage/person/1", text=phrase("Keep the membership")),
+    needs_approval=False,
+    reason="",
+)
+
+STATES: Final[Mapping[str, View]] = {
+    "portal-people": PEOPLE,
+    "portal-people-nobody": replace(PEOPLE, people=(), pager=Pager(), search="zoe", narrowed=True),
+    "portal-people-empty": replace(PEOPLE, people=(), pager=Pager()),
+    "portal-invite": ONE,
+    "portal-invite-wrong": replace(
+        ONE,
+        email="priya at harbour",
+        needs_approval=True,
+        mail_works=False,
+        errors=(
+            ("name", phrase("Enter the name of the person.")),
+            ("email", phrase("Enter an e-mail address such as name@example.com.")),
+        ),
+    ),
+    "portal-invite-several": SEVERAL,
+    "portal-invite-several-wrong": replace(
+        SEVERAL,
+        people="Priya\nkim@harbour.example",
+        errors=(("people", phrase("Line {line}: there is no e-mail address: {text}", line=1, text="Priya")),),
+    ),
+    "portal-invite-preview": PREVIEW,
+    "portal-invite-preview-approval": replace(PREVIEW, needs_approval=True, button=phrase("Send for approval")),
+    "portal-person": PERSON,
+    "portal-person-invited": replace(
+        PERSON,
+        heading=phrase("{name}", name=LONG),
+        saved=phrase("The invitation is sent again."),
+        state="invited",
+        state_text=MEMBER_STATES["invited"],
+        level=None,
+        mail=phrase("The e-mail is about to be sent."),
+        roles=(),
+        for_others=(),
+        actions=(Link(url="/manage/person/1/send-again", text=phrase("Send the invitation again")),),
+        end=Link(url="/manage/person/1/revoke", text=phrase("Revoke the invitation")),
+        entries=(),
+        history=None,
+    ),
+    "portal-person-refused": replace(
+        PERSON,
+        refused=phrase(
+            "{name} administers {entity}. Only an owner can change this membership.", name="Marcus Lee", entity=ENTITY
+        ),
+        give_access=None,
+        edit=None,
+        actions=(),
+        end=None,
+    ),
+    "portal-person-details": EDIT,
+    "portal-person-end": END,
+    "portal-person-end-approval": replace(END, needs_approval=True, button=phrase("Send for approval")),
+    "portal-person-end-refused": replace(
+        END,
+        sentences=(),
+        taken=(),
+        refused=phrase(
+            "{name} is the last owner of {entity}. Appoint another owner first.", name="Marcus Lee", entity=ENTITY
+        ),
+    ),
+}

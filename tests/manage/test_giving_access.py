@@ -1,0 +1,250 @@
+"""Giving a person access at a service, on one page without a script (D53, D54, D55)."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from corpid.rules.directory.records import NO_END, Parameter
+from corpid.web.pages.role_fields import parameter_field
+from tests.manage.access_scene import checker, confirm, demand, employed, follow, identifier, requests, roles, staffed
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
+from tests.sign_in.world import World, form_of, run
+
+YEAR = parameter_field("Permit Year")
+BERTH = parameter_field("Berth")
+
+
+def test_a_person_gets_a_role_in_a_few_steps_that_each_show_what_was_chosen() -> None:
+    """D54: search, service, role, sentence, done."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "access/new")
+        await browser.fill_and_submit(find="marc")
+        assert "Nadia" not in browser.page.text
+        await follow(browser, "Marcus Lee")
+        assert "Permits for vessels to berth." in browser.page.text
+        assert "Foreign matters" not in browser.page.text
+        await browser.fill_and_submit(service="HARBOUR")
+        assert "Approves applications." in browser.page.text
+        await browser.fill_and_submit(role="Approver", end="year-end", **{YEAR: "2026"})
+        assert "Marcus Lee may act as Approver at Harbour permits for Acme Pte. Ltd. from today" in browser.page.text
+        await confirm(browser)
+        [row] = await roles(made)
+        assert (row.role, row.parameters) == ("Approver", (Parameter(name="Permit Year", value="2026"),))
+        assert row.end_date.endswith("-12-31")
+
+    run(within)
+
+
+def test_what_is_missing_or_wrong_is_named_at_its_field_and_nothing_typed_is_lost() -> None:
+    """R-14.1: no relying party reads a missing value."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "access/new?person=m-marcus&service=HARBOUR")
+        await browser.fill_and_submit(sub_entity="Jurong", end="date", end_date="2020-01-01")
+        text = browser.page.text
+        assert "Choose a role." in text
+        assert "Enter the Permit Year. Harbour permits needs it." in text
+        assert "Enter a day that is not over." in text
+        assert form_of(browser, "sub_entity") is not None
+        assert "Jurong" in browser.response.text  # type: ignore[union-attr]
+        await browser.fill_and_submit(role="Checker", end="none", **{YEAR: "soon"})
+        assert "Enter a year of four digits, such as 2026." in browser.page.text
+
+    run(within)
+
+
+def test_a_form_that_skips_the_checks_of_the_page_is_refused() -> None:
+    """R-14.1: also what was posted at once."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&check=all&end=none&start=today")
+        token = form_of(browser, "form_token", "person")
+        posted = {**token, "service": "HARBOUR", "role": "Checker"}
+        assert (await send(made, browser, "access/new", **posted)).status_code == 422
+        assert (await send(made, browser, "access/new", **{**posted, "service": "FOREIGN"})).status_code == 422
+        assert await roles(made) == []
+
+    run(within)
+
+
+def test_a_service_without_roles_and_no_end_need_no_more_than_a_confirmation() -> None:
+    """R-14.1."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "access/new?person=m-nadia&service=NOTICES")
+        await browser.fill_and_submit(end="none")
+        assert "Nadia Rahman may act at Notices for Acme Pte. Ltd. from today, without an end." in browser.page.text
+        await confirm(browser)
+        [row] = await roles(made, "nadia")
+        assert (row.role, row.end_date) == ("", NO_END)
+
+    run(within)
+
+
+def test_a_role_that_the_person_has_leads_to_its_change_and_one_that_has_ended_is_given_again() -> None:
+    """D55."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await made.write(checker())
+        asked = f"access/new?person=m-marcus&service=HARBOUR&role=Checker&start=today&end=none&{YEAR}=2027&check=all"
+        browser = await in_portal(made, asked)
+        assert "Marcus Lee has this role already. Change it instead." in browser.page.text
+        await follow(browser, "Change this access")
+        assert browser.page.heading == "Change access"
+        await made.write(replace(checker(), start_date="2020-01-01", end_date="2020-12-31"))
+        await go(made, browser, asked)
+        await confirm(browser)
+        [row] = await roles(made)
+        assert (row.end_date, row.parameters[0].value) == (NO_END, "2027")
+
+    run(within)
+
+
+def test_nobody_gives_themselves_access_and_the_page_says_so_before_the_form() -> None:
+    """D54."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await appoint(made, who="marcus", level="administrator")
+        alice = await made.provider.registry.directory.belonging(ACME, after="", limit=10)
+        mine = next(held.membership_id for held, user in alice if user.user_name == "alice")
+        browser = await in_portal(made, f"access/new?person={mine}")
+        assert "You cannot change your own access." in browser.page.text
+        assert browser.page.form_with("service") is None
+        await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
+        token = form_of(browser, "form_token")
+        posted = {**token, "person": mine, "service": "NOTICES", "start": "today", "end": "none"}
+        assert (await send(made, browser, "access/new", **posted)).status_code == 422
+        assert await roles(made, "alice") == []
+
+    run(within)
+
+
+def test_the_only_administrator_gives_themselves_access() -> None:
+    """D54: marked `self` in the history."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        alice = await made.provider.registry.directory.belonging(ACME, after="", limit=10)
+        mine = next(held.membership_id for held, user in alice if user.user_name == "alice")
+        browser = await in_portal(made, f"access/new?person={mine}&service=NOTICES&end=none&check=all")
+        await confirm(browser)
+        [event] = await made.audit("assignment.add")
+        assert event.detail["self"] == "true"
+
+    run(within)
+
+
+def test_a_sub_administrator_sees_their_services_only() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await staffed(made, level="sub_administrator", services=("NOTICES",))
+        await made.write(checker())
+        browser = await in_portal(made, "access/new?person=m-marcus")
+        assert "Harbour permits" not in browser.page.text
+        await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
+        token = form_of(browser, "form_token")
+        posted = {"person": "m-marcus", "service": "HARBOUR", "role": "Approver", "start": "today", "end": "none"}
+        assert (await send(made, browser, "access/new", **{**token, **posted, YEAR: "2026"})).status_code == 422
+        for page in ("change", "remove"):
+            assert await go(made, browser, f"access/{page}/{identifier(checker())}") == "Page not found"
+        assert len(await roles(made)) == 1
+
+    run(within)
+
+
+def test_the_people_and_roles_of_another_organisation_do_not_exist_here() -> None:
+    """D54, D61."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await employed(made, "olga", "Olga Berg", BANYAN)
+        other = replace(checker("olga"), entity_id=BANYAN)
+        await made.write(other)
+        browser = await in_portal(made, "access/new?find=olga")
+        assert "Olga" not in browser.page.text
+        assert await go(made, browser, "access/new?person=m-olga") == "Page not found"
+        await go(made, browser, "access/new?person=m-marcus&service=NOTICES&end=none&check=all")
+        token = {"form_token": form_of(browser, "form_token")["form_token"]}
+        posted = {**token, "person": "m-olga", "service": "NOTICES", "start": "today", "end": "none"}
+        assert (await send(made, browser, "access/new", **posted)).status_code == 404
+        for page in ("change", "remove"):
+            assert (await send(made, browser, f"access/{page}/{identifier(other)}", **token)).status_code == 404
+
+    run(within)
+
+
+def test_where_approval_is_needed_confirming_makes_a_request() -> None:
+    """D55."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await appoint(made, who="nadia", level="owner")
+        await demand(made, "roles")
+        browser = await in_portal(made, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
+        assert "This needs the approval of another administrator." in browser.page.text
+        await confirm(browser)
+        assert "Say why, for the person who approves it." in browser.page.text
+        await confirm(browser, reason="Covers for Nadia")
+        assert await roles(made) == []
+        [request] = await requests(made)
+        assert (request.reason, request.requester) == ("Covers for Nadia", "user:id-alice")
+
+    run(within)
+
+
+def test_a_role_is_changed_with_the_old_and_the_new_sentence_in_view() -> None:
+    """D55."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await made.write(checker(end_date="2029-06-30"))
+        browser = await in_portal(made, f"access/change/{identifier(checker())}")
+        await browser.fill_and_submit(role="Approver", end="date", end_date="2030-01-31")
+        assert "Marcus Lee may act as Checker at Harbour permits for Acme Pte. Ltd. until 30 Jun" in browser.page.text
+        assert "Marcus Lee may act as Approver at Harbour permits for Acme Pte. Ltd. until 31 Jan" in browser.page.text
+        await confirm(browser)
+        [row] = await roles(made)
+        assert (row.role, row.end_date, row.parameters[0].value) == ("Approver", "2030-01-31", "2026")
+
+    run(within)
+
+
+def test_a_change_that_changes_nothing_or_makes_a_role_that_is_there_is_not_offered() -> None:
+    """D55."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await made.write(checker(), checker(role="Approver"))
+        browser = await in_portal(made, f"access/change/{identifier(checker())}")
+        await browser.fill_and_submit("check")
+        assert "Nothing would change." in browser.page.text
+        await browser.fill_and_submit(role="Approver")
+        assert "This person has that role already." in browser.page.text
+
+    run(within)
+
+
+def test_a_role_is_taken_away_once_after_a_question() -> None:
+    """D55: a second confirmation finds nothing."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await made.write(checker())
+        page = f"access/remove/{identifier(checker())}"
+        browser = await in_portal(made, page)
+        assert browser.page.heading == "Take this access away?"
+        assert "Marcus Lee may act as Checker" in browser.page.text
+        token = form_of(browser, "form_token")
+        assert (await send(made, browser, page, **token)).status_code == 303
+        assert await roles(made) == []
+        assert (await send(made, browser, page, **token)).status_code == 404
+
+    run(within)

@@ -1,0 +1,173 @@
+"""Inviting one person or several to an organisation (D55, D60)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.flows.directory import invitation_limits
+from corpid.rules.directory.records import Membership
+from tests.manage.access_scene import confirm, demand, employed, requests, staffed
+from tests.manage.scene import ACME, go, in_portal, send
+from tests.sign_in.world import World, form_of, run
+
+if TYPE_CHECKING:
+    import pytest
+
+
+async def invited(made: World) -> dict[str, str]:
+    """Those who have been invited: address and name."""
+    found = await made.provider.registry.invitations.of_entity(ACME, after="", limit=1000)
+    return {each.email: each.name for each in found}
+
+
+def test_one_person_is_invited_with_name_and_address() -> None:
+    """D60."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "invite")
+        assert "72 hours" in browser.page.text
+        await confirm(browser, name=" Priya  Nair ", email="priya@example.org")
+        assert browser.page.heading == "People"
+        assert "1 person has been invited." in browser.page.text
+        assert await invited(made) == {"priya@example.org": "Priya Nair"}
+
+    run(within)
+
+
+def test_what_is_missing_or_wrong_is_named_at_its_field_and_what_was_typed_is_kept() -> None:
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "invite")
+        await confirm(browser, email="priya at example")
+        assert "Enter the name of the person." in browser.page.text
+        assert "Enter an e-mail address such as name@example.com." in browser.page.text
+        assert browser.response is not None
+        assert "priya at example" in browser.response.text
+        await confirm(browser, name="Marcus", email="MARCUS@acme.example")
+        assert "already belongs to Acme Pte. Ltd. or has been invited." in browser.page.text
+        assert await invited(made) == {}
+
+    run(within)
+
+
+def test_several_people_are_checked_line_by_line_and_shown_before_anything_is_sent() -> None:
+    """D60: nothing is lost on the way."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "invite/several")
+        lines = "Priya Nair <priya@example.org>\nTom, tom@example\nmarcus@acme.example\nnobody"
+        await confirm(browser, people=lines)
+        text = browser.page.text
+        assert "Line 3: somebody with this address already belongs" in text
+        assert "Line 4: there is no e-mail address: nobody" in text
+        assert browser.response is not None
+        assert "Priya Nair &lt;priya@example.org&gt;" in browser.response.text
+        await confirm(browser, people="Priya Nair <priya@example.org>\n\ntom@example.org; Tom\nkim@example.org")
+        assert browser.page.heading == "Invite 3 people?"
+        assert await invited(made) == {}
+        await browser.fill_and_submit("form_token", "people", button="confirmed")
+        assert "3 people have been invited." in browser.page.text
+        assert await invited(made) == {
+            "priya@example.org": "Priya Nair",
+            "tom@example.org": "Tom",
+            "kim@example.org": "",
+        }
+
+    run(within)
+
+
+def test_a_second_click_invites_nobody_twice() -> None:
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "invite/several")
+        token = form_of(browser, "form_token")
+        fields = {**token, "people": "tom@example.org", "confirmed": "yes"}
+        assert (await send(made, browser, "invite/several", **fields)).status_code == 303
+        assert (await send(made, browser, "invite/several", **fields)).status_code == 422
+        assert len(await made.audit("membership.invite")) == 1
+
+    run(within)
+
+
+def test_too_many_at_once_are_refused_whole() -> None:
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "invite/several")
+        await confirm(browser, people="\n".join(f"p{number}@example.org" for number in range(101)))
+        assert "These are 101 people. Invite at most 100 at once." in browser.page.text
+        await confirm(browser, people="\n".join(f"p{number}@example.org" for number in range(100)))
+        assert browser.page.heading == "Invite 100 people?"
+
+    run(within)
+
+
+def test_the_limits_of_a_day_are_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D60."""
+    monkeypatch.setattr(invitation_limits, "INVITATIONS_PER_DAY", 1)
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "invite/several")
+        await confirm(browser, people="a@example.org\nb@example.org")
+        await browser.fill_and_submit("form_token", "people", button="confirmed")
+        assert "An organisation can invite at most 25,000 people a day." in browser.page.text
+        assert await invited(made) == {}
+
+    run(within)
+
+
+def test_invitations_that_need_approval_become_one_request_with_its_reason() -> None:
+    """D55."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await demand(made, "all")
+        browser = await in_portal(made, "invite/several")
+        await confirm(browser, people="a@example.org\nb@example.org")
+        await browser.fill_and_submit("form_token", "people", button="confirmed")
+        assert "Say why, for the person who approves it." in browser.page.text
+        await browser.fill_and_submit("form_token", "people", button="confirmed", reason="New branch")
+        assert "Your request has been sent." in browser.page.text
+        assert await invited(made) == {}
+        [request] = await requests(made)
+        assert (request.reason, len(request.changes)) == ("New branch", 2)
+
+    run(within)
+
+
+def test_the_answer_is_the_same_whether_that_person_has_an_account_or_not() -> None:
+    """D60: people of other organisations are not told apart from nobody."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await employed(made, "zoe", "Zoe", "200000002A")
+        browser = await in_portal(made, "invite")
+        await confirm(browser, name="Zoe", email="zoe@acme.example")
+        assert "1 person has been invited." in browser.page.text
+        [one] = [
+            each async for each in made.provider.registry.directory.scan(Membership) if each.email == "zoe@acme.example"
+        ]
+        assert one.invited
+        assert one.user_id != "id-zoe"
+
+    run(within)
+
+
+def test_a_sub_administrator_invites_nobody() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await staffed(made, level="sub_administrator", services=("NOTICES",))
+        browser = await in_portal(made, "access/new")
+        for page in ("invite", "invite/several"):
+            assert await go(made, browser, page) == "You cannot open this page"
+        await go(made, browser, "access/new?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
+        token = form_of(browser, "form_token")
+        for page in ("invite", "invite/several"):
+            answer = await send(made, browser, page, **token, name="A", email="a@example.org", people="a@example.org")
+            assert answer.status_code == 403
+        assert await invited(made) == {}
+
+    run(within)

@@ -1,0 +1,37 @@
+"""Cancel follows the button that continues, on every page that has it (DESIGN "Pages")."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+
+from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.views import Problem
+from tests.browser.states import STATES
+
+RENDERER: Final = Renderer()
+ROW: Final = re.compile(
+    r'<div class="actions(?: kept)?">\s*<button class="button(?: button-secondary)?"[^>]*>[^<]*</button>\s*'
+    r'<button class="button button-quiet" type="submit" form="cancel">Cancel</button>\s*</div>'
+)
+WITHOUT_SCRIPT: Final = re.compile(
+    r'</form>\s*<div class="actions">\s*'
+    r'<button class="button button-quiet" type="submit" form="cancel">Cancel</button>\s*</div>'
+)
+"""after the hidden form of a passkey; the style sheet hides it as soon as that form is shown"""
+NOTHING_CONTINUES: Final = {"choose-nothing"}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, view in STATES.items() if view.frame.cancel and not isinstance(view, Problem)]
+)
+def test_cancel_is_in_the_row_of_the_main_button(name: str) -> None:
+    page = RENDERER.render(STATES[name]).decode()
+    buttons = page.count('form="cancel">')
+    if name in NOTHING_CONTINUES:
+        assert buttons == 1
+        return
+    assert (len(ROW.findall(page)), len(WITHOUT_SCRIPT.findall(page))) == (1, buttons - 1)
+    assert buttons == 1 + ('class="passkey"' in page and 'name="code"' not in page and 'name="password"' not in page)
