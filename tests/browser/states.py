@@ -20,7 +20,14 @@ from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
 from corpid.web.pages.views import Asked, AskPasskey
-from tests.browser import account_states, console_states, enrolment_states, invitation_states, portal_states
+from tests.browser import (
+    account_states,
+    console_directory_states,
+    console_states,
+    enrolment_states,
+    invitation_states,
+    portal_states,
+)
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
@@ -231,4 +238,5 @@ STATES: Final[Mapping[str, View]] = {
     **invitation_states.STATES,
     **portal_states.STATES,
     **console_states.STATES,
+    **console_directory_states.STATES,
 }
