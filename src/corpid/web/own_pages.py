@@ -268,7 +268,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         cookie=sent or "",
         query=dict(query),
         saved=site.changes.get(query.get(SAVED, "")) if is_from_own_page(request) else None,
-        again=AGAIN in query,
+        again=AGAIN in query and is_from_own_page(request),
     )
     try:
         return await _answer(site, request, at, page, longer=longer)
