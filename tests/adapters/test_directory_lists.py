@@ -171,8 +171,8 @@ def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
     """DESIGN "Speed": the numbers of an entity's home page; nothing of another entity is counted."""
     ends = [replace(each, end_date=f"2027-01-{day:02}") for day, each in enumerate(ROLES, start=1)]
     offers = [
-        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id=SERVICES[0].service_id, state="offered"),
-        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id=SERVICES[1].service_id, state="accepted"),
+        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id="S1", state="offered"),
+        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id="S2"),
     ]
 
     async def scenario(stores: SqlStores) -> None:

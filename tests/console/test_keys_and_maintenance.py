@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.console.scene import WITHOUT_PASSKEY, go, in_console, send, status
 from tests.sign_in.world import World, form_of, run
 
@@ -72,5 +74,40 @@ def test_maintenance_is_turned_on_and_off_here_and_leaves_the_console_open() -> 
         assert "Maintenance is off." in again.page.text
         await other.open(f"{made.base}/account", site="none")
         assert other.page.heading == "Sign in"
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+@pytest.mark.parametrize("page", ["rotate-key", "rotate-key-now"])
+def test_a_form_that_is_sent_twice_makes_one_key(page: str) -> None:
+    """D42: a double click must not retire the key that it has just made."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", page)
+        form = form_of(browser, "form_token")
+        before = len(await made.provider.registry.keys.all())
+        made.clock.pass_(60)
+        for _ in range(2):
+            assert (await send(made, browser, page, **form)).status_code == 303
+        assert len(await made.provider.registry.keys.all()) == before + 1
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_a_form_without_its_decision_switches_nothing() -> None:
+    """Spec 7, D50."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", "maintenance")
+        await browser.fill_and_submit("decision")
+        for page in ("maintenance", "switch-client/rp1"):
+            await go(made, browser, page)
+            form = form_of(browser, "form_token") | {"decision": ""}
+            assert (await send(made, browser, page, **form)).status_code == 303
+        await go(made, browser, "maintenance")
+        assert "Turn maintenance off" in browser.page.text
+        client = await made.provider.registry.clients.get("rp1")
+        assert client is not None
+        assert client.enabled
 
     run(within, **WITHOUT_PASSKEY)

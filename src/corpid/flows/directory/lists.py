@@ -132,7 +132,7 @@ async def people_by_email(registry: Registry, actor: Actor, *, email: str, after
 
 
 async def _before(registry: Registry, actor: Actor, user_name: str) -> User | None:
-    """The last person of the page before, whom the actor may not see (D53)."""
+    """The last person of the page before, seen or not (D53)."""
     if not user_name:
         return None
     if not isinstance(actor, Operating):

@@ -1,4 +1,4 @@
-"""Owners of an entity that an operator appoints: the first one, and another one (D53, D54)."""
+"""Owners of entities, appointed by operators (D53, D54)."""
 
 from __future__ import annotations
 

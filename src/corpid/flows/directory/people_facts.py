@@ -1,4 +1,4 @@
-"""Facts about people that rules of access ask for, looked up for a read."""
+"""Facts about people for the rules of access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services: changes by the rules of a file, and the clients that use one."""
+"""Changes of services, and the clients that use one."""
 
 from __future__ import annotations
 

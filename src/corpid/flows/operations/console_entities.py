@@ -61,9 +61,9 @@ async def shown_entity(registry: Registry, entity_id: str, *, actor: Operating, 
 async def open_invitation(
     registry: Registry, entity_id: str, membership_id: str, *, actor: Operating
 ) -> StoredMember | None:
-    """An invitation of an entity that is not accepted, None if there is none.
+    """An invitation of an entity that is not accepted.
 
-    Raises access.Forbidden, StoreUnavailable. Source: D53, D60
+    None if there is none. Raises access.Forbidden, StoreUnavailable. Source: D53, D60
     """
     thing = Object(kind="membership", entity_id=entity_id)
     authorise_list(actor, thing)

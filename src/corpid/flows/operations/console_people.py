@@ -38,7 +38,7 @@ _DEEDS: Final[Mapping[Deed, tuple[Action, ObjectKind]]] = {
 
 
 class ShownPerson(msgspec.Struct, frozen=True, kw_only=True):
-    """A person, a page of what they hold, and what the actor may do."""
+    """A person, what they hold, and what the actor may do."""
 
     user: User
     factors: HeldFactors

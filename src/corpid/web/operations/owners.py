@@ -103,7 +103,7 @@ async def _exists(at: ConsoleContext, entity_id: str) -> bool:
 
 
 def _wrong(typed: Mapping[str, str]) -> list[FieldError]:
-    """What a person can get wrong about an organisation (R-12.4, R-14.2)."""
+    """The errors of an organisation's fields (R-12.4, R-14.2)."""
     errors: list[FieldError] = []
     if not _IDENTIFIER.fullmatch(typed["entity_id"]):
         errors.append(("entity_id", phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores.")))
@@ -126,7 +126,7 @@ def _wrong(typed: Mapping[str, str]) -> list[FieldError]:
 
 
 def _wrong_person(typed: Mapping[str, str], name: str, email: str) -> list[FieldError]:
-    """What a person can get wrong about somebody to invite (D60)."""
+    """The errors of the fields about somebody to invite (D60)."""
     errors: list[FieldError] = []
     if not typed[name] or len(typed[name]) > _NAME_CHARACTERS:
         errors.append((name, phrase("Enter the person's name.")))

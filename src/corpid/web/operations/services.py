@@ -1,4 +1,4 @@
-"""Services in the console: list, roles, texts, and the clients that use one (D53, D55)."""
+"""Services in the console: list, roles, texts and clients (D53, D55)."""
 
 from __future__ import annotations
 

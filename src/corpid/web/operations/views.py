@@ -148,7 +148,7 @@ class AdministratorLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyLine:
-    """A third party of an organisation, or an organisation that it is one of."""
+    """The other side of a third-party authorisation."""
 
     url: str
     name: str
