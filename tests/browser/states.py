@@ -26,6 +26,7 @@ from tests.browser import (
     console_states,
     enrolment_states,
     invitation_states,
+    party_states,
     people_states,
     portal_states,
 )
@@ -239,5 +240,6 @@ STATES: Final[Mapping[str, View]] = {
     **portal_states.STATES,
     **access_states.STATES,
     **people_states.STATES,
+    **party_states.STATES,
     **console_states.STATES,
 }

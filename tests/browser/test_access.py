@@ -283,7 +283,7 @@ def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(ope
     page = shown_as(opened, FORCED)
     # from the top of the page, also where its error summary had the focus
     page.evaluate(TO_THE_TOP)
-    expected, reached = page.evaluate(STOPS), []
+    expected, reached = page.evaluate(STOPS), list[str]()
     for _ in range(PARTS_OF_DATE * len(expected)):
         if len(reached) == len(expected):
             break
