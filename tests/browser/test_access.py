@@ -135,6 +135,9 @@ FOCUSED: Final = """() => {
 
 TO_THE_TOP: Final = "document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')"
 
+PARTS_OF_DATE: Final = 4
+"""stops of the Tab key in one field for a date: its day, month and year, and the calendar"""
+
 every_state = pytest.mark.parametrize("state", STATES)
 
 
@@ -280,13 +283,18 @@ def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(ope
     page = shown_as(opened, FORCED)
     # from the top of the page, also where its error summary had the focus
     page.evaluate(TO_THE_TOP)
-    expected, reached = page.evaluate(STOPS), []
-    for _ in expected:
+    expected, reached = page.evaluate(STOPS), list[str]()
+    for _ in range(PARTS_OF_DATE * len(expected)):
+        if len(reached) == len(expected):
+            break
         page.keyboard.press("Tab")
         focused = page.evaluate(FOCUSED)
         assert focused["ring"], f"the focus cannot be seen: {focused['html']}"
         assert focused["seen"], f"something covers what has the focus: {focused['html']}"
-        reached.append(focused["html"])
+        if not (
+            'type="date"' in focused["html"] and reached[-1:] == [focused["html"]]
+        ):  # another part of the same field
+            reached.append(focused["html"])
     assert reached == expected
     page.keyboard.press("Tab")
     after = page.evaluate(FOCUSED)
