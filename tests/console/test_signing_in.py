@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corpid.rules.directory.records import Operator
-from tests.sign_in.factors import passkey, use
+from tests.sign_in.factors import choose, passkey, use
 from tests.sign_in.world import World, run
 
 if TYPE_CHECKING:
@@ -36,6 +36,22 @@ def test_an_operator_with_a_passkey_gets_in() -> None:
     async def within(made: World) -> None:
         await made.write(Operator(user_id="id-alice", level="auditor"))
         browser = await at_console(made, with_passkey=True)
+        assert browser.page.heading == "Overview"
+
+    run(within)
+
+
+def test_a_passkey_as_the_second_factor_counts() -> None:
+    """D53: it verifies its user after a password, too."""
+
+    async def within(made: World) -> None:
+        await made.write(Operator(user_id="id-alice", level="operator"))
+        key = await passkey(made)
+        browser = await made.browser()
+        await browser.open(f"{made.base}/console", site="none")
+        await made.password(browser, made.people["alice"])
+        await choose(browser, "passkey")
+        await use(made, browser, key)
         assert browser.page.heading == "Overview"
 
     run(within)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from corpid.rules.directory.records import Entity
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
 from tests.sign_in.world import World, form_of, run
 
@@ -102,6 +105,43 @@ def test_a_level_that_ends_opens_nothing_more() -> None:
         await made.disable("alice")
         await browser.open(portal(made), site="none")
         assert browser.page.heading == "Sign in"
+
+    run(within)
+
+
+def test_a_link_of_a_stranger_chooses_no_organisation() -> None:
+    """D54: the person chooses; an address does so only after the sign-in that a change asked for."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        browser = await in_portal(made, f"?entity={BANYAN}")
+        assert browser.page.heading == "Choose who you act for"
+        await browser.open(portal(made, f"?entity={BANYAN}&again"), site="cross-site")
+        assert browser.page.heading == "Choose who you act for"
+
+    run(within)
+
+
+def test_a_person_whose_level_ended_at_one_organisation_goes_on_to_another_one() -> None:
+    """D50, D54: the session stays with its organisation, so that another one needs a sign-in."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        browser = await in_portal(made)
+        await browser.fill_and_submit(entity=ACME)
+        [acme] = (await made.provider.registry.directory.read(Entity, [(ACME,)])).values()
+        await made.write(replace(acme, enabled=False))
+        assert await go(made, browser) == "You cannot open this page"
+        await browser.open(
+            f"{made.base}{next(url for url, text in browser.page.links if text == 'Change organisation')}"
+        )
+        assert browser.page.heading == "Sign in"
+        made.clock.pass_(60)
+        await made.factors(browser, made.people["alice"])
+        assert browser.page.heading == "Home"
+        assert "Banyan Trading" in browser.page.text
 
     run(within)
 

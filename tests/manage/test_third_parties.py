@@ -456,3 +456,23 @@ def test_a_sub_administrator_sees_no_third_parties() -> None:
         assert status(browser) in {403, 404}
 
     run(within)
+
+
+def test_an_offer_that_is_sent_too_late_is_there_again_after_the_sign_in() -> None:
+    """D54: a change needs a sign-in at most 15 minutes old."""
+
+    async def within(made: World) -> None:
+        await three(made)
+        browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
+        made.clock.pass_(1000)
+        await browser.fill_and_submit(role="Checker", start="2026-05-01", end="2027-01-01")
+        assert browser.page.heading == "Sign in"
+        await made.factors(browser, made.people["alice"])
+        assert browser.page.heading == "What may Banyan Trading do?"
+        form = browser.page.form_with("start", "end")
+        assert form is not None
+        assert (
+            dict(form.fields(None)).items() >= {"role": "Checker", "start": "2026-05-01", "end": "2027-01-01"}.items()
+        )
+
+    run(within)

@@ -6,6 +6,7 @@ person is sent to sign in, and back. Source: D30, D34, D35, D54
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
@@ -34,7 +35,6 @@ from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
@@ -53,6 +53,9 @@ SAVED: Final = "saved"
 """the parameter that names what was changed"""
 _IN_PAGES: Final = "/?&=%+,:;@~"
 """stays as it is in the address of a page, which may be quoted already and may have a query"""
+_PATH: Final = re.compile(r"[A-Za-z0-9/._~:@+,;=-]*")
+"""what the path of a page can be, decoded: every identifier is made of it. It is written into addresses as it is, so
+that a line break, a question mark or a percent sign in it would lead elsewhere"""
 _EVERY_FORM: Final = frozenset({"form_token", "step"})
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 
@@ -240,7 +243,7 @@ def _named(path: str) -> tuple[str, bool]:
 async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     """Answer at any address of a site (D30, D34)."""
     path, longer = _named(str(request.path_params.get("rest", "")))
-    page = site.page_at(path)
+    page = site.page_at(path) if _PATH.fullmatch(path) else None
     if page is None:
         return await not_found(request, web)
     provider = web.provider
@@ -265,7 +268,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         cookie=sent or "",
         query=dict(query),
         saved=site.changes.get(query.get(SAVED, "")) if is_from_own_page(request) else None,
-        again=AGAIN in query,
+        again=AGAIN in query and is_from_own_page(request),
     )
     try:
         return await _answer(site, request, at, page, longer=longer)

@@ -130,7 +130,7 @@ _NEVER_KEPT: Final = frozenset({"form_token", "step"})
 
 def _kept(context: RequestContext, visit: OwnVisit, page: str) -> Entry[dict[str, str]]:
     issuer, session = context.provider.policy.base_url, visit.session
-    return _KEPT_FORM.entry(issuer, session.purpose, session.browser_id, session.user_id, page)
+    return _KEPT_FORM.entry(issuer, session.purpose, session.browser_id, session.user_id, session.entity_id, page)
 
 
 FORM_SECONDS: Final = RECENT_SECONDS - 300

@@ -39,6 +39,6 @@ async def arrived(context: RequestContext, visit: OwnVisit, *, needs_passkey: bo
         request=context.request_id,
         address=context.address,
     )
-    if needs_passkey and tuple(session.amr) != acr.PASSKEY:
+    if needs_passkey and tuple(session.amr) not in acr.BY_PASSKEY:
         raise NeedsPasskey
     return ConsoleVisit(user=visit.user, browser=visit.browser, session=session, actor=actor)

@@ -96,7 +96,7 @@ async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, b
 
 
 async def _person(registry: Registry, actor: Administering, named: str) -> str:
-    """The person of a membership of the entity, or of this user name."""
+    """The person of a membership, or of this user name."""
     if audit.is_user_id(named):
         stored = await registry.provisioning.member(named)
         if stored is not None and stored.membership.entity_id == actor.entity_id:

@@ -27,7 +27,7 @@ from corpid.rules.limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from corpid.jose.key_ring import KeyRing, SigningKey
     from corpid.ports import Registry
@@ -156,7 +156,7 @@ class TooSoon(Exception):
 
 
 class RotationRefused(Exception):
-    """The rotation names no key, or would leave none to sign.
+    """The rotation names no key, or not the newest one.
 
     The text says what to do.
     """
@@ -240,20 +240,31 @@ def next_dates(keys: Iterable[SealedKey], *, now: float) -> list[KeyDate]:
     return sorted((each for each in found if each.at > now), key=lambda each: each.at)
 
 
-async def rotate(registry: Registry, actor: Actor, *, now: float, at_once: bool = False) -> SealedKey:
+def newest_kid(stored: Sequence[SealedKey]) -> str:
+    """The kid of the key that was made last."""
+    return stored[-1].kid if stored else ""
+
+
+async def rotate(
+    registry: Registry, actor: Actor, *, now: float, at_once: bool = False, newest: str | None = None
+) -> SealedKey:
     """Make the next signing key, and schedule the others' retirement.
 
     It signs after having been published for two hours; `at_once` skips the wait, which breaks clients that
-    cache the key set until they fetch it again. Raises access.Forbidden, StoreUnavailable, and for a client of the API
+    cache the key set until they fetch it again. `newest` is the kid that the caller took for the newest key's. Raises
+    access.Forbidden, StoreUnavailable, RotationRefused if another key is the newest, and for a client of the API
     TooSoon. Source: Spec 9, D42
     """
     active_from = int(now) if at_once else int(now) + KEY_PUBLISHED_BEFORE_USE_SECONDS
     authorise(actor, "write", Object(kind="key"))
     if isinstance(actor, ApiClient):
         await _refuse_often(registry, now)
+    stored = await stored_keys(registry)
+    if newest is not None and newest != newest_kid(stored):
+        raise RotationRefused("another key has been made meanwhile")
     key = new_key("sig", now=now, active_from=active_from)
     event = audit_event(actor, AuditAction.KEY_ROTATE, key.kid, active_from=str(active_from), at_once=str(at_once))
-    older = [old for old in await stored_keys(registry) if old.revoked_at is None and old.retired_at is None]
+    older = [old for old in stored if old.revoked_at is None and old.retired_at is None]
     await registry.keys.add(key, event)
     for old in older:
         retired = audit_event(actor, AuditAction.KEY_RETIRE, old.kid, retired_at=str(active_from))

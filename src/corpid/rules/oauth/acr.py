@@ -23,6 +23,10 @@ PASSKEY: Final = ("pop", "user", "mfa")
 """amr of a passkey: a key was proved, its user present and verified; the key's storage is unknown (RFC 8176)"""
 
 
+BY_PASSKEY: Final = (PASSKEY, PASSWORD_AND_PASSKEY)
+"""amr of sign-ins that proved a passkey, which verifies its user in both"""
+
+
 def urn(prefix: str, level: int) -> str:
     """The acr of a level (D10)."""
     return f"{prefix}{level}"

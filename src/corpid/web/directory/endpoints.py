@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import FORM_SECONDS
 from corpid.flows.directory import portal
+from corpid.rules.directory.access import Forbidden
+from corpid.texts import phrase
 from corpid.web.directory import (
     access,
     access_changes,
@@ -24,8 +26,10 @@ from corpid.web.directory import (
     third_parties,
     tokens,
 )
-from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, remembered
-from corpid.web.own_pages import Elsewhere, Site, serve
+from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, portal_path, remembered
+from corpid.web.own_pages import Elsewhere, Instead, SignInAgain, Site, serve
+from corpid.web.pages.layout import BARE, Link
+from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -37,7 +41,14 @@ if TYPE_CHECKING:
 
 
 async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalContext:
-    visit = await portal.arrived(at.context, at.visit, wanted=at.query.get(ENTITY, ""))
+    # A link of somebody else's does not choose, only a sign-in that came back for a change (D54).
+    wanted = at.query.get(ENTITY, "") if at.again else ""
+    try:
+        visit = await portal.arrived(at.context, at.visit, wanted=wanted)
+    except Forbidden as forbidden:
+        if at.page == ORGANISATION:
+            raise SignInAgain(ORGANISATION) from None
+        raise Instead(_ended(at, forbidden), status=403) from None
     if visit.entity is None and at.page != ORGANISATION:
         raise Elsewhere(ORGANISATION)
     return PortalContext(
@@ -48,6 +59,16 @@ async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalContext:
         query=at.query,
         saved=at.saved,
         again=at.again,
+    )
+
+
+def _ended(at: own_pages.PageContext[OwnVisit], forbidden: Forbidden) -> Problem:
+    """The page of a person whose right at the chosen entity has ended."""
+    return Problem(
+        frame=BARE,
+        heading=phrase("You cannot open this page"),
+        paragraphs=(phrase("The reason: {reason}.", reason=forbidden.reason),),
+        back=Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation")),
     )
 
 

@@ -130,7 +130,7 @@ async def history(at: PortalContext) -> View:
 
 
 async def _shown_person(at: PortalContext, named: str) -> str:
-    """The user name for the field, also of a link that names a membership."""
+    """The user name for the field, if a membership was named."""
     found = await appointments.member(at.context.provider.registry, at.actor, named) if is_user_id(named) else None
     return found.user_name if found is not None and not found.membership.invited else named
 

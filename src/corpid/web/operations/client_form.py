@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
 """the members that an operator sets, in the order of their declaration"""
 _NEW_CLIENT: Final = "new-client"
+_DIGITS: Final = 18
+"""of a number; Python reads at most 4,300"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +152,7 @@ def _read(each: Declared, typed: str) -> object:
     if not typed:
         return NOTHING if each.empties else ""
     if each.form == "number":
-        return int(typed) if typed.isascii() and typed.isdigit() else typed
+        return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= _DIGITS else typed
     return typed
 
 

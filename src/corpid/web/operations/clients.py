@@ -13,6 +13,7 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
 from corpid.flows.operations import client_keys
 from corpid.flows.operations.migration_report import report
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import RULES
 from corpid.rules.oauth.client_registration import used
 from corpid.rules.oauth.errors import reason_of
@@ -238,8 +239,10 @@ async def switch(at: ConsoleContext) -> View:
 
 
 async def save_switch(at: ConsoleContext) -> Saved:
-    """Enable or disable the client, as the page said."""
+    """Enable or disable the client, as the page said. Raises StaleStep."""
     found = await this_client(at)
+    if at.form.get("decision") not in {"enable", "disable"}:
+        raise StaleStep
     here = f"{CLIENT}/{quote(found.client_id, safe='')}"
     wanted = at.form.get("decision") == "enable"
     if found.enabled != wanted:

@@ -93,7 +93,7 @@ def _line(at: ConsoleContext, key: SealedKey, *, writes: bool) -> KeyLine:
 
 
 async def rotate(at: ConsoleContext) -> View:
-    """The question before a key is made that signs in some hours."""
+    """The question before a key is made that signs in some hours. Raises access.Forbidden."""
     return _question(
         at,
         phrase("Make the next signing key?"),
@@ -104,11 +104,12 @@ async def rotate(at: ConsoleContext) -> View:
             phrase("The present key retires at that moment. Its tokens stay valid until they expire."),
         ),
         phrase("Make the next key"),
+        decision=await _newest(at),
     )
 
 
 async def rotate_now(at: ConsoleContext) -> View:
-    """The question before a key is made that signs at once."""
+    """The question before a key is made that signs at once. Raises access.Forbidden."""
     return _question(
         at,
         phrase("Use a new signing key at once?"),
@@ -119,6 +120,7 @@ async def rotate_now(at: ConsoleContext) -> View:
             ),
         ),
         phrase("Use a new key now"),
+        decision=await _newest(at),
         destroys=True,
     )
 
@@ -131,6 +133,7 @@ def _question(
     *,
     destroys: bool = False,
     to_type: str = "",
+    decision: str = "yes",
 ) -> Confirm:
     back = console_path(at.web, KEYS)
     return Confirm(
@@ -142,21 +145,36 @@ def _question(
         back=back,
         destroys=destroys,
         to_type=to_type,
+        decision=decision,
         notes=at.notes,
         errors=at.errors,
     )
 
 
+async def _newest(at: ConsoleContext) -> str:
+    """The newest key's kid, which the form names: sent twice, it makes one key."""
+    return flow.newest_kid(await flow.listed(at.context.provider.registry, at.actor))
+
+
 async def make(at: ConsoleContext) -> Saved:
-    """Make the next signing key. Raises access.Forbidden."""
-    await flow.rotate(at.context.provider.registry, at.actor, now=at.context.now)
+    """Make the next signing key. Raises StaleStep, access.Forbidden."""
+    await _make(at, at_once=False)
     return Saved("key-made", KEYS)
 
 
 async def make_now(at: ConsoleContext) -> Saved:
-    """Make a signing key that is used at once. Raises access.Forbidden."""
-    await flow.rotate(at.context.provider.registry, at.actor, now=at.context.now, at_once=True)
+    """Make a signing key that is used at once. Raises StaleStep, access.Forbidden."""
+    await _make(at, at_once=True)
     return Saved("key-used", KEYS)
+
+
+async def _make(at: ConsoleContext, *, at_once: bool) -> None:
+    registry, newest = at.context.provider.registry, at.form.get("decision", "")
+    try:
+        await flow.rotate(registry, at.actor, now=at.context.now, at_once=at_once, newest=newest)
+    except RotationRefused:
+        # The form was sent before, or somebody else has made a key meanwhile: the list shows it.
+        raise StaleStep from None
 
 
 async def revoke(at: ConsoleContext) -> View:

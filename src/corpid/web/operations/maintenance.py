@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import readiness
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import RULES
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
@@ -48,7 +49,9 @@ async def maintenance(at: ConsoleContext) -> View:
 
 
 async def switch(at: ConsoleContext) -> Saved:
-    """Switch maintenance on or off, as the button said. Raises access.Forbidden."""
+    """Switch maintenance on or off, as the button said. Raises StaleStep, access.Forbidden."""
+    if at.form.get("decision") not in {"on", "off"}:
+        raise StaleStep
     is_on = at.form.get("decision") == "on"
     await readiness.switch_maintenance(at.context.provider.registry, on=is_on, actor=at.actor)
     at.context.provider.registry_cache.drop()
