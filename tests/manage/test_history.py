@@ -71,6 +71,11 @@ def test_filters_narrow_the_list_by_person_service_kind_and_days() -> None:
         sentence = "Bob Lim got access"
         assert sentence in await shown(made, browser, "?person=bob&service=PERMITS&kind=access")
         assert sentence not in await shown(made, browser, "?person=nobody")
+        registry: Registry = made.provider.registry
+        members = await registry.directory.belonging(ACME, after="", limit=10)
+        for user_name in ("bob", "alice"):  # what was done to one, and by one
+            membership = next(held for held, user in members if user.user_name == user_name)
+            assert sentence in await shown(made, browser, f"?person={membership.membership_id}")
         assert sentence not in await shown(made, browser, "?person=%00")
         assert sentence not in await shown(made, browser, "?service=TAX")
         assert sentence not in await shown(made, browser, "?kind=administrators")

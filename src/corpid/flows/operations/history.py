@@ -46,7 +46,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The changes that are asked for; empty members narrow nothing."""
 
     person: str = ""
-    """a user name"""
+    """a user name, or the identifier of a membership"""
     service: str = ""
     kind: str = ""
     """of KINDS"""
@@ -75,7 +75,7 @@ async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, b
     access.Forbidden, StoreUnavailable. Source: D57, D61
     """
     query = AuditQuery(
-        user_id=await audit.known_person(registry, _mapped(wanted.person)) if wanted.person else "",
+        user_id=await _person(registry, actor, wanted.person) if wanted.person else "",
         entity_id=actor.entity_id,
         actions=KINDS.get(wanted.kind, _EVERY),
         since=wanted.since,
@@ -93,6 +93,15 @@ async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, b
         if len(found) == limit or not part.before:
             break
     return AuditPart(entries=found, before=query.before)
+
+
+async def _person(registry: Registry, actor: Administering, named: str) -> str:
+    """The person of a membership, or of this user name."""
+    if audit.is_user_id(named):
+        stored = await registry.provisioning.member(named)
+        if stored is not None and stored.membership.entity_id == actor.entity_id:
+            return stored.user.user_id
+    return await audit.known_person(registry, _mapped(named))
 
 
 def _mapped(name: str) -> str:

@@ -13,8 +13,9 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from corpid.flows.directory import lists
+from corpid.flows.directory import appointments, lists
 from corpid.flows.operations import history as flow
+from corpid.flows.operations.audit import is_user_id
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
@@ -110,7 +111,7 @@ async def history(at: PortalContext) -> View:
         frame=frame(at, section=HISTORY),
         errors=errors,
         action=here,
-        person=at.query.get("person", ""),
+        person=await _shown_person(at, wanted.person),
         services=(("", phrase("Every service")), *((each.service_id, each.name) for each in services.found)),
         service=wanted.service,
         kinds=(("", phrase("Every change")), *texts.KINDS.items()),
@@ -126,6 +127,12 @@ async def history(at: PortalContext) -> View:
             next=f"{here}?{urlencode({**kept, 'before': found.before})}" if found.before else "",
         ),
     )
+
+
+async def _shown_person(at: PortalContext, named: str) -> str:
+    """The user name for the field, if a membership was named."""
+    found = await appointments.member(at.context.provider.registry, at.actor, named) if is_user_id(named) else None
+    return found.user_name if found is not None and not found.membership.invited else named
 
 
 def _wanted(at: PortalContext) -> tuple[flow.Wanted, tuple[FieldError, ...]]:
