@@ -174,11 +174,11 @@ STATES: Final[Mapping[str, View]] = {
             (
                 "password",
                 phrase("Choose a new password"),
-                phrase("The person shows the second factor first. The link works for 30 minutes."),
+                phrase("The person does the second step first. The link works for 30 minutes."),
             ),
             (
                 "second_factor",
-                phrase("Set up a new second factor"),
+                phrase("Set up a new second step"),
                 phrase("The person types the password first. The link works for 24 hours."),
             ),
         ),

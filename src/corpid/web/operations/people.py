@@ -357,11 +357,11 @@ def _links(found: ShownPerson) -> list[tuple[str, Phrase, Phrase]]:
         ]
     found_links = []
     if held.second_factor:
-        hint = phrase("The person shows the second factor first. The link works for 30 minutes.")
+        hint = phrase("The person does the second step first. The link works for 30 minutes.")
         found_links.append(("password", phrase("Choose a new password"), hint))
     if held.password:
         hint = phrase("The person types the password first. The link works for 24 hours.")
-        found_links.append(("second_factor", phrase("Set up a new second factor"), hint))
+        found_links.append(("second_factor", phrase("Set up a new second step"), hint))
     return found_links
 
 
