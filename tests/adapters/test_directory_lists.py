@@ -171,8 +171,8 @@ def test_an_entity_is_counted_up_to_a_limit(place: Place) -> None:
     """DESIGN "Speed": the numbers of an entity's home page; nothing of another entity is counted."""
     ends = [replace(each, end_date=f"2027-01-{day:02}") for day, each in enumerate(ROLES, start=1)]
     offers = [
-        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id=each.service_id, state=state)
-        for each, state in zip(SERVICES, ("offered", "accepted"), strict=True)
+        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id="S1", state="offered"),
+        ThirdPartyGrant(client_entity_id="B2", entity_id="A1", service_id="S2"),
     ]
 
     async def scenario(stores: SqlStores) -> None:
@@ -244,17 +244,55 @@ def test_an_entitys_change_requests_are_paged_backwards(place: Place) -> None:
     place.run(scenario)
 
 
+def test_people_are_paged_by_the_beginning_of_their_address(place: Place) -> None:
+    """Issue 15 (10): letters of ASCII are alike, also in one address of two people."""
+    addresses = ("mei@harbour.example", "MEI@harbour.example", "mei.l@harbour.example", "", "zoe@harbour.example")
+    people = [User(user_id=f"n{n}", user_name=f"n{n}", name="N", email=each) for n, each in enumerate(addresses)]
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *people)
+        actor = CommandLine(by="ops@node1")
+
+        async def listed(email: str, after: str = "") -> tuple[list[str], str]:
+            page = await lists.people_by_email(stores.registry, actor, email=email, after=after, limit=2)
+            return [each.user_id for each in page.found], page.after
+
+        assert await listed("Mei") == (["n2", "n0"], "n0")
+        assert await listed("Mei", "n0") == (["n1"], "")
+        assert await listed("mei@") == (["n0", "n1"], "")
+        assert await listed("%") == ([], "")
+
+    place.run(scenario)
+
+
 def test_grants_are_narrowed_by_their_state(place: Place) -> None:
     """D56: offers that wait are found among what was accepted."""
-    made = [
-        ThirdPartyGrant(client_entity_id=client, entity_id="A1", service_id="S1", state=state)
-        for client, state in (("A-1", "accepted"), ("A.1", "offered"), ("B2", "offered"))
-    ]
+    held = ThirdPartyGrant(client_entity_id="A-1", entity_id="A1", service_id="S1")
+    made = [held, *(replace(held, client_entity_id=client, state="offered") for client in ("A.1", "B2"))]
 
     async def scenario(stores: SqlStores) -> None:
         await write(stores, *ENTITIES, *SERVICES, *made)
         page = stores.registry.directory.page
         where = {"entity_id": "A1", "state": "offered"}
         assert await page(ThirdPartyGrant, where, after=("",) * 6, limit=5) == made[1:]
+
+    place.run(scenario)
+
+
+def test_entities_are_paged_by_the_beginning_of_their_registration_number(place: Place) -> None:
+    """Issue 15 (10)."""
+    numbers = {"E1": "T08-12", "E2": "T08-1", "E3": "T09-1", "E4": "T08-1"}
+
+    async def scenario(stores: SqlStores) -> None:
+        await write(stores, *(replace(BOOKS, entity_id=key, registration_number=n) for key, n in numbers.items()))
+        actor = CommandLine(by="ops@node1")
+
+        async def listed(number: str, after: str = "") -> tuple[list[str], str]:
+            page = await lists.entities_by_number(stores.registry, actor, number=number, after=after, limit=2)
+            return [each.entity_id for each in page.found], page.after
+
+        assert await listed("T08") == (["E2", "E4"], "E4")
+        assert await listed("T08", "E4") == (["E1"], "")
+        assert await listed("t08") == ([], "")
 
     place.run(scenario)

@@ -171,6 +171,18 @@ def test_people_are_found_by_the_beginning_of_their_name_in_an_index(filled: Fil
     assert "SORT" not in steps.upper().replace("TEMP B-TREE FOR ORDER BY", "SORT"), steps
 
 
+@pytest.mark.parametrize(
+    ("expression", "index"),
+    [("lower(substr(email", "ix_users_email"), ("registration_number >=", "ix_entities_number")],
+)
+def test_addresses_and_registration_numbers_are_found_in_an_index(filled: Filled, expression: str, index: str) -> None:
+    """Issue 15 (10): as names are."""
+    [look] = [text for text in filled.statements if expression in text]
+    steps = "\n".join(filled.plan(look))
+    assert index in steps, steps
+    assert "SORT" not in steps.upper().replace("TEMP B-TREE FOR ORDER BY", "SORT"), steps
+
+
 @pytest.mark.parametrize("kind", [Entity, User])
 @pytest.mark.parametrize("after", [("", ""), ("v19", "v19")])
 def test_a_page_of_names_reads_no_index_from_its_beginning(

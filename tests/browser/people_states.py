@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import counted, phrase
-from corpid.web.directory.member_texts import EACH_GETS, LEVELS
+from corpid.web.directory.administrator_views import LEVELS
+from corpid.web.directory.member_texts import EACH_GETS
 from corpid.web.directory.member_texts import STATES as MEMBER_STATES
 from corpid.web.directory.people_views import (
     ConfirmAction,
@@ -24,19 +25,21 @@ from corpid.web.directory.people_views import (
 )
 from corpid.web.pages.layout import Link, Pager
 from tests.browser.access_states import DETAILS, ENTITY, SENTENCE, UP, WAS
+from tests.browser.account_states import NOW, THEN
 from tests.browser.portal_states import framed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.provisioning import State
+    from corpid.rules.directory.access import Level
     from corpid.web.pages.views import View
 
 LONG: Final = "Maximilian-Ferdinand Donaudampfschifffahrtsgesellschaftskapitän von und zu Hohenzollern"
 TO_PEOPLE: Final = Link(url="/manage/people", text=phrase("People"))
 
 
-def person(name: str, user_name: str, *, state: State = "active", level: str = "", roles: int = 1) -> ListedPerson:
+def person(name: str, user_name: str, *, state: State = "active", level: Level = "", roles: int = 1) -> ListedPerson:
     return ListedPerson(
         url=f"/manage/person/{user_name}",
         name=name,
@@ -44,7 +47,7 @@ def person(name: str, user_name: str, *, state: State = "active", level: str = "
         email=f"{user_name}@harbour.example",
         state=state,
         state_text=MEMBER_STATES[state],
-        level=LEVELS.get(level),
+        level=LEVELS[level] if level else None,
         roles=roles,
     )
 
@@ -138,14 +141,22 @@ PERSON: Final = PersonPage(
     actions=(Link(url="/manage/person/1/suspend", text=phrase("Suspend")),),
     end=Link(url="/manage/person/1/end", text=phrase("End the membership")),
     entries=(
-        ShownEntry(at=datetime(2026, 11, 23, 9, 30, tzinfo=UTC), what=phrase("Access given"), by="Tan Wei Ling"),
-        ShownEntry(at=datetime(2026, 11, 2, 8, 0, tzinfo=UTC), what=phrase("Invited"), by=phrase("A program")),
+        ShownEntry(
+            at=NOW,
+            what=phrase("{name} got access at {service}", name="Marcus Lee", service="Notices"),
+            by="Tan Wei Ling",
+        ),
+        ShownEntry(
+            at=THEN,
+            what=phrase("{name} was invited", name="Marcus Lee"),
+            by="Tan Wei Ling",
+        ),
     ),
     history="/manage/history?person=1",
     entity=ENTITY,
     number="201912345K",
     number_name=NUMBERS["UEN"],
-    today=date(2026, 11, 23),
+    as_of=phrase("As of {day}", day=date(2026, 11, 23)),
 )
 EDIT: Final = EditPerson(
     frame=framed("people", up=UP),

@@ -23,6 +23,7 @@ from corpid.web.pages.views import Asked, AskPasskey
 from tests.browser import (
     access_states,
     account_states,
+    console_directory_states,
     console_states,
     enrolment_states,
     invitation_states,
@@ -241,5 +242,6 @@ STATES: Final[Mapping[str, View]] = {
     **access_states.STATES,
     **people_states.STATES,
     **party_states.STATES,
+    **console_directory_states.STATES,
     **console_states.STATES,
 }

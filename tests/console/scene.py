@@ -1,12 +1,12 @@
-"""Alice in the console, where she operates the deployment, and what surrounds her there."""
+"""Somebody who operates the deployment, in the console, with people and organisations around them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from corpid.rules.directory.records import Operator
-from tests.sign_in.world import FORM
+from tests.sign_in.world import FORM, form_of
 
 if TYPE_CHECKING:
     import httpx
@@ -15,36 +15,48 @@ if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
 
-OPTIONS = {"operators_need_passkey": False}
-"""settings with which a password and a code are enough"""
+ACME, BANYAN = "200000001A", "200000002A"
+WITHOUT_PASSKEY: Final = {"operators_need_passkey": False}
+"""settings of these tests"""
+REASON: Final = "asked for by telephone"
 
 
 def console(made: World, page: str = "") -> str:
     return f"{made.base}/console" + (f"/{page}" if page else "")
 
 
-async def in_console(made: World, page: str = "", *, level: OperatorLevel = "operator") -> Browser:
-    """A new browser in which Alice is signed in to the console, at one of its pages. A code is good once: time passes first."""
-    await made.write(Operator(user_id="id-alice", level=level))
+async def in_console(made: World, level: OperatorLevel, page: str = "", *, who: str = "") -> Browser:
+    """A new browser of a new operator of this level, signed in to the console, at one of its pages."""
+    name = who or f"the-{level}"
+    if name not in made.people:
+        await made.person(name, name=f"Opal {level}")
+        await made.write(Operator(user_id=f"id-{name}", level=level))
     browser = await made.browser()
     made.clock.pass_(60)
     await browser.open(console(made, page), site="none")
-    await made.factors(browser, made.people["alice"])
+    await made.factors(browser, made.people[name])
     return browser
 
 
-async def go(made: World, browser: Browser, page: str = "") -> str:
-    """Open a page of the console; the heading that is shown then."""
+async def go(made: World, browser: Browser, page: str = "") -> int:
+    """Open a page of the console; its status."""
     await browser.open(console(made, page), site="none")
-    return browser.page.heading
+    assert browser.response is not None
+    return browser.response.status_code
 
 
-async def send(
-    made: World, browser: Browser, page: str, /, *, site: str | None = "same-origin", **fields: str
-) -> httpx.Response:
-    """Post a form to a page of the console as it is, following nothing."""
-    sent = {"Content-Type": FORM, **({"Sec-Fetch-Site": site} if site else {})}
-    return await browser.http.post(console(made, page), content=urlencode(fields), headers=sent)
+async def send(made: World, browser: Browser, page: str, /, **fields: str) -> httpx.Response:
+    """Post a form to a page of the console as it is, following nothing; `browser` is at a form, whose token is sent."""
+    sent = {"Content-Type": FORM, "Sec-Fetch-Site": "same-origin"}
+    content = urlencode({**form_of(browser, "form_token"), **fields})
+    return await browser.http.post(console(made, page), content=content, headers=sent)
+
+
+async def demoted(made: World, level: OperatorLevel, form: str) -> Browser:
+    """Somebody at a form of an operator, whose level was lowered after it was shown: its token is right."""
+    browser = await in_console(made, "operator", form)
+    await made.write(Operator(user_id="id-the-operator", level=level))
+    return browser
 
 
 def status(browser: Browser) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.console.scene import OPTIONS, status
+from tests.console.scene import WITHOUT_PASSKEY, status
 from tests.sign_in.world import World, run
 
 
@@ -17,4 +17,4 @@ def test_a_page_whose_name_no_identifier_can_have_is_not_found_before_a_sign_in_
         await browser.open(f"{made.base}/console/client/{name}", site="none")
         assert (status(browser), browser.page.heading) == (404, "Page not found")
 
-    run(within, **OPTIONS)
+    run(within, **WITHOUT_PASSKEY)

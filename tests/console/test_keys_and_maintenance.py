@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.console.scene import OPTIONS, go, in_console, send, status
+from tests.console.scene import WITHOUT_PASSKEY, go, in_console, send, status
 from tests.sign_in.world import World, form_of, run
 
 
@@ -12,21 +12,21 @@ def test_the_next_key_is_published_now_and_signs_in_two_hours() -> None:
     """D42."""
 
     async def within(made: World) -> None:
-        browser = await in_console(made, "rotate-key")
+        browser = await in_console(made, "operator", "rotate-key")
         await browser.fill_and_submit("decision")
         assert "The next key has been published." in browser.page.text
         assert "Published, does not sign yet" in browser.page.text
         keys = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
         assert len(keys) == 2
 
-    run(within, **OPTIONS)
+    run(within, **WITHOUT_PASSKEY)
 
 
 def test_a_key_is_revoked_only_by_who_types_its_identifier() -> None:
     """D42: a second confirmation."""
 
     async def within(made: World) -> None:
-        browser = await in_console(made)
+        browser = await in_console(made, "operator")
         [key] = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
         await go(made, browser, f"revoke-key/{key.kid}")
         await browser.fill_and_submit(typed="another")
@@ -36,7 +36,7 @@ def test_a_key_is_revoked_only_by_who_types_its_identifier() -> None:
         keys = [each for each in await made.provider.registry.keys.all() if each.use == "sig"]
         assert [each.revoked_at is not None for each in keys] == [True, False]
 
-    run(within, **OPTIONS)
+    run(within, **WITHOUT_PASSKEY)
 
 
 def test_support_and_auditors_see_the_calendar_and_change_nothing() -> None:
@@ -44,7 +44,7 @@ def test_support_and_auditors_see_the_calendar_and_change_nothing() -> None:
 
     async def within(made: World) -> None:
         for level in ("support", "auditor"):
-            browser = await in_console(made, "keys", level=level)
+            browser = await in_console(made, level, "keys")
             assert "Signs now" in browser.page.text
             assert "Revoke" not in browser.page.text
             [key] = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
@@ -56,26 +56,26 @@ def test_support_and_auditors_see_the_calendar_and_change_nothing() -> None:
             assert "Turn maintenance on" not in browser.page.text
         assert len([key for key in await made.provider.registry.keys.all() if key.use == "sig"]) == 1
 
-    run(within, **OPTIONS)
+    run(within, **WITHOUT_PASSKEY)
 
 
 def test_maintenance_is_turned_on_and_off_here_and_leaves_the_console_open() -> None:
     """Spec 7."""
 
     async def within(made: World) -> None:
-        browser = await in_console(made, "maintenance")
+        browser = await in_console(made, "operator", "maintenance")
         await browser.fill_and_submit(button="on")
         assert "Maintenance is on." in browser.page.text
         other = await made.browser()
         await other.open(f"{made.base}/account", site="none")
         assert status(other) == 503
-        again = await in_console(made, "maintenance")
+        again = await in_console(made, "operator", "maintenance")
         await again.fill_and_submit(button="off")
         assert "Maintenance is off." in again.page.text
         await other.open(f"{made.base}/account", site="none")
         assert other.page.heading == "Sign in"
 
-    run(within, **OPTIONS)
+    run(within, **WITHOUT_PASSKEY)
 
 
 @pytest.mark.parametrize("page", ["rotate-key", "rotate-key-now"])
@@ -83,7 +83,7 @@ def test_a_form_that_is_sent_twice_makes_one_key(page: str) -> None:
     """D42: a double click must not retire the key that it has just made."""
 
     async def within(made: World) -> None:
-        browser = await in_console(made, page)
+        browser = await in_console(made, "operator", page)
         form = form_of(browser, "form_token")
         before = len(await made.provider.registry.keys.all())
         made.clock.pass_(60)
@@ -91,14 +91,14 @@ def test_a_form_that_is_sent_twice_makes_one_key(page: str) -> None:
             assert (await send(made, browser, page, **form)).status_code == 303
         assert len(await made.provider.registry.keys.all()) == before + 1
 
-    run(within, **OPTIONS)
+    run(within, **WITHOUT_PASSKEY)
 
 
 def test_a_form_without_its_decision_switches_nothing() -> None:
     """Spec 7, D50."""
 
     async def within(made: World) -> None:
-        browser = await in_console(made, "maintenance")
+        browser = await in_console(made, "operator", "maintenance")
         await browser.fill_and_submit("decision")
         for page in ("maintenance", "switch-client/rp1"):
             await go(made, browser, page)
@@ -110,4 +110,4 @@ def test_a_form_without_its_decision_switches_nothing() -> None:
         assert client is not None
         assert client.enabled
 
-    run(within, **OPTIONS)
+    run(within, **WITHOUT_PASSKEY)

@@ -407,8 +407,8 @@ def test_the_history_of_a_person_names_who_did_what() -> None:
         browser = await in_portal(made, "person/m-marcus/suspend")
         await confirm(browser)
         text = browser.page.text
-        assert "Suspended" in text
+        assert "The membership of Marcus Lee was changed" in text
         assert text.count("Alice Tan") == 2  # once as the reader
-        assert "/manage/history?person=m-marcus" in {target for target, _ in browser.page.links}
+        assert "/manage/history?person=marcus" in {target for target, _ in browser.page.links}
 
     run(within)

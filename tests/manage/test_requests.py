@@ -55,7 +55,8 @@ async def requested(
 
 
 async def state(made: World, found: ChangeRequest) -> str:
-    return (await made.provider.registry.directory.read(ChangeRequest, [found.key]))[found.key].state
+    now: dict[tuple[str, ...], ChangeRequest] = await made.provider.registry.directory.read(ChangeRequest, [found.key])
+    return now[found.key].state
 
 
 async def roles(made: World) -> list[Assignment]:

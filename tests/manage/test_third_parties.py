@@ -60,11 +60,18 @@ async def three(made: World, **of_acme: str) -> None:
 
 
 async def held(made: World, grant: ThirdPartyGrant = GRANT) -> ThirdPartyGrant | None:
-    return (await made.provider.registry.directory.read(ThirdPartyGrant, [grant.key])).get(grant.key)
+    found: dict[tuple[str, ...], ThirdPartyGrant] = await made.provider.registry.directory.read(
+        ThirdPartyGrant, [grant.key]
+    )
+    return found.get(grant.key)
 
 
 async def row(made: World) -> ThirdPartyAssignment | None:
-    return (await made.provider.registry.directory.read(ThirdPartyAssignment, [ROW.key])).get(ROW.key)
+    keys = [ROW.key]
+    found: dict[tuple[str, ...], ThirdPartyAssignment] = await made.provider.registry.directory.read(
+        ThirdPartyAssignment, keys
+    )
+    return found.get(ROW.key)
 
 
 def page(verb: str, record: ThirdPartyGrant | ThirdPartyAssignment = GRANT) -> str:
@@ -371,20 +378,11 @@ def test_strangers_find_neither_an_authorisation_nor_a_role_under_it() -> None:
         await made.write(GRANT, ROW)
         browser = await in_portal(made, "third-parties/offer?to=200000001A&service=PERMITS", who="eve")
         kept = token(browser)
-        verbs = [*((each, GRANT) for each in ("accept", "decline", "end", "change", "assign"))]
-        verbs += [*((each, ROW) for each in ("change-role", "take-away"))]
-        for verb, record in verbs:
-            answer = await send(
-                made,
-                browser,
-                page(verb, record),
-                **kept,
-                confirmed="yes",
-                version="x",
-                person="id-eve",
-                start="2026-01-01",
-            )
-            assert answer.status_code == 404, verb
+        of_grant = [page(verb) for verb in ("accept", "decline", "end", "change", "assign")]
+        sent = {**kept, "confirmed": "yes", "version": "x", "person": "id-eve", "start": "2026-01-01"}
+        for path in (*of_grant, page("change-role", ROW), page("take-away", ROW)):
+            answer = await send(made, browser, path, **sent)
+            assert answer.status_code == 404, path
         await go(made, browser, page("grant"))
         assert status(browser) == 404
         assert await held(made) == GRANT
@@ -456,5 +454,25 @@ def test_a_sub_administrator_sees_no_third_parties() -> None:
         assert browser.page.heading == "You cannot open this page"
         await go(made, browser, page("grant"))
         assert status(browser) in {403, 404}
+
+    run(within)
+
+
+def test_an_offer_that_is_sent_too_late_is_there_again_after_the_sign_in() -> None:
+    """D54: a change needs a sign-in at most 15 minutes old."""
+
+    async def within(made: World) -> None:
+        await three(made)
+        browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
+        made.clock.pass_(1000)
+        await browser.fill_and_submit(role="Checker", start="2026-05-01", end="2027-01-01")
+        assert browser.page.heading == "Sign in"
+        await made.factors(browser, made.people["alice"])
+        assert browser.page.heading == "What may Banyan Trading do?"
+        form = browser.page.form_with("start", "end")
+        assert form is not None
+        assert (
+            dict(form.fields(None)).items() >= {"role": "Checker", "start": "2026-05-01", "end": "2027-01-01"}.items()
+        )
 
     run(within)

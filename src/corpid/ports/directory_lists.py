@@ -66,6 +66,12 @@ class DirectoryLists(Protocol):
         Small and capital letters of ASCII are alike.
         """
 
+    async def entities_by_number(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
+        """Entities by registration number and identifier, as `entities_by_name`."""
+
+    async def people_by_email(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
+        """People by e-mail address and identifier, as `people_by_name`."""
+
     async def members(self, entity_id: str, *, first: str, until: str, limit: int) -> list[User]:
         """An entity's members by user name: from `first`, before `until`."""
 

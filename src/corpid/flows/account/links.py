@@ -227,14 +227,16 @@ async def make(
     request_id: str = "",
     address: str = "",
     spared: str = "",
+    authorised: bool = False,
 ) -> NewLink:
     """A new link for a person.
 
-    It ends those of its purpose, except `spared` (a hash).
+    It ends those of its purpose, except `spared` (a hash). `authorised`: the caller asked, with facts about the person.
 
     Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
     """
-    authorise(actor, "write", Object(kind=PURPOSES[purpose].object_kind, user_id=user.user_id))
+    if not authorised:
+        authorise(actor, "write", Object(kind=PURPOSES[purpose].object_kind, user_id=user.user_id))
     code = link_codes.code_from(new_id())
     link = Link(
         link_hash=link_codes.hashed(code),
@@ -248,7 +250,7 @@ async def make(
         actor=actor.name,
         action=PURPOSES[purpose].made,
         object=user.user_id,
-        request_id=request_id,
+        request_id=request_id or actor.request_id,
         detail=actor.detail | ({"address": address} if address else {}),
     )
     await registry.factors.keep_link(link, event, spared=spared)

@@ -70,9 +70,9 @@ async def entities(context: RequestContext, user_id: str) -> list[Entity]:
 
 
 async def services(context: RequestContext, user_id: str, entity: Entity) -> list[Service]:
-    """The services at which a person can ask for a role, by name.
+    """Services with roles that a person can ask for.
 
-    Raises access.Forbidden if they do not act for the entity, StoreUnavailable. Source: D55, R-20
+    By name. Raises access.Forbidden if they do not act for the entity, StoreUnavailable. Source: D55, R-20
     """
     await _acting(context, user_id, entity.entity_id)
     found = await context.provider.registry.directory.named(Service, first="", until="\U0010ffff", limit=MOST_SERVICES)
@@ -120,7 +120,10 @@ async def ask(context: RequestContext, row: Assignment, *, reason: str) -> Chang
 
 
 async def _acting(context: RequestContext, user_id: str, entity_id: str) -> Acting:
-    """The person at the entity. Raises access.Forbidden if they do not act for it."""
+    """The person at the entity.
+
+    Raises access.Forbidden if they do not act for it.
+    """
     acting = await context.provider.registry.directory.acting(user_id, entity_id)
     belongs = acting is not None and acting.allowed
     thing = Object(kind="access request", entity_id=entity_id, user_id=user_id, belongs=belongs)
@@ -138,9 +141,9 @@ async def _count(context: RequestContext, user_id: str) -> None:
 
 
 async def asked(context: RequestContext, user_id: str) -> list[OwnRequest]:
-    """The latest requests of a person for access of their own, the latest first.
+    """The latest requests of a person for their own access.
 
-    Raises StoreUnavailable. Source: D55
+    The latest first. Raises StoreUnavailable. Source: D55
     """
     person, registry = Person(user_id), context.provider.registry
     authorise(person, "read", Object(kind="access request", user_id=user_id))

@@ -207,7 +207,7 @@ def _as_requested(changes: Iterable[Change]) -> Iterable[Seen]:
 
 
 async def _still_belonging(registry: Registry, request: ChangeRequest) -> list[Seen]:
-    """Guards that a person who asks for themselves still acts for the entity (D50)."""
+    """Guards that the requester still acts for the entity (D50)."""
     _, _, user_id = request.requester.partition(":")
     acting = await registry.directory.acting(user_id, request.entity_id)
     if acting is None or not acting.allowed:

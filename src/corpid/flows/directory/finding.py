@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
+from corpid.flows.directory.people_facts import authorise_list, authorise_on_person
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Operating
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.records import Assignment, Entity, Service, ThirdPartyGrant, User
@@ -43,9 +45,13 @@ async def user_named(registry: Registry, user_name: str, *, actor: Actor) -> Use
         raise Refused(f"{user_name!r}: {error}") from None
     found = await registry.directory.user_by_name(name)
     if found is None:
-        authorise(actor, "read", Object(kind="user"))
+        authorise_list(actor, Object(kind="user"))
         raise Refused(f"there is no user {name!r}{await _hint(registry, User, name)}")
-    authorise(actor, "read", Object(kind="user", user_id=found.user_id))
+    thing = Object(kind="user", user_id=found.user_id)
+    if isinstance(actor, Operating):
+        await authorise_on_person(registry, actor, "read", thing)
+    else:
+        authorise(actor, "read", thing)
     return found
 
 

@@ -1,4 +1,7 @@
-"""People and roles of an entity from a table: planned, then written or requested (D55, D60)."""
+"""A table of an entity's people and roles: planned, then written (D55).
+
+What needs approval is requested. Source: D55, D60
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ Verb = Literal["invite", "give", "change", "nothing"]
 
 
 class PlannedLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What a line of the table would do."""
+    """The effect of a line of the table."""
 
     line: int
     verb: Verb
@@ -51,7 +54,7 @@ class PlannedLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """What a table would do."""
+    """The effect of a table."""
 
     lines: tuple[PlannedLine, ...]
     changes: tuple[Change, ...]
@@ -188,7 +191,7 @@ def _names(service: Service) -> set[str]:
 
 
 def _form(line: AccessLine, service: Service, was: Assignment | None) -> RoleForm:
-    """A line as a form; what it does not say stays as it is."""
+    """A line as a form, over the role as it is."""
     form = form_of(was, service) if was is not None else RoleForm(service=service, end=ENDLESS)
     cells = line.cells
     start, end = cells.get("start_date", ""), cells.get("end_date", "")

@@ -9,8 +9,10 @@ import msgspec
 
 from corpid.flows.directory.administrators import MOST_GRANTS
 from corpid.flows.directory.finding import LAST, entity_named, service_named, shown_key, user_named
+from corpid.flows.directory.people_facts import authorise_list, authorise_on_person, visible
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.actors import Operating
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.entity_choice import search_text, search_words
 from corpid.rules.directory.names import is_storable
@@ -39,6 +41,7 @@ S = TypeVar("S")
 
 _AFTER: Final = "\x01"
 """before every character of an identifier or user name"""
+_A_USER: Final = Object(kind="user")
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -93,8 +96,9 @@ async def people(registry: Registry, actor: Actor, *, search: str, after: str, l
 
     Raises Refused, access.Forbidden, StoreUnavailable. Source: D51
     """
-    authorise(actor, "read", Object(kind="user"))
-    return await _named(registry, User, search=_name(search), after=_name(after), limit=limit)
+    authorise_list(actor, _A_USER)
+    page = await _named(registry, User, search=_name(search), after=_name(after), limit=limit)
+    return await _seen(registry, actor, page)
 
 
 async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: str, limit: int) -> Page[User]:
@@ -103,13 +107,45 @@ async def people_by_name(registry: Registry, actor: Actor, *, name: str, after: 
     `name` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
     it, access.Forbidden, StoreUnavailable. Source: R-12.4
     """
-    authorise(actor, "read", Object(kind="user"))
+    authorise_list(actor, _A_USER)
     if not is_storable(name):
         raise Refused("this has characters that no name has: leave them out")
-    before = await user_named(registry, after, actor=actor) if after else None
+    before = await _before(registry, actor, after)
     place = (before.name, before.user_id) if before else ("", "")
     found = await registry.directory.people_by_name(first=name, until=name + LAST, after=place, limit=limit + 1)
-    return cut(found, limit, [each.user_name for each in found])
+    return await _seen(registry, actor, cut(found, limit, [each.user_name for each in found]))
+
+
+async def people_by_email(registry: Registry, actor: Actor, *, email: str, after: str, limit: int) -> Page[User]:
+    """List people by e-mail address.
+
+    `email` is its beginning, in small or capital letters; `after` is a user name. Raises Refused if there is nobody of
+    it, access.Forbidden, StoreUnavailable. Source: D61
+    """
+    authorise_list(actor, _A_USER)
+    if not is_storable(email):
+        raise Refused("this has characters that no address has: leave them out")
+    before = await _before(registry, actor, after)
+    place = (before.email, before.user_id) if before else ("", "")
+    found = await registry.directory.people_by_email(first=email, until=email + LAST, after=place, limit=limit + 1)
+    return await _seen(registry, actor, cut(found, limit, [each.user_name for each in found]))
+
+
+async def _before(registry: Registry, actor: Actor, user_name: str) -> User | None:
+    """The last person of the page before, seen or not (D53)."""
+    if not user_name:
+        return None
+    if not isinstance(actor, Operating):
+        return await user_named(registry, user_name, actor=actor)
+    found = await registry.directory.user_by_name(_name(user_name))
+    if found is None:
+        raise Refused("--after is not a place in this list: copy it from the last line of a list")
+    return found
+
+
+async def _seen(registry: Registry, actor: Actor, page: Page[User]) -> Page[User]:
+    found = await visible(registry, actor, _A_USER, page.found, lambda each: each.user_id)
+    return Page(found=found, after=page.after)
 
 
 async def members(
@@ -121,7 +157,8 @@ async def members(
     D51, D53
     """
     await entity_named(registry, entity_id, actor=actor)
-    authorise(actor, "read", Object(kind="membership", entity_id=entity_id))
+    thing = Object(kind="membership", entity_id=entity_id)
+    authorise_list(actor, thing)
     first, until = _span(_name(search), _name(after))
     users = await registry.directory.members(entity_id, first=first, until=until, limit=limit + 1)
     keys = [(user.user_id, entity_id) for user in users]
@@ -132,7 +169,9 @@ async def members(
         for user, key in zip(users, keys, strict=True)
         if key in held
     ]
-    return cut(found, limit, [each.user.user_name for each in found])
+    page = cut(found, limit, [each.user.user_name for each in found])
+    seen = await visible(registry, actor, thing, page.found, lambda each: each.user.user_id)
+    return Page(found=seen, after=page.after)
 
 
 async def entities(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[Entity]:
@@ -159,6 +198,20 @@ async def entities_by_name(registry: Registry, actor: Actor, *, name: str, after
     return cut(found, limit, [each.entity_id for each in found])
 
 
+async def entities_by_number(registry: Registry, actor: Actor, *, number: str, after: str, limit: int) -> Page[Entity]:
+    """List entities by registration number; `number` is its beginning.
+
+    `after` is an identifier. Raises Refused if there is none of it, access.Forbidden, StoreUnavailable. Source: R-12.4
+    """
+    authorise(actor, "read", Object(kind="entity"))
+    if not is_storable(number):
+        raise Refused("this has characters that no number has: leave them out")
+    before = await entity_named(registry, after, actor=actor) if after else None
+    place = (before.registration_number, before.entity_id) if before else ("", "")
+    found = await registry.directory.entities_by_number(first=number, until=number + LAST, after=place, limit=limit + 1)
+    return cut(found, limit, [each.entity_id for each in found])
+
+
 async def services(registry: Registry, actor: Actor, *, search: str, after: str, limit: int) -> Page[Service]:
     """List services by identifier; `search` is its beginning.
 
@@ -173,10 +226,12 @@ async def roles(registry: Registry, actor: Actor, wanted: Wanted, *, after: str,
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D23, D50
     """
-    authorise(actor, "read", Object(kind="assignment"))
+    thing = Object(kind="assignment")
+    authorise_list(actor, thing)
     where = await _where(registry, actor, wanted)
     rows = await _page(registry, Assignment, where, after=after, limit=limit, width=6)
-    return Page(found=await with_records(registry.directory, rows.found), after=rows.after)
+    seen = await visible(registry, actor, thing, rows.found, lambda each: each.user_id)
+    return Page(found=await with_records(registry.directory, seen), after=rows.after)
 
 
 async def third_party_roles(registry: Registry, actor: Actor, wanted: Wanted, *, after: str, limit: int) -> Page[Role]:
@@ -205,7 +260,7 @@ async def memberships(registry: Registry, actor: Actor, user: User, *, after: st
 
     Raises access.Forbidden, StoreUnavailable. Source: D50, D53
     """
-    authorise(actor, "read", Object(kind="membership", user_id=user.user_id))
+    await authorise_on_person(registry, actor, "read", Object(kind="membership", user_id=user.user_id))
     page = await _page(registry, Membership, {"user_id": user.user_id}, after=after, limit=limit, width=2)
     known = await registry.directory.read(Entity, [row.key[1:] for row in page.found])
     levels = await registry.directory.read(Administrator, [row.key for row in page.found])
@@ -225,9 +280,12 @@ async def administrators(
 
     Raises Refused if something is named that there is not, access.Forbidden, StoreUnavailable. Source: D53
     """
-    authorise(actor, "read", Object(kind="administrator"))
+    thing = Object(kind="administrator")
+    authorise_list(actor, thing)
     where = await _where(registry, actor, wanted)
-    rows = await _page(registry, Administrator, where, after=after, limit=limit, width=2)
+    page = await _page(registry, Administrator, where, after=after, limit=limit, width=2)
+    seen = await visible(registry, actor, thing, page.found, lambda each: each.user_id)
+    rows = Page(found=seen, after=page.after)
     directory = registry.directory
     users = await directory.read(User, {row.key[:1] for row in rows.found})
     held = await directory.read(Entity, {row.key[1:] for row in rows.found})

@@ -11,10 +11,9 @@ import msgspec
 from corpid.flows.directory.lists import Page, as_place, cut, place, with_records
 from corpid.flows.directory.provisioning import Member, State, members_by_name
 from corpid.flows.directory.write import authorised
-from corpid.ports import AuditQuery, MemberSearch
+from corpid.ports import MemberSearch
 from corpid.ports.provisioning import SEARCH_WORDS
-from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import needed
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
@@ -24,7 +23,7 @@ from corpid.rules.directory.records import Administrator, Assignment, ThirdParty
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from corpid.ports import AuditEntry, Registry, StoredMember
+    from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Administering
     from corpid.rules.directory.records import Entity, Membership
@@ -36,15 +35,6 @@ _MOST_ROLES: Final = 1000
 """of one member, that are counted"""
 _CHARACTERS: Final = 100
 """of a search"""
-
-HISTORY: Final = (
-    AuditAction.MEMBERSHIP_INVITE, AuditAction.MEMBERSHIP_RESEND, AuditAction.MEMBERSHIP_ACCEPT, AuditAction.MEMBERSHIP_ADD,
-    AuditAction.MEMBERSHIP_UPDATE, AuditAction.ADMINISTRATOR_ADD, AuditAction.ADMINISTRATOR_UPDATE,
-    AuditAction.ADMINISTRATOR_REMOVE, AuditAction.ASSIGNMENT_ADD, AuditAction.ASSIGNMENT_UPDATE,
-    AuditAction.ASSIGNMENT_REMOVE, AuditAction.THIRD_PARTY_ASSIGNMENT_ADD,
-    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE, AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE,
-)  # fmt: skip
-"""actions in the history of one member, for an entity"""
 
 
 class WantedMembers(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +50,7 @@ class ListedMember(msgspec.Struct, frozen=True, kw_only=True):
     """A member with level and number of roles."""
 
     member: Member
-    level: str = ""
+    level: Level = ""
     roles: int = 0
     """that the actor may see"""
 
@@ -236,19 +226,6 @@ def may_send_again(of: Membership, *, actor: Administering) -> bool:
 def invitation_needs_approval(entity: Entity) -> bool:
     """Return whether an invitation becomes a request. Source: D55"""
     return needed(Change(verb="add", kind="membership", key=()), "", entity, None)
-
-
-async def history(registry: Registry, of: Membership, *, actor: Administering, limit: int) -> list[AuditEntry]:
-    """The last changes of a member for the entity, the latest first.
-
-    None if the actor may not read the audit. Raises StoreUnavailable. Source: D57, D61
-    """
-    if not _sees(actor, "audit"):
-        return []
-    query = AuditQuery(user_id=of.user_id, entity_id=of.entity_id, actions=HISTORY)
-    found = await registry.audit.part(query, limit=limit, examined=_EXAMINED_AT_ONCE)
-    about = f"{of.user_id}/"
-    return [entry for entry in found.entries if entry.object.startswith(about)]
 
 
 def _sees(actor: Administering, kind: ObjectKind, service_id: str = "") -> bool:

@@ -1,4 +1,4 @@
-"""What a person may do: their entities, roles, and who gave them (D53, D61, D65)."""
+"""A person's own entities and roles, with their givers (D53, D61, D65)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GivenBy: TypeAlias = Literal["operator", "program", "person", "you", ""]
 
 
 class Giver(msgspec.Struct, frozen=True, kw_only=True):
-    """Who wrote a role last."""
+    """The giver of a role: its last writer."""
 
     kind: GivenBy
     """empty: not known"""
@@ -89,7 +89,7 @@ async def own_access(registry: Registry, user_id: str) -> list[OwnEntity]:
 
 
 async def _givers(registry: Registry, user_id: str, roles: Iterable[Role]) -> list[Giver]:
-    """Who gave each role, by the source of its record (D65)."""
+    """The giver of each role, by its source (D65)."""
     directory = registry.directory
     rows = [role.row for role in roles]
     sources: dict[tuple[str, ...], str] = {}
@@ -110,7 +110,7 @@ def _is_person(source: str) -> bool:
 
 
 async def _names(registry: Registry, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Names of people by person and entity, of those who belong to it (D61)."""
+    """Names of people who belong to an entity (D61)."""
     belonging = await registry.directory.read(Membership, wanted)
     users = await registry.directory.read(User, {(person,) for person, _ in wanted})
     return {

@@ -11,6 +11,7 @@ from corpid.flows.authentication import password_checks, second_factor_methods, 
 from corpid.flows.directory.administrators import entities_without_owner
 from corpid.flows.directory.entities import ADDS, addition, carried_out, one_change
 from corpid.flows.directory.finding import user_named
+from corpid.flows.directory.people_facts import authorise_on_person
 from corpid.flows.directory.write import Refused, audit_event, switched, write
 from corpid.ports import COMMAND_LINE, FactorChange
 from corpid.rules.audit_actions import AuditAction
@@ -148,7 +149,7 @@ async def unlock_user(
     Raises write.Refused when there is no such person, access.Forbidden, StoreUnavailable. D45, D47
     """
     user = await user_named(registry, user_name, actor=actor)
-    authorise(actor, "delete", Object(kind="lock", user_id=user.user_id))
+    await authorise_on_person(registry, actor, "delete", Object(kind="lock", user_id=user.user_id))
     await unlock(registry, transient, issuer, user, actor=actor, now=now)
     return user
 
@@ -266,7 +267,7 @@ async def factors(registry: Registry, user_name: str, *, actor: Actor) -> tuple[
     Raises write.Refused if there is no such person, access.Forbidden, StoreUnavailable. Source: D45, D46
     """
     user = await user_named(registry, user_name, actor=actor)
-    authorise(actor, "read", Object(kind="credentials", user_id=user.user_id))
+    await authorise_on_person(registry, actor, "read", Object(kind="credentials", user_id=user.user_id))
     return user, await second_factor_methods.held_factors(registry, user.user_id)
 
 
@@ -283,6 +284,8 @@ def _refuse_invited(user: User) -> None:
 
 
 async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
+    thing = Object(kind=links.PURPOSES[purpose].object_kind, user_id=user.user_id)
+    await authorise_on_person(office.registry, office.actor, "write", thing)
     link = await links.make(
         office.registry,
         user,
@@ -291,6 +294,7 @@ async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
         base_url=office.base_url,
         now=office.now,
         new_id=office.new_id,
+        authorised=True,
     )
     return Given(user=user, link=link, purpose=purpose)
 

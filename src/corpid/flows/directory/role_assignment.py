@@ -1,4 +1,4 @@
-"""Roles of an entity's people, as its administrators give, change and end them.
+"""Roles that administrators of an entity give, change and end.
 
 What a page asks before its form: which services, which people, and whether it may be done at all. Everything is
 written by `approvals.submit`. Source: D53, D54, D55
@@ -35,7 +35,7 @@ _WIDTH: Final = 6
 
 
 class UnknownRole(Exception):
-    """The entity has no such role, or none that the actor may know of."""
+    """No such role, or none that the actor may see."""
 
 
 class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,9 +51,9 @@ class HeldRole(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def services(registry: Registry, actor: Administering, entity: Entity) -> list[Service]:
-    """The services at which the actor gives roles for an entity, by name.
+    """Services at which the actor gives roles.
 
-    Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
+    By name, of those that the entity may use. Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
     """
     authorise(actor, "read", Object(kind="service"))
     own = actor.services if actor.level == "sub_administrator" else "all"
@@ -95,9 +95,9 @@ def _may_read(actor: Administering, row: Assignment) -> bool:
 
 
 async def role(registry: Registry, actor: Administering, identifier: str) -> tuple[HeldRole, Member]:
-    """One role by the identifier that the admin API gives it, with its person.
+    """One role with its person.
 
-    Raises UnknownRole, also for one that is another entity's or that the actor may not see, StoreUnavailable. Source:
+    `identifier` is that of the admin API. Raises UnknownRole, also for one that is another entity's or that the actor may not see, StoreUnavailable. Source:
     D53, D59
     """
     key = key_of(identifier, _WIDTH)
@@ -114,9 +114,9 @@ async def role(registry: Registry, actor: Administering, identifier: str) -> tup
 
 
 async def one_member(registry: Registry, actor: Administering, membership_id: str) -> Member | None:
-    """A member by the identifier of the membership; None if the entity has no such one.
+    """A member by the identifier of the membership.
 
-    Raises access.Forbidden, StoreUnavailable. Source: D60, D61
+    None if the entity has no such one. Raises access.Forbidden, StoreUnavailable. Source: D60, D61
     """
     try:
         return await member(registry, membership_id, actor=actor)
@@ -125,7 +125,7 @@ async def one_member(registry: Registry, actor: Administering, membership_id: st
 
 
 async def refusal(registry: Registry, actor: Administering, found: Member, at: Service) -> str:
-    """The reason for which the actor cannot change a member's roles; empty if they can.
+    """The reason against changing a member's roles; empty if none.
 
     Asked before a form is shown. Raises StoreUnavailable. Source: D53, D54
     """
@@ -138,7 +138,7 @@ async def refusal(registry: Registry, actor: Administering, found: Member, at: S
 
 
 async def as_it_is(registry: Registry, row: Assignment) -> Assignment | None:
-    """The row of the same key that is there; None if there is none.
+    """The stored row of the same key; None without one.
 
     Raises StoreUnavailable. Source: D55
     """
@@ -146,7 +146,10 @@ async def as_it_is(registry: Registry, row: Assignment) -> Assignment | None:
 
 
 def given(was: Assignment | None, row: Assignment) -> Change:
-    """The change that gives a role, or gives one again that has ended. Source: D55"""
+    """The change that gives a role, perhaps again.
+
+    Source: D55
+    """
     return Change(verb="change" if was else "add", kind="assignment", key=row.key, was=was, becomes=row)
 
 

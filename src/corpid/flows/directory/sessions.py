@@ -6,18 +6,17 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory import people
+from corpid.flows.directory.people_facts import authorise_on_person
 from corpid.flows.directory.write import audit_event
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import fingerprint
-from corpid.rules.directory.access import Object, authorise, refuse_early
-from corpid.rules.directory.records import Operator
+from corpid.rules.directory.access import Object, refuse_early
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.ports import Registry, Session, TransientStore
     from corpid.rules.authentication.throttling import CodeGuesses
-    from corpid.rules.directory.access import Action
     from corpid.rules.directory.actors import Actor
     from corpid.rules.directory.records import User
 
@@ -44,7 +43,7 @@ async def sessions_of(
     user = await registry.directory.user_by_name(user_name)
     if user is None:
         return None, ()
-    await _authorise(registry, actor, "read", Object(kind="session", user_id=user.user_id))
+    await authorise_on_person(registry, actor, "read", Object(kind="session", user_id=user.user_id))
     return user, await registry.sessions.of(user.user_id, now=now)
 
 
@@ -59,7 +58,7 @@ async def session(
     user = await registry.directory.user(user_id)
     if user is None:
         return None
-    await _authorise(registry, actor, "read", Object(kind="session", user_id=user_id))
+    await authorise_on_person(registry, actor, "read", Object(kind="session", user_id=user_id))
     live = await registry.sessions.of(user_id, now=now)
     found = next((each for each in live if name_of(each) == name), None)
     return None if found is None else (user, found)
@@ -70,7 +69,7 @@ async def end_session(registry: Registry, ending: Session, *, actor: Actor) -> b
 
     Raises access.Forbidden, StoreUnavailable. Source: D30, D53
     """
-    await _authorise(registry, actor, "delete", Object(kind="session", user_id=ending.user_id))
+    await authorise_on_person(registry, actor, "delete", Object(kind="session", user_id=ending.user_id))
     event = audit_event(actor, AuditAction.SESSION_END, ending.user_id)
     return await registry.sessions.end(ending.session_id, event)
 
@@ -84,7 +83,7 @@ async def end_sessions(registry: Registry, user_name: str, *, actor: Actor) -> b
     user = await registry.directory.user_by_name(user_name)
     if user is None:
         return False
-    await _authorise(registry, actor, "delete", Object(kind="session", user_id=user.user_id))
+    await authorise_on_person(registry, actor, "delete", Object(kind="session", user_id=user.user_id))
     await registry.sessions.end_all(user.user_id, audit_event(actor, AuditAction.SESSION_END_ALL, user.user_id))
     return True
 
@@ -101,7 +100,7 @@ async def locks_of(
     user = await registry.directory.user_by_name(user_name)
     if user is None:
         return None, []
-    await _authorise(registry, actor, "read", Object(kind="lock", user_id=user.user_id))
+    await authorise_on_person(registry, actor, "read", Object(kind="lock", user_id=user.user_id))
     factors = fingerprint(await registry.factors.credentials(user.user_id)).hex()
     counts = await registry.code_guesses.of(user.user_id)
     return user, [each for each in counts if each.paused_until > now and each.factors == factors]
@@ -119,12 +118,6 @@ async def end_locks(
     user = await registry.directory.user_by_name(user_name)
     if user is None:
         return False
-    await _authorise(registry, actor, "delete", Object(kind="lock", user_id=user.user_id))
+    await authorise_on_person(registry, actor, "delete", Object(kind="lock", user_id=user.user_id))
     await people.unlock(registry, transient, issuer, user, actor=actor, now=now)
     return True
-
-
-async def _authorise(registry: Registry, actor: Actor, action: Action, thing: Object) -> None:
-    """Authorise with the fact whether the person operates the deployment."""
-    operates = await registry.directory.read(Operator, [(thing.user_id,)])
-    authorise(actor, action, Object(kind=thing.kind, user_id=thing.user_id, operates=bool(operates)))

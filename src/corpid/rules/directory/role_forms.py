@@ -1,4 +1,4 @@
-"""A role as a person describes it in a form: choices, checks, and the row they make.
+"""A role as described in a form: choices, checks, resulting row.
 
 A mandatory value is required here, so that no relying party reads a missing one. Source: R-14.1, R-20, D23
 """
@@ -46,7 +46,7 @@ def is_open_to(service: Service, entity: Entity) -> bool:
 
 
 class RoleForm(msgspec.Struct, frozen=True, kw_only=True):
-    """What was chosen and typed; texts as they came."""
+    """The fields of the form, as they were sent."""
 
     service: Service
     role: str = ""
@@ -64,7 +64,7 @@ class RoleForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def form_of(row: Assignment, service: Service) -> RoleForm:
-    """The form that describes a row as it is."""
+    """The form that describes a row as it is. Source: D23"""
     held: dict[str, str] = {}
     for each in row.parameters:
         held.setdefault(each.name, each.value)
@@ -164,12 +164,12 @@ def _day(text: str) -> date | None:
 
 
 def year_end(today: date) -> date:
-    """The last day of a year."""
+    """The last day of a year. Source: D23"""
     return date(today.year, 12, 31)
 
 
 def one_year(first: date) -> date:
-    """The last day of the year that begins on a day."""
+    """The last day of the year that begins on a day. Source: D23"""
     year = first.year + 1
     if first.year >= date.max.year:
         return date.max

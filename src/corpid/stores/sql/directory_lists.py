@@ -25,6 +25,7 @@ from corpid.rules.directory.records import (
 from corpid.stores.sql.mappers import columns
 from corpid.stores.sql.records import SqlRecords
 from corpid.stores.sql.tables import (
+    BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
     NAME_CHARACTERS,
@@ -191,6 +192,14 @@ class SqlDirectoryLists(SqlRecords):
         return {kind: self._database.prepare(by_name(self._kinds[kind], each)) for kind, each in found.items()}
 
     @cached_property
+    def _by_number(self) -> Prepared:
+        return self._database.prepare(by_name(self._kinds[Entity], "registration_number"))
+
+    @cached_property
+    def _by_email(self) -> Prepared:
+        return self._database.prepare(by_name(self._kinds[User], BEGINNING_OF_ADDRESS))
+
+    @cached_property
     def _members(self) -> Prepared:
         return self._database.prepare(members(self._kinds[User]))
 
@@ -232,6 +241,17 @@ class SqlDirectoryLists(SqlRecords):
         """As of entities; small and capital letters of ASCII are alike."""
         folded = folded_ascii(after[0]), after[1]
         return await self._of_name(User, folded_ascii(first), folded_ascii(until), folded, limit)
+
+    async def entities_by_number(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[Entity]:
+        """Byte by byte."""
+        rows = await self._database.rows(self._by_number, bounds_of_names(first, until, after) | {"limit": limit})
+        return [self._kinds[Entity].codec.decode(row) for row in rows]
+
+    async def people_by_email(self, *, first: str, until: str, after: tuple[str, str], limit: int) -> list[User]:
+        """As of names, of an address its first hundred characters."""
+        values = bounds_of_names(folded_ascii(first), folded_ascii(until), (folded_ascii(after[0]), after[1]))
+        rows = await self._database.rows(self._by_email, values | {"limit": limit})
+        return [self._kinds[User].codec.decode(row) for row in rows]
 
     async def _of_name(self, kind: type[N], first: str, until: str, after: tuple[str, str], limit: int) -> list[N]:
         values = bounds_of_names(first, until, after) | {"limit": limit}

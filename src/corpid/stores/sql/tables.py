@@ -47,6 +47,7 @@ BEGINNING_OF_NAME: Final = "substr(search_text, 1, 100)"
 NAME_CHARACTERS: Final = 100
 BEGINNING_OF_PERSONS_NAME: Final = "lower(substr(name, 1, 100))"
 """of both engines: they fold the letters of ASCII, and no others"""
+BEGINNING_OF_ADDRESS: Final = "lower(substr(email, 1, 100))"
 
 SHOWN_USER_NAME: Final = "coalesce(nullif(memberships.user_name_key, ''), memberships.person_name_key)"
 SHOWN_EMAIL: Final = "lower(coalesce(nullif(memberships.email, ''), memberships.person_email))"
@@ -119,6 +120,7 @@ entities: Final = table(
     later("approvals", "none"),
     source(),
     sa.Index("ix_entities_name", sa.text(BEGINNING_OF_NAME), "entity_id"),
+    sa.Index("ix_entities_number", "registration_number", "entity_id"),
 )
 
 users: Final = table(
@@ -137,6 +139,7 @@ users: Final = table(
     later("member_sources", "{}"),
     later_flag("placeholder"),
     sa.Index("ix_users_name", sa.text(BEGINNING_OF_PERSONS_NAME), "user_id"),
+    sa.Index("ix_users_email", sa.text(BEGINNING_OF_ADDRESS), "user_id"),
 )
 
 credentials: Final = table(

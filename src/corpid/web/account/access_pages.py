@@ -93,7 +93,7 @@ class RequestLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAccess(FormView):
-    """What the reader may do, for whom, and since whom."""
+    """The reader's organisations, roles and requests."""
 
     template: ClassVar[str] = "account/access.html"
     heading: ClassVar[Phrase] = phrase("Your access")
@@ -206,7 +206,7 @@ def _request(account: AccountContext, own: OwnRequest) -> RequestLine:
 
 
 async def ask(account: AccountContext) -> View:
-    """The form of a request, as far as it has been filled in."""
+    """The form of a request, one step at a time."""
     given = {**account.query, **account.form}
     view = AskForAccess(
         frame=frame(account, up=Link(url=account_path(account.web, ACCESS), text=OwnAccess.heading)),

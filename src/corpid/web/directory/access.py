@@ -104,7 +104,10 @@ def to_person(at: PortalContext, found: Member) -> Link:
 async def choose_person(
     at: PortalContext, page: str, *, heading: Phrase, asked: Phrase, field: str = "person", kept: Pairs = ()
 ) -> ChoosePerson:
-    """The choice of a person for a page, which then names it in `field`."""
+    """The choice of a person for a page.
+
+    The page then names the person in `field`.
+    """
     query = at.query.get("find", "")
     found = await role_assignment.search(at.context.provider.registry, at.actor, query, limit=MOST_FOUND)
     return ChoosePerson(
@@ -130,7 +133,7 @@ async def choose_person(
 
 
 async def new(at: PortalContext) -> View:
-    """The page that gives access, as far as it has been filled in."""
+    """The page that gives access, one step at a time."""
     given = {**at.query, **at.form}
     registry = at.context.provider.registry
     if not given.get("person"):

@@ -49,7 +49,7 @@ async def _this_role(at: PortalContext) -> tuple[HeldRole, Member]:
 
 
 async def change(at: PortalContext) -> View:
-    """The page that changes a role, as far as it has been filled in."""
+    """The page that changes a role, one step at a time."""
     given = {**at.query, **at.form}
     role, person = await _this_role(at)
     today, here = at.context.day, portal_path(at.web, at.page)

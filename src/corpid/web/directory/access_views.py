@@ -85,7 +85,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeAccess(PageView):
-    """A role to be changed: its fields, then the old and the new sentence."""
+    """A role to be changed: fields, then both sentences."""
 
     template: ClassVar[str] = "manage/change_access.html"
     heading: ClassVar[Phrase] = phrase("Change access")
@@ -153,7 +153,7 @@ class CopyAccess(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedLine:
-    """What a line of a table would do."""
+    """The effect of a line of a table."""
 
     number: int
     does: Phrase

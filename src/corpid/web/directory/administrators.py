@@ -331,7 +331,7 @@ async def save_level(at: PortalContext) -> Saved:
             unique=context.provider.new_id(),
         ),
     )
-    return Saved("requested" if request else "appointed", "administrators")
+    return Saved("level-requested" if request else "level-changed", "administrators")
 
 
 def _reason(at: PortalContext) -> str:
@@ -439,7 +439,7 @@ async def remove(at: PortalContext) -> Saved:
             registry, at.actor, held, reason=_reason(at), now=context.now, unique=context.provider.new_id()
         ),
     )
-    return Saved("requested" if request else "dismissed", "administrators")
+    return Saved("level-requested" if request else "level-removed", "administrators")
 
 
 SECTION: Final = Section[PortalContext](
@@ -454,8 +454,8 @@ SECTION: Final = Section[PortalContext](
     fields=frozenset({"level", "all_services", "reason", "held", "confirm"}),
     prefixes=(_SERVICE,),
     changes={
-        "appointed": phrase("The level is changed."),
-        "dismissed": phrase("The level is taken away."),
-        "requested": phrase("The request is sent. It takes effect when another administrator approves it."),
+        "level-changed": phrase("The level is changed."),
+        "level-removed": phrase("The level is taken away."),
+        "level-requested": phrase("The request is sent. It takes effect when another administrator approves it."),
     },
 )

@@ -199,7 +199,7 @@ def _of_grant(change: Change, grant: ThirdPartyGrant, names: Names) -> Phrase:
 def _of_level(change: Change, held: Administrator, names: Names) -> Phrase:
     person, level = _person(held.user_id, names), LEVELS[held.level]
     if change.verb == "add":
-        return phrase("{person} becomes an administrator: {level}.", person=person, level=level)
+        return phrase("{person} is appointed as {level}.", person=person, level=level)
     if change.verb == "remove":
         return phrase("{person} is no longer an administrator.", person=person)
     return phrase("What {person} may administer changes.", person=person)

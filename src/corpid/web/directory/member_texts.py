@@ -34,11 +34,6 @@ STATES: Final[Mapping[State, Phrase]] = {
     "suspended": phrase("Suspended"),
     "locked": phrase("Locked"),
 }
-LEVELS: Final[Mapping[str, Phrase]] = {
-    "owner": phrase("Owner"),
-    "administrator": phrase("Administrator"),
-    "sub_administrator": phrase("Sub-administrator"),
-}
 EACH_GETS: Final = phrase(
     "An invitation is an e-mail with a link that works for {hours} hours. You can send it again.",
     hours=INVITATION_SECONDS // 3600,

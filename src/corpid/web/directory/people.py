@@ -12,7 +12,8 @@ from corpid.flows.directory.provisioning import State
 from corpid.flows.directory.write import Refused
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON, name_of, user_name_of
-from corpid.web.directory.member_texts import LEVELS, STATES, email_of
+from corpid.web.directory.administrator_views import LEVELS
+from corpid.web.directory.member_texts import STATES, email_of
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people_views import ListedPerson, People
 from corpid.web.own_pages import Section
@@ -85,7 +86,7 @@ def _listed(at: PortalContext, each: ListedMember) -> ListedPerson:
         email=email_of(member),
         state=member.state,
         state_text=STATES[member.state],
-        level=LEVELS.get(each.level),
+        level=LEVELS[each.level] if each.level else None,
         roles=each.roles,
     )
 

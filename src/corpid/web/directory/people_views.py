@@ -9,7 +9,7 @@ from corpid.texts import phrase
 from corpid.web.pages.layout import Link, Pager, PageView
 
 if TYPE_CHECKING:
-    from datetime import date, datetime
+    from datetime import datetime
 
     from corpid.texts import Phrase
 
@@ -163,8 +163,8 @@ class PersonPage(PageView):
     entity: str
     number: str
     number_name: Phrase
-    today: date
-    """of the letter"""
+    as_of: Phrase
+    """the day of the letter"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory import members, provisioning
 from corpid.flows.directory.provisioning import Member, UnknownMember
 from corpid.flows.directory.write import Refused
-from corpid.rules.audit_actions import AuditAction
+from corpid.flows.operations import history
+from corpid.flows.operations.history import Wanted
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.effect import reasons
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
 from corpid.rules.directory.objects import object_id
-from corpid.rules.directory.records import Assignment, Membership, Service, User
+from corpid.rules.directory.records import Assignment, Service
 from corpid.texts import phrase
+from corpid.web.directory import history_texts
 from corpid.web.directory.access import CHANGE, NEW, PERSON, REMOVE, address, name_of, user_name_of
+from corpid.web.directory.history import HISTORY
 from corpid.web.directory.member_texts import (
     STATES,
     email_of,
@@ -32,17 +36,19 @@ from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from corpid.flows.directory.members import Held
-    from corpid.ports import AuditEntry
     from corpid.rules.directory.effect import Role
+    from corpid.rules.directory.records import Membership
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
 _SHOWN: Final = 100
 """roles a page"""
 _ENTRIES: Final = 5
+_EXAMINED: Final = 50
+"""of the person's history, which has what they did to others, too"""
 ACTIONS: Final[Mapping[str, Phrase]] = {
     "details": phrase("Change name and e-mail"),
     "send-again": phrase("Send the invitation again"),
@@ -52,24 +58,6 @@ ACTIONS: Final[Mapping[str, Phrase]] = {
     "end": phrase("End the membership"),
 }
 """the last parts of the addresses of actions"""
-
-_DONE: Final[Mapping[str, Phrase]] = {
-    AuditAction.MEMBERSHIP_INVITE: phrase("Invited"),
-    AuditAction.MEMBERSHIP_RESEND: phrase("Invitation sent again"),
-    AuditAction.MEMBERSHIP_ACCEPT: phrase("Invitation accepted"),
-    AuditAction.MEMBERSHIP_ADD: phrase("Became a member"),
-    AuditAction.MEMBERSHIP_UPDATE: phrase("Membership changed"),
-    AuditAction.ADMINISTRATOR_ADD: phrase("Level given"),
-    AuditAction.ADMINISTRATOR_UPDATE: phrase("Level changed"),
-    AuditAction.ADMINISTRATOR_REMOVE: phrase("Level taken away"),
-    AuditAction.ASSIGNMENT_ADD: phrase("Access given"),
-    AuditAction.ASSIGNMENT_UPDATE: phrase("Access changed"),
-    AuditAction.ASSIGNMENT_REMOVE: phrase("Access taken away"),
-    AuditAction.THIRD_PARTY_ASSIGNMENT_ADD: phrase("Access for another organisation given"),
-    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE: phrase("Access for another organisation changed"),
-    AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE: phrase("Access for another organisation taken away"),
-}
-_SWITCHED: Final = {True: phrase("Restored"), False: phrase("Suspended")}
 
 
 async def this_member(at: PortalContext, membership_id: str) -> Member:
@@ -103,7 +91,7 @@ async def person(at: PortalContext) -> View:
         actions.append("restore")
     if not end.refusal and membership.enabled and not membership.invited:
         actions.append("suspend")
-    entries = await members.history(registry, membership, actor=actor, limit=_ENTRIES)
+    entries = await _entries(at, found)
     refusal = change.refusal or end.refusal
     return PersonPage(
         frame=frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People"))),
@@ -130,12 +118,12 @@ async def person(at: PortalContext) -> View:
         edit=None if change.refusal else links["details"].url,
         actions=tuple(links[each] for each in actions),
         end=None if end.refusal else links["revoke" if membership.invited else "end"],
-        entries=await _entries(at, entries),
-        history=address(at, "history", person=membership.membership_id) if entries else None,
+        entries=entries,
+        history=address(at, HISTORY, person=found.user.user_name) if entries else None,
         entity=entity.name,
         number=entity.registration_number,
         number_name=NUMBERS[entity.type],
-        today=at.context.day,
+        as_of=phrase("As of {day}", day=at.context.day),
     )
 
 
@@ -183,38 +171,24 @@ def _role(at: PortalContext, name: str, role: Role, *, state: str) -> ShownRole:
     )
 
 
-async def _entries(at: PortalContext, entries: Sequence[AuditEntry]) -> tuple[ShownEntry, ...]:
-    """The last changes, each with who made it (D61)."""
-    registry, zone = at.context.provider.registry, at.context.provider.policy.timezone
-    people = {entry.actor.partition(":")[2] for entry in entries if entry.actor.startswith("user:")}
-    keys = [(each, at.entity.entity_id) for each in sorted(people)]
-    known = await registry.directory.read(Membership, keys)
-    users = await registry.directory.read(User, [(user_id,) for user_id, _ in known])
-    names = {
-        user_id: name_of(Member(membership=membership, user=users[user_id,]))
-        for (user_id, _), membership in known.items()
-        if (user_id,) in users
-    }
+async def _entries(at: PortalContext, found: Member) -> tuple[ShownEntry, ...]:
+    """The last changes of a member; none if the reader sees no history (D53, D61)."""
+    registry, actor, user_id = at.context.provider.registry, at.actor, found.user.user_id
+    try:
+        part = await history.changes(registry, actor, Wanted(person=found.user.user_name), before=0, limit=_EXAMINED)
+    except Forbidden:
+        return ()
+    entries = [entry for entry in part.entries if history.person_of(entry) == user_id][:_ENTRIES]
+    names = await history.names(registry, actor, entries)
+    zone = at.context.provider.policy.timezone
     return tuple(
-        ShownEntry(at=datetime.fromtimestamp(entry.at, UTC).astimezone(zone), what=_what(entry), by=_by(entry, names))
+        ShownEntry(
+            at=datetime.fromtimestamp(entry.at, zone),
+            what=history_texts.sentence(entry, names),
+            by=history_texts.who(entry.actor, entry, names, actor.entity_id),
+        )
         for entry in entries
     )
-
-
-def _what(entry: AuditEntry) -> Phrase:
-    enabled = entry.after.get("enabled")
-    if entry.action == AuditAction.MEMBERSHIP_UPDATE and isinstance(enabled, bool):
-        return _SWITCHED[enabled]
-    return _DONE[entry.action]
-
-
-def _by(entry: AuditEntry, names: Mapping[str, str]) -> Phrase | str:
-    kind, _, identifier = entry.actor.partition(":")
-    if kind == "user":
-        return names.get(identifier) or phrase("Somebody who no longer belongs here")
-    if kind in {"client", "token"}:
-        return phrase("A program")
-    return phrase("The operator")
 
 
 _ID: Final = "[^/]{1,100}"

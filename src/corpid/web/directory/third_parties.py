@@ -343,9 +343,7 @@ async def accept(at: PortalContext) -> View:
         sentence=sentence(found),
         facts=facts(found.grant),
         consequences=(
-            phrase(
-                "Your administrators can then give your people access within it. Either organisation can end it at any time."
-            ),
+            phrase("You can then give your people access within it. Either organisation can end it at any time."),
             phrase("{name} sees which of your people act for it.", name=found.client_entity.name),
         ),
         reason=at.form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,

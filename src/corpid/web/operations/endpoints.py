@@ -9,7 +9,18 @@ from corpid.flows.account.own_sessions import FORM_SECONDS
 from corpid.flows.operations import console as flow
 from corpid.flows.operations.console import NeedsPasskey
 from corpid.texts import phrase
-from corpid.web.operations import audit, client_form, clients, keys, maintenance, overview
+from corpid.web.operations import (
+    audit,
+    client_form,
+    clients,
+    entities,
+    keys,
+    maintenance,
+    overview,
+    owners,
+    people,
+    services,
+)
 from corpid.web.operations.page_context import ConsoleContext
 from corpid.web.own_pages import Instead, Site, serve
 from corpid.web.pages.layout import BARE, Link
@@ -67,7 +78,18 @@ async def _extend(at: ConsoleContext) -> None:
 
 _SITE: Final = Site(
     purpose="console",
-    sections=(overview.SECTION, clients.SECTION, client_form.SECTION, keys.SECTION, maintenance.SECTION, audit.SECTION),
+    sections=(
+        overview.SECTION,
+        entities.SECTION,
+        owners.SECTION,
+        people.SECTION,
+        services.SECTION,
+        clients.SECTION,
+        client_form.SECTION,
+        keys.SECTION,
+        maintenance.SECTION,
+        audit.SECTION,
+    ),
     arrive=_arrive,
     open=_open,
     still_open=_still_open,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def sentence(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:
-    """What a person may do, e.g. for the confirmation of a change."""
+    """A role as a sentence about its person."""
     when = duration(row.start_date, row.end_date, today)
     if row.role:
         return phrase(
@@ -28,7 +28,7 @@ def sentence(name: str, row: Assignment | ThirdPartyAssignment, service: Service
 
 
 def own_sentence(row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:
-    """What the reader may do."""
+    """A role as a sentence to its person."""
     when = duration(row.start_date, row.end_date, today)
     if row.role:
         return phrase(
@@ -39,7 +39,7 @@ def own_sentence(row: Assignment | ThirdPartyAssignment, service: Service, entit
 
 
 def asked_sentence(row: Assignment, service: Service, entity: str, today: date) -> Phrase:
-    """What the reader has asked for."""
+    """A requested role as a sentence to its person."""
     when = duration(row.start_date, row.end_date, today)
     if row.role:
         return phrase(
@@ -63,7 +63,7 @@ def duration(start_date: str, end_date: str, today: date) -> Phrase:
 
 
 def details(row: Assignment | ThirdPartyAssignment) -> tuple[Phrase, ...]:
-    """What a role is limited to: a part of the organisation, and parameters."""
+    """The limits of a role: part of the organisation, parameters."""
     part = (phrase("Part of the organisation: {name}", name=row.sub_entity),) if row.sub_entity else ()
     reference = (phrase("Reference: {ref}", ref=row.ref),) if row.ref else ()
     given = (phrase("{name}: {value}", name=each.name, value=each.value) for each in row.parameters)
@@ -71,7 +71,7 @@ def details(row: Assignment | ThirdPartyAssignment) -> tuple[Phrase, ...]:
 
 
 def state(row: Assignment | ThirdPartyAssignment, today: date) -> Phrase | None:
-    """Why a role has no effect on a day, by its dates; None if it has one."""
+    """The state of a role by its dates; None if it holds."""
     if row.end_date < today.isoformat():
         return phrase("Ended")
     return phrase("Not begun yet") if row.start_date > today.isoformat() else None

@@ -1,4 +1,4 @@
-"""The fields of a role: read from an address or a form, and shown again."""
+"""The fields of a role: read from a form, and shown."""
 
 from __future__ import annotations
 
@@ -101,7 +101,10 @@ def hidden(form: RoleForm) -> tuple[tuple[str, str], ...]:
 
 
 def shown(form: RoleForm, today: date, *, always: bool = False) -> RoleFields:
-    """The fields of a form; `always` offers to begin as it did, without a first day."""
+    """The fields of a form.
+
+    `always` offers to begin as it did, without a first day.
+    """
     service = form.service
     described = {each.name: each.description for each in service.role_descriptions}
     starts: list[Option] = [(TODAY, phrase("Today"), ""), (ON_DAY, phrase("On a day that I choose"), "")]

@@ -1,0 +1,392 @@
+"""Organisations in the console: search, one organisation, its owners (D53, D54)."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import entities, invitations, lists
+from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.invitation_limits import InvitationLimit
+from corpid.flows.directory.write import Refused
+from corpid.flows.operations.console_entities import open_invitation, shown_entity
+from corpid.flows.operations.console_people import may
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
+from corpid.rules.directory.records import NO_END
+from corpid.rules.limits import MINUTE, RESEND_SECONDS
+from corpid.texts import counted, phrase
+from corpid.web.operations import views
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.people import AT_ONCE, LEVELS, pager, person_path
+from corpid.web.operations.reasons import REASON, acting
+from corpid.web.operations.views import State
+from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages.layout import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.directory.lists import Appointment
+    from corpid.flows.operations.console_entities import ShownEntity
+    from corpid.ports import StoredMember
+    from corpid.rules.directory.records import Approvals, Entity, EntityType, ThirdPartyGrant
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.views import View
+
+ONE: Final = r"entities/[^/]+"
+NEW: Final = "new-organisation"
+"""the page's path: any name below `entities` could be an organisation's identifier"""
+_SEARCH_CHARACTERS: Final = 100
+_FEW: Final = 20
+"""third parties on an organisation's page"""
+_WAYS: Final = (
+    ("name", phrase("Name")),
+    ("number", phrase("Registration number")),
+    ("id", phrase("Identifier")),
+)
+TYPES: Final[Mapping[EntityType, Phrase]] = {
+    "UEN": phrase("Registered in this country (UEN)"),
+    "NON-UEN": phrase("Foreign (NON-UEN)"),
+    "GSTN": phrase("Tax registration only (GSTN)"),
+}
+_APPROVALS: Final[Mapping[Approvals, Phrase]] = {
+    "none": phrase("Nothing needs approval"),
+    "roles": phrase("Roles need the approval of a second administrator"),
+    "all": phrase("Every change needs the approval of a second administrator"),
+}
+
+
+def entity_path(web: WebContext, entity_id: str, page: str = "") -> str:
+    """The address path of an organisation's page."""
+    return console_path(web, here(entity_id, page))
+
+
+def here(entity_id: str, page: str = "") -> str:
+    """The path of an organisation's page in the console."""
+    return f"entities/{quote(entity_id, safe='')}" + (f"/{page}" if page else "")
+
+
+def _state(entity: Entity) -> State:
+    return State(text=phrase("Active")) if entity.enabled else State(text=phrase("Disabled"), tone="error")
+
+
+async def entities_page(at: ConsoleContext) -> View:
+    """A page of organisations, narrowed by what is searched (R-12.4)."""
+    search = at.query.get("search", "").strip()[:_SEARCH_CHARACTERS]
+    by = at.query.get("by", "")
+    by = by if by in dict(_WAYS) else "name"
+    try:
+        page = await _found(at, by, search, at.query.get("after", ""))
+    except Refused:
+        page = lists.Page(found=())
+    new = Link(url=console_path(at.web, NEW), text=phrase("Add an organisation"))
+    return views.SearchedList(
+        frame=frame(at, section="entities"),
+        heading=phrase("Organisations"),
+        action=console_path(at.web, "entities"),
+        label=phrase("Begins with"),
+        ways=_WAYS,
+        by=by,
+        search=search,
+        caption=phrase("Organisations"),
+        columns=(phrase("Name"), phrase("Registration number"), phrase("Status"), phrase("State")),
+        lines=tuple(
+            views.Line(
+                url=entity_path(at.web, each.entity_id),
+                name=each.name,
+                texts=(each.registration_number or each.entity_id, STATUSES[each.status]),
+                state=_state(each),
+            )
+            for each in page.found
+        ),
+        empty=phrase("No organisation is found. Type only the beginning, or search by something else.")
+        if search
+        else phrase("There are no organisations yet."),
+        add=new if may(at.actor, "write", "entity") else None,
+        pager=pager(at, "entities", page.after, search=search, by=by if by != "name" else ""),
+        saved=at.saved,
+    )
+
+
+async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.Page[Entity]:
+    registry, actor = at.context.provider.registry, at.actor
+    if by == "number":
+        return await lists.entities_by_number(registry, actor, number=search, after=after, limit=AT_ONCE)
+    if by == "id":
+        return await lists.entities(registry, actor, search=search, after=after, limit=AT_ONCE)
+    return await lists.entities_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
+
+
+def _entity_id(at: ConsoleContext) -> str:
+    return at.page.split("/")[1]
+
+
+async def entity_of(at: ConsoleContext) -> Entity:
+    """The organisation of the page. Raises Gone, access.Forbidden."""
+    try:
+        return await entity_named(at.context.provider.registry, _entity_id(at), actor=at.actor)
+    except Refused:
+        raise Gone from None
+
+
+async def entity_page(at: ConsoleContext) -> View:
+    """One organisation: facts, administrators, third parties."""
+    try:
+        found = await shown_entity(
+            at.context.provider.registry, _entity_id(at), actor=at.actor, limit=AT_ONCE, few=_FEW
+        )
+    except Refused:
+        raise Gone from None
+    entity = found.entity
+    return views.ShownOrganisation(
+        frame=frame(
+            at, section="entities", up=Link(url=console_path(at.web, "entities"), text=phrase("Organisations"))
+        ),
+        heading=phrase("Organisation: {name}", name=entity.name),
+        name=entity.name,
+        state=_state(entity),
+        facts=_facts(found),
+        no_owner=not found.has_owner,
+        deeds=tuple(_deeds(at, entity)),
+        administrators=tuple(_administrator(at, each) for each in found.administrators.found),
+        more_administrators=bool(found.administrators.after),
+        third_parties=tuple(_party(at, each, each.entity_id, found.names) for each in found.third_parties.found),
+        more_third_parties=bool(found.third_parties.after),
+        clients=tuple(_party(at, each, each.client_entity_id, found.names) for each in found.clients.found),
+        more_clients=bool(found.clients.after),
+        saved=at.saved,
+    )
+
+
+def _facts(found: ShownEntity) -> tuple[views.Fact, ...]:
+    entity, count = found.entity, found.people
+    return (
+        (phrase("Identifier"), entity.entity_id),
+        (NUMBERS[entity.type], entity.registration_number or phrase("None")),
+        (phrase("Country"), entity.country),
+        (phrase("Status"), STATUSES[entity.status]),
+        (phrase("Approvals"), _APPROVALS[entity.approvals]),
+        (phrase("People"), counted(count, "{count} person", "{count} people")),
+    )
+
+
+def _deeds(at: ConsoleContext, entity: Entity) -> list[Link]:
+    links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("People"))]
+    if may(at.actor, "write", "administrator"):
+        links.append(Link(url=entity_path(at.web, entity.entity_id, "owner"), text=phrase("Appoint an owner")))
+    if may(at.actor, "write", "entity"):
+        page, text = ("disable", phrase("Disable")) if entity.enabled else ("enable", phrase("Enable"))
+        links.append(Link(url=entity_path(at.web, entity.entity_id, page), text=text))
+    return links
+
+
+def _administrator(at: ConsoleContext, each: Appointment) -> views.AdministratorLine:
+    membership, user, level = each.membership, each.user, each.administrator
+    invited = membership.invited
+    active = user.enabled and membership.enabled
+    resend = f"invitation/{quote(membership.membership_id, safe='')}"
+    return views.AdministratorLine(
+        url="" if invited else person_path(at.web, user.user_id),
+        name=(membership.name or membership.email) if invited else user.name,
+        level=LEVELS[level.level],
+        services=_services_of(level.services) if level.level == "sub_administrator" else "",
+        state=State(text=phrase("Invited"), tone="warning")
+        if invited
+        else State(text=phrase("Active"))
+        if active
+        else State(text=phrase("Disabled"), tone="error"),
+        resend=entity_path(at.web, membership.entity_id, resend)
+        if invited and may(at.actor, "write", "invitation")
+        else "",
+    )
+
+
+def _services_of(services: tuple[str, ...] | str) -> str:
+    return services if isinstance(services, str) else ", ".join(services)
+
+
+def _party(at: ConsoleContext, grant: ThirdPartyGrant, other: str, names: Mapping[str, str]) -> views.PartyLine:
+    return views.PartyLine(
+        url=entity_path(at.web, other),
+        name=names.get(other, other),
+        service=grant.service_id,
+        role=grant.role,
+        until=None if grant.end_date == NO_END else date.fromisoformat(grant.end_date),
+        state=State(text=phrase("Accepted"))
+        if grant.state == "accepted"
+        else State(text=phrase("Offered"), tone="warning"),
+    )
+
+
+async def members_page(at: ConsoleContext) -> View:
+    """The people of an organisation, by user name."""
+    entity = await entity_of(at)
+    registry = at.context.provider.registry
+    search = at.query.get("search", "").strip()[:_SEARCH_CHARACTERS]
+    try:
+        page = await lists.members(
+            registry, at.actor, entity.entity_id, search=search, after=at.query.get("after", ""), limit=AT_ONCE
+        )
+    except Refused:
+        page = lists.Page(found=())
+    path = here(entity.entity_id, "people")
+    return views.SearchedList(
+        frame=frame(at, section="entities", up=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back"))),
+        heading=phrase("People of {name}", name=entity.name),
+        action=console_path(at.web, path),
+        label=phrase("User name begins with"),
+        ways=(),
+        by="",
+        search=search,
+        caption=phrase("People"),
+        columns=(phrase("User name"), phrase("Name"), phrase("Administers as"), phrase("State")),
+        lines=tuple(_member(at, each) for each in page.found),
+        empty=phrase("Nobody is found. Type only the beginning.")
+        if search
+        else phrase("Nobody belongs to this organisation yet."),
+        pager=pager(at, path, page.after, search=search),
+        saved=at.saved,
+    )
+
+
+def _member(at: ConsoleContext, each: lists.Member) -> views.Line:
+    invited = each.membership.invited
+    level = LEVELS[each.level] if each.level else ""  # type: ignore[index]
+    active = each.membership.enabled and each.user.enabled
+    state = State(text=phrase("Active")) if active else State(text=phrase("Disabled"), tone="error")
+    return views.Line(
+        url=entity_path(
+            at.web, each.membership.entity_id, f"invitation/{quote(each.membership.membership_id, safe='')}"
+        )
+        if invited
+        else person_path(at.web, each.user.user_id),
+        name=(each.membership.user_name or each.membership.email) if invited else each.user.user_name,
+        texts=(each.membership.name if invited else each.user.name, level),
+        state=State(text=phrase("Invited"), tone="warning") if invited else state,
+    )
+
+
+# --- disable and enable
+
+
+async def switch_page(at: ConsoleContext) -> View:
+    """The confirmation of disabling or enabling, with its reason."""
+    entity = await entity_of(at)
+    if not may(at.actor, "write", "entity"):
+        raise Forbidden(at.actor, "write", "entity")
+    disables = at.page.endswith("/disable")
+    paragraphs = (
+        (
+            phrase("Nobody can act for it any more, in any service. People, access and roles stay recorded."),
+            phrase("You can enable it again."),
+        )
+        if disables
+        else (phrase("Its people can act for it again, with the access that they had."),)
+    )
+    back = entity_path(at.web, entity.entity_id)
+    return views.Act(
+        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
+        heading=phrase("Disable {name}?", name=entity.name) if disables else phrase("Enable {name}?", name=entity.name),
+        action=console_path(at.web, at.page),
+        paragraphs=paragraphs,
+        reason=at.form.get(REASON, ""),
+        button=phrase("Disable") if disables else phrase("Enable"),
+        danger=disables,
+        back=back,
+        errors=at.errors,
+    )
+
+
+async def switch(at: ConsoleContext) -> Saved:
+    """Disable or enable the organisation. Raises Rejected, Gone."""
+    entity = await entity_of(at)
+    provider, enables = at.context.provider, at.page.endswith("/enable")
+    if not may(at.actor, "write", "entity"):
+        raise Forbidden(at.actor, "write", "entity")
+    actor = acting(at)
+    try:
+        await entities.switch_entity(provider.registry, entity.entity_id, enabled=enables, actor=actor)
+    except Refused:
+        raise Rejected(phrase("Somebody has done this already. Open the organisation again.")) from None
+    provider.registry_cache.drop()
+    return Saved("entity-enable" if enables else "entity-disable", here(entity.entity_id))
+
+
+# --- invitations
+
+
+async def _invited(at: ConsoleContext) -> tuple[Entity, StoredMember]:
+    """The invitation of the page. Raises Gone, access.Forbidden."""
+    entity = await entity_of(at)
+    registry = at.context.provider.registry
+    found = await open_invitation(registry, entity.entity_id, at.page.split("/")[3], actor=at.actor)
+    if found is None:
+        raise Gone
+    return entity, found
+
+
+async def invitation_page(at: ConsoleContext) -> View:
+    """The confirmation of sending an invitation again."""
+    entity, member = await _invited(at)
+    if not may(at.actor, "write", "invitation"):
+        raise Forbidden(at.actor, "write", "invitation")
+    membership, back = member.membership, entity_path(at.web, entity.entity_id)
+    return views.Act(
+        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
+        heading=phrase("Send the invitation again"),
+        action=console_path(at.web, at.page),
+        paragraphs=(
+            phrase(
+                "{name} was invited to {organisation}, and has not accepted yet.",
+                name=membership.name or membership.user_name,
+                organisation=entity.name,
+            ),
+            phrase("The e-mail goes to {email}. The earlier link stops working.", email=membership.email),
+        ),
+        reason=at.form.get(REASON, ""),
+        button=phrase("Send again"),
+        back=back,
+        errors=at.errors,
+    )
+
+
+async def send_invitation(at: ConsoleContext) -> Saved:
+    """Send the invitation again. Raises Rejected, Gone, Forbidden."""
+    entity, member = await _invited(at)
+    provider, membership = at.context.provider, member.membership
+    if not may(at.actor, "write", "invitation"):
+        raise Forbidden(at.actor, "write", "invitation")
+    actor = acting(at)
+    if not membership.email:
+        raise Rejected(phrase("The invitation has no e-mail address to go to."))
+    if not provider.mail.works:
+        raise Rejected(phrase("This deployment sends no e-mails."))
+    if abs(membership.invitation_sent_at) > at.context.now - RESEND_SECONDS:
+        raise Rejected(
+            phrase("It was sent less than {count} minutes ago. Wait a little.", count=RESEND_SECONDS // MINUTE)
+        )
+    limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url)
+    await invitations.send_again(provider.registry, limit, membership, actor=actor, now=at.context.now)
+    return Saved("invitation-sent", here(entity.entity_id))
+
+
+SECTION: Final = Section[ConsoleContext](
+    pages={"entities": Page(view=entities_page)},
+    named_pages={
+        re.compile(ONE): Page(view=entity_page),
+        re.compile(rf"{ONE}/people"): Page(view=members_page),
+        re.compile(rf"{ONE}/(disable|enable)"): Page(view=switch_page, submit=switch, fresh=True),
+        re.compile(rf"{ONE}/invitation/[^/]+"): Page(view=invitation_page, submit=send_invitation, fresh=True),
+    },
+    fields=frozenset({REASON}),
+    changes={
+        "entity-disable": phrase("The organisation is disabled."),
+        "entity-enable": phrase("The organisation is enabled."),
+        "invitation-sent": phrase("The invitation is on its way."),
+    },
+)

@@ -1,0 +1,219 @@
+"""New organisations in the console, and owners that an operator appoints (D53, D54)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import owners as flow
+from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails
+from corpid.flows.directory.write import Refused
+from corpid.flows.operations.console_people import may
+from corpid.ports import Conflict
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.entity_choice import STATUSES
+from corpid.rules.directory.names import COUNTRIES
+from corpid.rules.directory.values import address
+from corpid.texts import phrase
+from corpid.web.operations import views
+from corpid.web.operations.entities import NEW, ONE, TYPES, entity_of, entity_path, here
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.reasons import REASON, acting
+from corpid.web.own_pages import Invalid, Saved, Section
+from corpid.web.pages.layout import Link
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+_FIELDS: Final = ("entity_id", "name", "type", "registration_number", "country", "status")
+_OWNER: Final = ("owner_name", "owner_email")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9._-]{1,10}")
+_NAME_CHARACTERS: Final = 200
+_NUMBER_CHARACTERS: Final = 50
+_MEMBER, _INVITED, _NOBODY = "member", "invited", "nobody"
+
+
+def _typed(at: ConsoleContext, names: tuple[str, ...]) -> dict[str, str]:
+    return {name: at.form.get(name, "").strip() for name in names}
+
+
+def _may_add(at: ConsoleContext) -> None:
+    """Raise Forbidden if the operator adds no entities."""
+    if not may(at.actor, "write", "entity"):
+        raise Forbidden(at.actor, "write", "entity")
+
+
+async def new_page(at: ConsoleContext) -> View:
+    """The form of a new organisation and its first owner."""
+    _may_add(at)
+    back = console_path(at.web, "entities")
+    typed = {"type": "UEN", "status": "Registered", **_typed(at, (*_FIELDS, *_OWNER, REASON))}
+    if not at.form:
+        typed |= {"type": "UEN", "status": "Registered"}
+    return views.NewOrganisation(
+        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Organisations"))),
+        action=console_path(at.web, NEW),
+        typed=typed,
+        types=tuple(TYPES.items()),
+        statuses=tuple((value, STATUSES[value]) for value in ("Registered", "Deregistered", "Withdrawn", "")),
+        mail_works=at.web.provider.mail.works,
+        back=back,
+        errors=at.errors,
+    )
+
+
+async def add(at: ConsoleContext) -> Saved:
+    """Add an organisation and invite its first owner: both or neither."""
+    _may_add(at)
+    typed = _typed(at, (*_FIELDS, *_OWNER))
+    errors = [*_wrong(typed), *(_wrong_person(typed, *_OWNER) if typed["owner_name"] or typed["owner_email"] else ())]
+    if errors:
+        raise Invalid(*errors)
+    actor = acting(at)
+    provider = at.context.provider
+    owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"]) if typed["owner_email"] else None
+    members = {name: typed[name] for name in _FIELDS if name != "entity_id"}
+    try:
+        await flow.add_entity_with_owner(
+            provider.registry, at.web.provider.passwords, typed["entity_id"], members, owner,
+            actor=actor, now=at.context.now, new_id=at.web.new_user_id,
+        )  # fmt: skip
+    except MalformedDetails as error:
+        raise Rejected(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
+    except (Refused, Conflict) as refused:
+        if await _exists(at, typed["entity_id"]):
+            raise Rejected(
+                phrase("There is an organisation with this identifier already."), field="entity_id"
+            ) from None
+        raise Rejected(phrase("It was not added: {reason}.", reason=str(refused))) from None
+    provider.registry_cache.drop()
+    return Saved("entity-add", here(typed["entity_id"]))
+
+
+async def _exists(at: ConsoleContext, entity_id: str) -> bool:
+    try:
+        await flow.owners(at.context.provider.registry, entity_id, actor=at.actor)
+    except Refused:
+        return False
+    return True
+
+
+def _wrong(typed: Mapping[str, str]) -> list[FieldError]:
+    """The errors of an organisation's fields (R-12.4, R-14.2)."""
+    errors: list[FieldError] = []
+    if not _IDENTIFIER.fullmatch(typed["entity_id"]):
+        errors.append(("entity_id", phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores.")))
+    if not typed["name"] or len(typed["name"]) > _NAME_CHARACTERS:
+        errors.append(
+            (
+                "name",
+                phrase("Enter the name of the organisation, in at most {count} characters.", count=_NAME_CHARACTERS),
+            )
+        )
+    if typed["type"] not in TYPES:
+        errors.append(("type", phrase("Choose how the organisation is registered.")))
+    if len(typed["registration_number"]) > _NUMBER_CHARACTERS:
+        errors.append(("registration_number", phrase("Use at most {count} characters.", count=_NUMBER_CHARACTERS)))
+    if typed["country"] not in COUNTRIES:
+        errors.append(("country", phrase("Enter the country's code of two capital letters, such as SG.")))
+    if typed["status"] not in STATUSES:
+        errors.append(("status", phrase("Choose one of the statuses.")))
+    return errors
+
+
+def _wrong_person(typed: Mapping[str, str], name: str, email: str) -> list[FieldError]:
+    """The errors of the fields about somebody to invite (D60)."""
+    errors: list[FieldError] = []
+    if not typed[name] or len(typed[name]) > _NAME_CHARACTERS:
+        errors.append((name, phrase("Enter the person's name.")))
+    if not _is_address(typed[email]):
+        errors.append((email, phrase("Enter an e-mail address, such as name@example.com.")))
+    return errors
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(address(text))
+    except ValueError:
+        return False
+
+
+async def owner_page(at: ConsoleContext) -> View:
+    """The form that appoints an owner, also in place of another."""
+    entity = await entity_of(at)
+    if not may(at.actor, "write", "administrator"):
+        raise Forbidden(at.actor, "write", "administrator")
+    held = await flow.owners(at.context.provider.registry, entity.entity_id, actor=at.actor)
+    back = entity_path(at.web, entity.entity_id)
+    return views.AppointOwner(
+        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
+        action=console_path(at.web, at.page),
+        organisation=entity.name,
+        owners=(
+            *((user_id, name, "") for user_id, name in held.items()),
+            (_NOBODY, phrase("Nobody: every present owner stays"), ""),
+        )
+        if held
+        else (),
+        ways=(
+            (_INVITED, phrase("Invite somebody by e-mail"), ""),
+            (_MEMBER, phrase("A person who already belongs to the organisation"), ""),
+        ),
+        typed=_typed(at, ("way", "user_name", "instead_of", *_OWNER, REASON)),
+        mail_works=at.web.provider.mail.works,
+        back=back,
+        errors=at.errors,
+    )
+
+
+async def appoint(at: ConsoleContext) -> Saved:
+    """Appoint an owner. Raises Rejected, Invalid, Gone, Forbidden."""
+    entity = await entity_of(at)
+    if not may(at.actor, "write", "administrator"):
+        raise Forbidden(at.actor, "write", "administrator")
+    typed = _typed(at, ("way", "user_name", "instead_of", *_OWNER))
+    owner: str | MemberDetails
+    if typed["way"] == _MEMBER:
+        owner, errors = typed["user_name"], []
+        if not owner:
+            errors = [("user_name", phrase("Enter the person's user name."))]
+    elif typed["way"] == _INVITED:
+        owner = MemberDetails(name=typed["owner_name"], email=typed["owner_email"])
+        errors = _wrong_person(typed, *_OWNER)
+    else:
+        raise Rejected(phrase("Choose who becomes an owner."), field="way")
+    if errors:
+        raise Invalid(*errors)
+    provider = at.context.provider
+    if not typed["instead_of"] and await flow.owners(provider.registry, entity.entity_id, actor=at.actor):
+        raise Rejected(phrase("Choose an owner, or nobody."), field="instead_of")
+    instead_of = "" if typed["instead_of"] == _NOBODY else typed["instead_of"]
+    actor = acting(at)
+    try:
+        await flow.appoint_owner(
+            provider.registry, entity.entity_id, owner, instead_of=instead_of,
+            actor=actor, now=at.context.now, new_id=at.web.new_user_id,
+        )  # fmt: skip
+    except MalformedDetails as error:
+        raise Rejected(phrase("Check the owner's name and address: {reason}.", reason=str(error))) from None
+    except Forbidden as refused:
+        raise Rejected(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
+    except (Refused, Conflict) as refused:
+        raise Rejected(phrase("It was not done: {reason}.", reason=str(refused))) from None
+    provider.registry_cache.drop()
+    return Saved("owner-appointed", here(entity.entity_id))
+
+
+SECTION: Final = Section[ConsoleContext](
+    pages={NEW: Page(view=new_page, submit=add, fresh=True)},
+    named_pages={re.compile(rf"{ONE}/owner"): Page(view=owner_page, submit=appoint, fresh=True)},
+    fields=frozenset({*_FIELDS, *_OWNER, "way", "user_name", "instead_of", REASON}),
+    changes={
+        "entity-add": phrase("The organisation is added."),
+        "owner-appointed": phrase("The owner is appointed."),
+    },
+)

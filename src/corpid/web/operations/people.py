@@ -1,0 +1,444 @@
+"""People in the console: search, one person, and help with sign-in (D53)."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
+
+from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import lists, people, sessions
+from corpid.flows.directory.people import Office
+from corpid.flows.directory.write import Refused
+from corpid.flows.operations import console_people as flow
+from corpid.ports import NobodyRemains
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.records import NO_END
+from corpid.texts import counted, phrase
+from corpid.web.operations import views
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.reasons import REASON, acting
+from corpid.web.operations.views import State
+from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages.layout import Link, Pager
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.operations.console_people import Deed, ShownPerson
+    from corpid.ports import LinkPurpose, Session, SessionPurpose
+    from corpid.rules.directory.actors import Operating
+    from corpid.rules.directory.records import AdministratorLevel, OperatorLevel, User
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.views import View
+
+AT_ONCE: Final = 50
+_SEARCH_CHARACTERS: Final = 100
+_PERSON: Final = re.compile(r"people/[^/]+")
+_ACTIONS: Final = ("unlock", "link", "renew", "sign-out", "disable", "enable")
+
+LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
+    "owner": phrase("Owner"),
+    "administrator": phrase("Administrator"),
+    "sub_administrator": phrase("Sub-administrator"),
+}
+_OPERATORS: Final[Mapping[OperatorLevel, Phrase]] = {
+    "operator": phrase("Operator"),
+    "support": phrase("Support"),
+    "auditor": phrase("Auditor"),
+}
+_WAYS: Final = (
+    ("user_name", phrase("User name")),
+    ("name", phrase("Name")),
+    ("email", phrase("E-mail address")),
+)
+_PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
+    "sign_in": phrase("Services"),
+    "account": phrase("Account"),
+    "manage": phrase("Administration of an organisation"),
+    "console": phrase("Console"),
+}
+_SET: Final = phrase("Set")
+_NONE: Final = phrase("None")
+
+
+def moment(at: ConsoleContext, seconds: float) -> datetime:
+    """Epoch seconds in the time zone of the deployment."""
+    return datetime.fromtimestamp(seconds, at.web.provider.policy.timezone)
+
+
+def person_path(web: WebContext, user_id: str, action: str = "") -> str:
+    """The address path of a person's page."""
+    return console_path(web, f"people/{quote(user_id, safe='')}" + (f"/{action}" if action else ""))
+
+
+def pager(at: ConsoleContext, page: str, after: str, **kept: str) -> Pager:
+    """Addresses of the first and the next page of a list."""
+    here = console_path(at.web, page)
+    known = {name: value for name, value in kept.items() if value}
+    return Pager(
+        first=(f"{here}?{urlencode(known)}" if known else here) if at.query.get("after") else "",
+        next=f"{here}?{urlencode({**known, 'after': after})}" if after else "",
+    )
+
+
+def state_of(user: User) -> State:
+    """A person's state in a word."""
+    if user.placeholder:
+        return State(text=phrase("Invited"), tone="warning")
+    return State(text=phrase("Active")) if user.enabled else State(text=phrase("Disabled"), tone="error")
+
+
+async def people_page(at: ConsoleContext) -> View:
+    """A page of people, narrowed by what is searched (D51)."""
+    search = at.query.get("search", "").strip()[:_SEARCH_CHARACTERS]
+    by = at.query.get("by", "")
+    by = by if by in dict(_WAYS) else "user_name"
+    try:
+        page = await _found(at, by, search, at.query.get("after", ""))
+    except Refused:
+        page = lists.Page(found=())
+    return views.SearchedList(
+        frame=frame(at, section="people"),
+        heading=phrase("People"),
+        action=console_path(at.web, "people"),
+        label=phrase("Begins with"),
+        ways=_WAYS,
+        by=by,
+        search=search,
+        caption=phrase("People by name") if search and by == "name" else phrase("People"),
+        columns=(phrase("User name"), phrase("Name"), phrase("E-mail address"), phrase("State")),
+        lines=tuple(
+            views.Line(
+                url=person_path(at.web, each.user_id),
+                name=each.user_name,
+                texts=(each.name, each.email),
+                state=state_of(each),
+            )
+            for each in page.found
+            if not each.placeholder
+        ),
+        empty=_nobody(search, more=bool(page.after)),
+        pager=pager(at, "people", page.after, search=search, by=by if by != "user_name" else ""),
+        saved=at.saved,
+    )
+
+
+def _nobody(search: str, *, more: bool) -> Phrase:
+    if more:
+        return phrase("Nobody on this page of the list. Go to the next page.")
+    if search:
+        return phrase("Nobody is found. Type only the beginning, or search by something else.")
+    return phrase("There are no people yet.")
+
+
+async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.Page[User]:
+    registry, actor = at.context.provider.registry, at.actor
+    if by == "name" and search:
+        return await lists.people_by_name(registry, actor, name=search, after=after, limit=AT_ONCE)
+    if by == "email" and search:
+        return await lists.people_by_email(registry, actor, email=search, after=after, limit=AT_ONCE)
+    return await lists.people(registry, actor, search=search, after=after, limit=AT_ONCE)
+
+
+async def _person(at: ConsoleContext) -> ShownPerson:
+    """The person of the page. Raises Gone, access.Forbidden."""
+    registry = at.context.provider.registry
+    user_id = at.page.split("/")[1]
+    try:
+        user = await flow.user_of(registry, user_id, actor=at.actor)
+    except Forbidden:
+        raise Gone from None  # support sees nothing of operators, nor that there is one
+    if user is None or user.placeholder:
+        raise Gone
+    return await flow.shown_person(registry, user, actor=at.actor, limit=AT_ONCE, now=at.context.now)
+
+
+async def person_page(at: ConsoleContext) -> View:
+    """One person: sign-in, organisations, access and sessions."""
+    found = await _person(at)
+    user = found.user
+    return views.ShownPerson(
+        frame=frame(at, section="people", up=Link(url=console_path(at.web, "people"), text=phrase("People"))),
+        heading=phrase("Person: {name}", name=user.name),
+        name=user.name,
+        state=state_of(user),
+        facts=_facts(found),
+        sign_in=_factors(found),
+        invited_until=moment(at, found.invited_until) if found.invited_until else None,
+        paused=tuple((_where(each.browser), moment(at, each.paused_until)) for each in found.locks),
+        deeds=tuple(_deeds(at, found)),
+        organisations=tuple(
+            views.OrganisationLine(
+                url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"),
+                name=each.entity.name,
+                level=LEVELS[each.level] if each.level else None,  # type: ignore[index]
+                state=_belongs(enabled=each.membership.enabled and each.entity.enabled),
+            )
+            for each in found.memberships.found
+        ),
+        roles=tuple(
+            views.RoleLine(
+                service=each.service.name,
+                service_url=console_path(at.web, f"services/{quote(each.service.service_id, safe='')}"),
+                role=each.row.role,
+                organisation=each.entity.name,
+                until=None if each.row.end_date == NO_END else date.fromisoformat(each.row.end_date),
+            )
+            for each in found.roles.found
+        ),
+        sessions=tuple(_session(at, each) for each in found.sessions),
+        more=None
+        if not (found.memberships.after or found.roles.after)
+        else phrase("Each table shows the first {count}.", count=AT_ONCE),
+        saved=at.saved,
+    )
+
+
+def _belongs(*, enabled: bool) -> State:
+    return State(text=phrase("Active")) if enabled else State(text=phrase("Disabled"), tone="error")
+
+
+def _facts(found: ShownPerson) -> tuple[views.Fact, ...]:
+    user = found.user
+    kind = phrase("Foreign account") if user.account_type == "foreign" else phrase("Standard account")
+    facts: list[views.Fact] = [
+        (phrase("User name"), user.user_name),
+        (phrase("E-mail address"), user.email or _NONE),
+        (phrase("Account"), kind),
+    ]
+    if found.operator:
+        facts.append((phrase("Operates this deployment as"), _OPERATORS[found.operator]))
+    return tuple(facts)
+
+
+def _factors(found: ShownPerson) -> tuple[views.Fact, ...]:
+    held = found.factors
+    return (
+        (phrase("Password"), _SET if held.password else _NONE),
+        (phrase("Authenticator app"), _SET if held.app else _NONE),
+        (phrase("Passkeys"), counted(len(held.passkeys), "{count} passkey", "{count} passkeys")),
+        (phrase("Recovery codes"), counted(held.codes, "{count} left", "{count} left")),
+    )
+
+
+def _where(browser: str) -> Phrase:
+    if browser == LINK:
+        return phrase("With a link to set up or renew sign-in")
+    return phrase("In new browsers") if browser == UNKNOWN else phrase("In a browser that the person used before")
+
+
+def _session(at: ConsoleContext, each: Session) -> views.SessionLine:
+    return views.SessionLine(
+        device=each.device,
+        purpose=_PURPOSES[each.purpose],
+        since=moment(at, each.auth_time),
+        seen=moment(at, each.seen_at or each.auth_time),
+    )
+
+
+def _deeds(at: ConsoleContext, found: ShownPerson) -> list[Link]:
+    """The pages of what the operator may do, as buttons."""
+    return [
+        Link(url=person_path(at.web, found.user.user_id, action), text=text)
+        for action, text in _ACTION_TEXTS.items()
+        if _offered(found, action)
+    ]
+
+
+_ACTION_TEXTS: Final[Mapping[str, Phrase]] = {
+    "unlock": phrase("Unlock"),
+    "link": phrase("Send a link"),
+    "renew": phrase("Start sign-in over"),
+    "sign-out": phrase("Sign out everywhere"),
+    "disable": phrase("Disable"),
+    "enable": phrase("Enable"),
+}
+_NEEDED: Final[Mapping[str, Deed]] = {
+    "unlock": "unlock", "link": "send_link", "renew": "renew", "sign-out": "end_sessions",
+    "disable": "switch", "enable": "switch",
+}  # fmt: skip
+
+
+def _offered(found: ShownPerson, action: str) -> bool:
+    if _NEEDED[action] not in found.deeds:
+        return False
+    switches = {"disable": found.user.enabled, "enable": not found.user.enabled}
+    return switches.get(action, True) and (action != "renew" or found.factors.any)
+
+
+async def act_page(at: ConsoleContext) -> View:
+    """The confirmation of one action, with its reason."""
+    found, action = await _acted_on(at)
+    name = found.user.name
+    texts: Mapping[str, tuple[Phrase, tuple[Phrase, ...], Phrase]] = {
+        "unlock": (
+            phrase("Unlock {name}?", name=name),
+            (phrase("Delays and pauses after wrong passwords and codes end. The person can try again at once."),),
+            phrase("Unlock"),
+        ),
+        "link": (
+            phrase("Send {name} a link", name=name),
+            (
+                phrase("It goes to {email}, and only to this address.", email=found.user.email),
+                phrase("Earlier links for the same purpose stop working."),
+            ),
+            phrase("Send the link"),
+        ),
+        "renew": (
+            phrase("Start sign-in over for {name}?", name=name),
+            (
+                phrase("Password, authenticator app, passkeys and recovery codes are removed, and all sessions end."),
+                phrase(
+                    "The person is invited by e-mail to {email} to set up everything again.", email=found.user.email
+                ),
+                phrase("Do this only if you are sure that this address is still the person's own."),
+            ),
+            phrase("Remove everything and invite"),
+        ),
+        "sign-out": (
+            phrase("Sign {name} out everywhere?", name=name),
+            (
+                phrase("Every session of the person ends, in all browsers."),
+                phrase("Services that are already open may keep them signed in for a while."),
+            ),
+            phrase("Sign out everywhere"),
+        ),
+        "disable": (
+            phrase("Disable {name}?", name=name),
+            (
+                phrase("The person cannot sign in any more, and all sessions end. Access and roles stay recorded."),
+                phrase("You can enable the person again."),
+            ),
+            phrase("Disable"),
+        ),
+        "enable": (
+            phrase("Enable {name}?", name=name),
+            (phrase("The person can sign in again, with the same factors and the same access."),),
+            phrase("Enable"),
+        ),
+    }
+    heading, paragraphs, button = texts[action]
+    is_link = action == "link"
+    return views.Act(
+        frame=frame(at, section="people", up=Link(url=person_path(at.web, found.user.user_id), text=phrase("Back"))),
+        heading=heading,
+        action=console_path(at.web, at.page),
+        paragraphs=paragraphs,
+        choices=tuple(_links(found)) if is_link else (),
+        choices_legend=phrase("What is the link for?") if is_link else None,
+        choice=at.form.get("choice", ""),
+        reason=at.form.get(REASON, ""),
+        button=button,
+        danger=action in {"renew", "disable", "sign-out"},
+        back=person_path(at.web, found.user.user_id),
+        errors=(*at.errors, *_unsendable(at, found, action)),
+    )
+
+
+def _unsendable(at: ConsoleContext, found: ShownPerson, action: str) -> tuple[tuple[str, Phrase], ...]:
+    """Why no e-mail can reach the person, if the action sends one."""
+    if action not in {"link", "renew"} or at.errors:
+        return ()
+    if not at.web.provider.mail.works:
+        return (("", phrase("This deployment sends no e-mails. Use the command line, which shows the link.")),)
+    return () if found.user.email else (("", phrase("The person has no e-mail address to send anything to.")),)
+
+
+def _links(found: ShownPerson) -> list[tuple[str, Phrase, Phrase]]:
+    """The links that the person can use, by what they have left."""
+    held = found.factors
+    if not held.any:
+        return [
+            ("invitation", phrase("Set up sign-in"), phrase("The invitation. The link works for 72 hours.")),
+        ]
+    found_links = []
+    if held.second_factor:
+        hint = phrase("The person shows the second factor first. The link works for 30 minutes.")
+        found_links.append(("password", phrase("Choose a new password"), hint))
+    if held.password:
+        hint = phrase("The person types the password first. The link works for 24 hours.")
+        found_links.append(("second_factor", phrase("Set up a new second factor"), hint))
+    return found_links
+
+
+async def _acted_on(at: ConsoleContext) -> tuple[ShownPerson, str]:
+    """The person, and the action of the page. Raises Gone, Forbidden."""
+    found = await _person(at)
+    action = at.page.split("/")[2]
+    if _NEEDED[action] not in found.deeds:
+        raise Forbidden(at.actor, "write", "user")
+    return found, action
+
+
+async def act(at: ConsoleContext) -> Saved:
+    """Carry out the action. Raises Rejected, Gone, access.Forbidden."""
+    found, action = await _acted_on(at)
+    actor = acting(at)
+    provider, user = at.context.provider, found.user
+    registry = provider.registry
+    here = f"people/{quote(user.user_id, safe='')}"
+    try:
+        match action:
+            case "unlock":
+                await sessions.end_locks(
+                    registry, provider.transient, provider.policy.deployment_url, user.user_name,
+                    actor=actor, now=at.context.now,
+                )  # fmt: skip
+            case "sign-out":
+                await sessions.end_sessions(registry, user.user_name, actor=actor)
+            case "disable" | "enable":
+                await people.switch_user(registry, user.user_name, enabled=action == "enable", actor=actor)
+                provider.registry_cache.drop()
+            case _:
+                await _send(at, found, action, actor)
+    except Refused as refused:
+        raise Rejected(phrase("It was not done: {reason}.", reason=str(refused))) from None
+    except NobodyRemains:
+        raise Rejected(phrase("This is the last operator, who cannot be disabled.")) from None
+    return Saved(f"person-{action}", here)
+
+
+async def _send(at: ConsoleContext, found: ShownPerson, action: str, actor: Operating) -> None:
+    """Make a link and send it. Raises Rejected, Refused, Forbidden."""
+    provider = at.context.provider
+    if unsendable := _unsendable(at, found, action):
+        raise Rejected(unsendable[0][1])
+    choice = at.form.get("choice", "")
+    if action == "link" and choice not in {value for value, _, _ in _links(found)}:
+        raise Rejected(phrase("Choose what the link is for."), field="choice")
+    office = Office(
+        registry=provider.registry,
+        base_url=provider.policy.deployment_url,
+        new_id=provider.new_id,
+        now=at.context.now,
+        actor=actor,
+    )
+    name = found.user.user_name
+    if action == "renew" or choice == "invitation":
+        given = await people.invite(office, name, anew=action == "renew")
+    else:
+        purpose: LinkPurpose = "password" if choice == "password" else "second_factor"
+        given = await people.give_link(office, name, purpose)
+    people.send(provider.mail, given, provider_name=provider.policy.name)
+
+
+SECTION: Final = Section[ConsoleContext](
+    pages={"people": Page(view=people_page)},
+    named_pages={
+        _PERSON: Page(view=person_page),
+        re.compile(rf"people/[^/]+/({'|'.join(_ACTIONS)})"): Page(view=act_page, submit=act, fresh=True),
+    },
+    fields=frozenset({REASON, "choice"}),
+    changes={
+        "person-unlock": phrase("The person is unlocked."),
+        "person-link": phrase("The link is on its way."),
+        "person-renew": phrase("Sign-in starts over. The invitation is on its way."),
+        "person-sign-out": phrase("The person is signed out everywhere."),
+        "person-disable": phrase("The person is disabled."),
+        "person-enable": phrase("The person is enabled."),
+    },
+)

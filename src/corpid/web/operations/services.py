@@ -1,0 +1,209 @@
+"""Services in the console: list, roles, texts and clients (D53, D55)."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+import msgspec
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import lists
+from corpid.flows.directory import services as flow
+from corpid.flows.directory.finding import service_named
+from corpid.flows.directory.write import Refused
+from corpid.flows.operations.console_people import may
+from corpid.ports import Conflict
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.records import RoleDescription, Service
+from corpid.rules.directory.values import DESCRIPTION_CHARACTERS
+from corpid.texts import phrase
+from corpid.web.operations import views
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.people import AT_ONCE, pager
+from corpid.web.operations.reasons import REASON, acting
+from corpid.web.operations.views import State
+from corpid.web.own_pages import Gone, Invalid, Saved, Section
+from corpid.web.pages.layout import Link
+
+if TYPE_CHECKING:
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+_ONE: Final = r"services/[^/]+"
+_ROLE: Final = "role-"
+_SEEN: Final = "seen"
+_NAME_CHARACTERS: Final = 100
+_YES: Final = phrase("Yes")
+_NO: Final = phrase("No")
+
+
+def _state(service: Service) -> State:
+    return State(text=phrase("Active")) if service.enabled else State(text=phrase("Disabled"), tone="error")
+
+
+async def services_page(at: ConsoleContext) -> View:
+    """A page of services by identifier."""
+    search = at.query.get("search", "").strip()[:_NAME_CHARACTERS]
+    try:
+        page = await lists.services(
+            at.context.provider.registry, at.actor, search=search, after=at.query.get("after", ""), limit=AT_ONCE
+        )
+    except Refused:
+        page = lists.Page(found=())
+    return views.SearchedList(
+        frame=frame(at, section="services"),
+        heading=phrase("Services"),
+        action=console_path(at.web, "services"),
+        label=phrase("Identifier begins with"),
+        ways=(),
+        by="",
+        search=search,
+        caption=phrase("Services"),
+        columns=(phrase("Identifier"), phrase("Name"), phrase("Needs approval"), phrase("State")),
+        lines=tuple(
+            views.Line(
+                url=console_path(at.web, _here(each)),
+                name=each.service_id,
+                texts=(each.name, _YES if each.approval_required else _NO),
+                state=_state(each),
+            )
+            for each in page.found
+        ),
+        empty=phrase("No service is found. Type only the beginning.")
+        if search
+        else phrase("There are no services yet. A directory file adds them."),
+        pager=pager(at, "services", page.after, search=search),
+        saved=at.saved,
+    )
+
+
+def _here(service: Service, page: str = "") -> str:
+    return f"services/{quote(service.service_id, safe='')}" + (f"/{page}" if page else "")
+
+
+async def _service(at: ConsoleContext) -> Service:
+    """The service of the page. Raises Gone, access.Forbidden."""
+    try:
+        return await service_named(at.context.provider.registry, at.page.split("/")[1], actor=at.actor)
+    except Refused:
+        raise Gone from None
+
+
+async def service_page(at: ConsoleContext) -> View:
+    """One service: facts, roles, and the clients that use it."""
+    service = await _service(at)
+    clients = await flow.clients_of(at.context.provider.registry, service.service_id, actor=at.actor)
+    return views.ShownService(
+        frame=frame(at, section="services", up=Link(url=console_path(at.web, "services"), text=phrase("Services"))),
+        heading=phrase("Service: {name}", name=service.name),
+        name=service.name,
+        description=service.description,
+        state=_state(service),
+        facts=(
+            (phrase("Identifier"), service.service_id),
+            (phrase("Roles need approval at every organisation"), _YES if service.approval_required else _NO),
+            (phrase("Third parties can be authorised"), _YES if service.third_parties else _NO),
+            (phrase("Part of the organisation in a role"), _SUB_ENTITY[service.sub_entity]),
+            (phrase("Parameters of a role"), ", ".join(each.name for each in service.parameters) or phrase("None")),
+        ),
+        edit=console_path(at.web, _here(service, "edit")) if may(at.actor, "write", "service") else "",
+        roles=_roles(service),
+        clients=tuple((each.name, each.client_id) for each in clients[:AT_ONCE]),
+        more_clients=len(clients) > AT_ONCE,
+        saved=at.saved,
+    )
+
+
+_SUB_ENTITY: Final[dict[str, Phrase]] = {
+    "none": phrase("Never"),
+    "optional": phrase("Possible"),
+    "mandatory": phrase("Required"),
+}
+
+
+def _roles(service: Service) -> tuple[views.RoleOfService, ...]:
+    described = {each.name: each.description for each in service.role_descriptions}
+    return tuple(
+        views.RoleOfService(field=f"{_ROLE}{number}", name=name, description=described.get(name, ""))
+        for number, name in enumerate(service.roles)
+    )
+
+
+def _digest(service: Service) -> str:
+    return sha256(msgspec.json.encode(service)).hexdigest()
+
+
+async def edit_page(at: ConsoleContext) -> View:
+    """The form of a service's texts, and of its approval."""
+    service = await _service(at)
+    if not may(at.actor, "write", "service"):
+        raise Forbidden(at.actor, "write", "service")
+    form = at.form
+    back = console_path(at.web, _here(service))
+    return views.EditService(
+        frame=frame(at, section="services", up=Link(url=back, text=phrase("Back"))),
+        action=console_path(at.web, at.page),
+        name=form.get("name", service.name),
+        description=form.get("description", service.description),
+        roles=tuple(
+            views.RoleOfService(field=each.field, name=each.name, description=form.get(each.field, each.description))
+            for each in _roles(service)
+        ),
+        approval_required="approval_required" in form if form else service.approval_required,
+        seen=_digest(service),
+        reason=form.get(REASON, ""),
+        back=back,
+        errors=at.errors,
+    )
+
+
+async def edit(at: ConsoleContext) -> Saved:
+    """Change the service. Raises Rejected, Invalid, Gone, Forbidden."""
+    service = await _service(at)
+    if not may(at.actor, "write", "service"):
+        raise Forbidden(at.actor, "write", "service")
+    if at.form.get(_SEEN, "") != _digest(service):
+        raise Rejected(phrase("Somebody has changed the service meanwhile. Check it, and save again."))
+    texts = {name: at.form.get(name, "").strip() for name in ("name", "description")}
+    roles = [(each, at.form.get(each.field, "").strip()) for each in _roles(service)]
+    if errors := _wrong(texts, roles):
+        raise Invalid(*errors)
+    described = [RoleDescription(name=each.name, description=text) for each, text in roles if text]
+    members = {
+        **texts,
+        "role_descriptions": {each.name: each.description for each in described},
+        "approval_required": "approval_required" in at.form,
+    }
+    provider, actor = at.context.provider, acting(at)
+    try:
+        await flow.update_service(provider.registry, provider.passwords, service.service_id, members, actor=actor)
+    except (Refused, Conflict) as refused:
+        raise Rejected(phrase("It was not changed: {reason}.", reason=str(refused))) from None
+    provider.registry_cache.drop()
+    return Saved("service-edit", _here(service))
+
+
+def _wrong(texts: dict[str, str], roles: list[tuple[views.RoleOfService, str]]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not texts["name"] or len(texts["name"]) > _NAME_CHARACTERS:
+        errors.append(("name", phrase("Enter a name of at most {count} characters.", count=_NAME_CHARACTERS)))
+    too_long = phrase("Use at most {count} characters.", count=DESCRIPTION_CHARACTERS)
+    fields = [("description", texts["description"]), *((each.field, text) for each, text in roles)]
+    errors += [(field, too_long) for field, text in fields if len(text) > DESCRIPTION_CHARACTERS]
+    return errors
+
+
+SECTION: Final = Section[ConsoleContext](
+    pages={"services": Page(view=services_page)},
+    named_pages={
+        re.compile(_ONE): Page(view=service_page),
+        re.compile(rf"{_ONE}/edit"): Page(view=edit_page, submit=edit, fresh=True),
+    },
+    fields=frozenset({"name", "description", "approval_required", _SEEN, REASON}),
+    prefixes=(_ROLE,),
+    changes={"service-edit": phrase("The service is changed.")},
+)

@@ -1,0 +1,260 @@
+"""Views of organisations, people and services in the console (DESIGN "Pages")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from corpid.texts import phrase
+from corpid.web.pages.layout import PageView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date, datetime
+
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import Link, Pager
+
+Fact = tuple["Phrase", "Phrase | str"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A state in a word: `warning` or `error` colours it."""
+
+    text: Phrase
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a list: a link, further texts, and a state."""
+
+    url: str
+    name: str
+    texts: tuple[Phrase | str, ...]
+    state: State | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedList(PageView):
+    """A list that can be searched in several ways."""
+
+    template: ClassVar[str] = "console/list.html"
+
+    heading: Phrase
+    action: str
+    label: Phrase
+    """of the field"""
+    ways: Sequence[tuple[str, Phrase]]
+    """value and text of what is searched"""
+    by: str
+    search: str
+    caption: Phrase
+    columns: tuple[Phrase, ...]
+    lines: tuple[Line, ...]
+    empty: Phrase
+    add: Link | None = None
+    pager: Pager
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act(PageView):
+    """The confirmation of something, with a reason."""
+
+    template: ClassVar[str] = "console/act.html"
+
+    heading: Phrase
+    action: str
+    paragraphs: tuple[Phrase, ...]
+    choices: tuple[tuple[str, Phrase, Phrase], ...] = ()
+    """of the field `choice`: value, text and hint"""
+    choices_legend: Phrase | None = None
+    choice: str = ""
+    reason: str
+    button: Phrase
+    danger: bool = False
+    back: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganisationLine:
+    """An organisation of a person."""
+
+    url: str
+    name: str
+    level: Phrase | None
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleLine:
+    """A role of a person."""
+
+    service: str
+    service_url: str
+    role: str
+    organisation: str
+    until: date | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLine:
+    """A browser in which a person is signed in."""
+
+    device: str
+    purpose: Phrase
+    since: datetime
+    seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPerson(PageView):
+    """A person as an operator sees them."""
+
+    template: ClassVar[str] = "console/person.html"
+
+    heading: Phrase
+    name: str
+    state: State
+    facts: tuple[Fact, ...]
+    sign_in: tuple[Fact, ...]
+    invited_until: datetime | None
+    paused: tuple[tuple[Phrase, datetime], ...]
+    """where, and until when"""
+    deeds: tuple[Link, ...]
+    organisations: tuple[OrganisationLine, ...]
+    roles: tuple[RoleLine, ...]
+    sessions: tuple[SessionLine, ...]
+    more: Phrase | None
+    """if a table does not show everything"""
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdministratorLine:
+    """An administrator of an organisation."""
+
+    url: str
+    """of the person's page; empty for somebody invited"""
+    name: str
+    level: Phrase
+    services: str
+    state: State
+    resend: str = ""
+    """of the page that sends the invitation again"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartyLine:
+    """The other side of a third-party authorisation."""
+
+    url: str
+    name: str
+    service: str
+    role: str
+    until: date | None
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownOrganisation(PageView):
+    """An organisation as an operator sees it."""
+
+    template: ClassVar[str] = "console/organisation.html"
+
+    heading: Phrase
+    name: str
+    state: State
+    facts: tuple[Fact, ...]
+    no_owner: bool
+    deeds: tuple[Link, ...]
+    administrators: tuple[AdministratorLine, ...]
+    more_administrators: bool
+    third_parties: tuple[PartyLine, ...]
+    more_third_parties: bool
+    clients: tuple[PartyLine, ...]
+    """for which it is a third party"""
+    more_clients: bool
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewOrganisation(PageView):
+    """The form of a new organisation, and of its first owner."""
+
+    template: ClassVar[str] = "console/new_organisation.html"
+    heading: ClassVar[Phrase] = phrase("Add an organisation")
+
+    action: str
+    typed: dict[str, str]
+    types: tuple[tuple[str, Phrase], ...]
+    statuses: tuple[tuple[str, Phrase], ...]
+    mail_works: bool
+    back: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppointOwner(PageView):
+    """The form that appoints an owner, also in place of another."""
+
+    template: ClassVar[str] = "console/owner.html"
+    heading: ClassVar[Phrase] = phrase("Appoint an owner")
+
+    action: str
+    organisation: str
+    owners: tuple[tuple[str, Phrase | str, str], ...]
+    """of the field `instead_of`"""
+    ways: tuple[tuple[str, Phrase, str], ...]
+    """of the field `way`"""
+    typed: dict[str, str]
+    mail_works: bool
+    back: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleOfService:
+    """A role of a service and its description."""
+
+    field: str
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownService(PageView):
+    """A service, its roles, and the clients that use it."""
+
+    template: ClassVar[str] = "console/service.html"
+
+    heading: Phrase
+    name: str
+    description: str
+    state: State
+    facts: tuple[Fact, ...]
+    edit: str
+    """of the form; empty for those who may not change it"""
+    roles: tuple[RoleOfService, ...]
+    clients: tuple[tuple[str, str], ...]
+    """name and identifier"""
+    more_clients: bool
+    saved: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditService(PageView):
+    """The form of a service's texts, and of its approval."""
+
+    template: ClassVar[str] = "console/edit_service.html"
+    heading: ClassVar[Phrase] = phrase("Change the service")
+
+    action: str
+    name: str
+    description: str
+    roles: tuple[RoleOfService, ...]
+    approval_required: bool
+    seen: str
+    """digest of the service that the form was filled in for"""
+    reason: str
+    back: str

@@ -1,0 +1,221 @@
+"""Organisations in the console: search, creation with a first owner, disabling, another owner (D53, D54, D57)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from corpid.rules.directory.records import Administrator, Entity, Operator, ThirdPartyGrant
+from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
+from tests.postbox import Postbox
+from tests.sign_in.world import World, entity, run
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.records import OperatorLevel
+
+OWNER = Administrator(user_id="id-alice", entity_id=ACME, level="owner")
+NEW = {"entity_id": "T08SS0001A", "name": "Harbour Society", "type": "UEN", "country": "SG", "status": "Registered"}
+INVITED = {"owner_name": "Mei Lin", "owner_email": "mei@harbour.example"}
+
+
+async def levels(made: World, entity_id: str) -> dict[str, str]:
+    """User identifier → level of the administrators of an entity."""
+    held = await made.provider.registry.directory.administrators(entity_id)
+    return {each.record.user_id: each.record.level for each in held}
+
+
+@pytest.mark.parametrize(("by", "search"), [("name", "ACME"), ("number", "R-77"), ("id", ACME)])
+def test_organisations_are_found_by_the_beginning_of_name_number_or_identifier(by: str, search: str) -> None:
+    """Issue 15 (10)."""
+
+    async def within(made: World) -> None:
+        await made.write(replace(entity(ACME, "Acme Pte. Ltd."), registration_number="R-77"))
+        browser = await in_console(made, "support")
+        await go(made, browser, f"entities?by={by}&search={search}")
+        assert "Acme Pte. Ltd." in browser.page.text
+        assert "Banyan" not in browser.page.text
+        assert "Add an organisation" not in browser.page.text
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_an_organisation_is_shown_with_administrators_people_and_third_parties() -> None:
+    """Issue 15 (10)."""
+
+    async def within(made: World) -> None:
+        await made.write(OWNER, ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS"))
+        browser = await in_console(made, "support", f"entities/{ACME}")
+        await go(made, browser, f"entities/{ACME}")
+        for shown in ("Acme Pte. Ltd.", "Alice Tan", "Owner", "1 person", "Nothing needs approval", "Banyan Trading"):
+            assert shown in browser.page.text, shown
+        await go(made, browser, f"entities/{ACME}/people")
+        assert "alice" in browser.page.text
+        assert await go(made, browser, "entities/nothing") == 404
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_support_does_not_see_an_operator_among_the_people_of_an_organisation() -> None:
+    """D53: nothing on operators."""
+
+    async def within(made: World) -> None:
+        await made.write(OWNER, Operator(user_id="id-alice", level="auditor"))
+        browser = await in_console(made, "support")
+        for page in (f"entities/{ACME}", f"entities/{ACME}/people"):
+            await go(made, browser, page)
+            assert "Alice Tan" not in browser.page.text
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_an_organisation_is_added_with_its_first_owner_who_is_invited() -> None:
+    """R-12.4, D53, D60."""
+    postbox = Postbox()
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", "new-organisation")
+        await browser.fill_and_submit(**NEW, **INVITED, reason=REASON)
+        assert "The organisation is added" in browser.page.text
+        assert "Mei Lin" in browser.page.text
+        assert list((await levels(made, NEW["entity_id"])).values()) == ["owner"]
+        for action in ("entity.add", "membership.invite", "administrator.add"):
+            (entry,) = await made.audit(action)
+            assert (entry.actor, entry.detail["reason_given"]) == ("operator:id-the-operator", REASON)
+
+    run(within, postbox=postbox, **WITHOUT_PASSKEY)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"entity_id": "has space"}, "Use 1 to 10 letters"),
+        ({"entity_id": ACME}, "already"),
+        ({"country": "Singapore"}, "two capital letters"),
+        ({"name": ""}, "Enter the name"),
+        ({"owner_email": "nobody"}, "Enter an e-mail address"),
+        ({"reason": ""}, "Say why"),
+    ],
+)
+def test_what_is_wrong_with_a_new_organisation_is_said_and_nothing_is_written(
+    changed: dict[str, str], sentence: str
+) -> None:
+    """R-12.4, R-14.2: what was typed is kept."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", "new-organisation")
+        await browser.fill_and_submit(**{**NEW, **INVITED, "reason": REASON, **changed})
+        assert browser.page.heading == "Add an organisation"
+        assert sentence in browser.page.text
+        found = await made.provider.registry.directory.read(Entity, [(NEW["entity_id"],)])
+        assert not found
+        assert browser.response is not None
+        assert "Mei Lin" in browser.response.text
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_an_organisation_is_disabled_and_enabled_with_a_reason() -> None:
+    """D50, D57; the second of two is told."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", f"entities/{ACME}/disable")
+        await browser.fill_and_submit(reason="")
+        assert "Say why" in browser.page.text
+        await browser.fill_and_submit(reason=REASON)
+        assert "The organisation is disabled" in browser.page.text
+        await go(made, browser, f"entities/{ACME}/disable")
+        await browser.fill_and_submit(reason=REASON)
+        assert "Somebody has done this already" in browser.page.text
+        await go(made, browser, f"entities/{ACME}/enable")
+        await browser.fill_and_submit(reason=REASON)
+        assert "The organisation is enabled" in browser.page.text
+        for action in ("entity.disable", "entity.enable"):
+            (entry,) = await made.audit(action)
+            assert entry.detail["reason_given"] == REASON
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_a_member_becomes_owner_in_place_of_one_who_is_gone() -> None:
+    """D53, D54: both changes or none, and the reason is kept."""
+
+    async def within(made: World) -> None:
+        await made.write(OWNER)
+        await made.person("bob", entity(ACME, "Acme Pte. Ltd."), name="Bob Lee")
+        browser = await in_console(made, "operator", f"entities/{ACME}/owner")
+        await browser.fill_and_submit(way="member", user_name="nobody", instead_of="id-alice", reason=REASON)
+        assert "Nobody with this user name belongs" in browser.page.text
+        assert await levels(made, ACME) == {"id-alice": "owner"}
+        await browser.fill_and_submit(way="member", user_name="Bob", instead_of="id-alice", reason=REASON)
+        assert "The owner is appointed" in browser.page.text
+        assert await levels(made, ACME) == {"id-bob": "owner"}
+        for action in ("administrator.add", "administrator.remove"):
+            (entry,) = await made.audit(action)
+            assert entry.detail["reason_given"] == REASON
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_a_new_owner_is_invited_and_the_invitation_is_sent_again_later() -> None:
+    """D53, D60."""
+    postbox = Postbox()
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", f"entities/{ACME}")
+        assert "No owner can act" in browser.page.text
+        await go(made, browser, f"entities/{ACME}/owner")
+        await browser.fill_and_submit(way="invited", **INVITED, reason=REASON)
+        assert "Mei Lin" in browser.page.text
+        again = next(url for url, _ in browser.page.links if "/invitation/" in url)
+        made.clock.pass_(3600)
+        support = await in_console(made, "support")
+        await support.open(f"{made.base}{again}", site="same-origin")
+        await support.fill_and_submit(reason=REASON)
+        assert "The invitation is on its way" in support.page.text
+        (entry,) = await made.audit("membership.resend")
+        assert entry.actor == "operator:id-the-support"
+
+    run(within, postbox=postbox, **WITHOUT_PASSKEY)
+
+
+@pytest.mark.parametrize("level", ["support", "auditor"])
+def test_what_only_an_operator_does_is_neither_shown_nor_done(level: OperatorLevel) -> None:
+    """D53: hostile forms with a right token of their own."""
+
+    async def within(made: World) -> None:
+        await made.write(OWNER)
+        browser = await demoted(made, level, "new-organisation")
+        forms = {
+            "new-organisation": {**NEW, **INVITED},
+            f"entities/{ACME}/disable": {},
+            f"entities/{ACME}/enable": {},
+            f"entities/{ACME}/owner": {"way": "invited", **INVITED, "instead_of": "id-alice"},
+        }
+        before = len(await made.provider.registry.audit.entries(limit=1000))
+        for page, fields in forms.items():
+            assert (await send(made, browser, page, reason=REASON, **fields)).status_code == 403, page
+        assert len(await made.provider.registry.audit.entries(limit=1000)) == before
+        for page in forms:
+            assert await go(made, browser, page) == 403, page
+        await go(made, browser, f"entities/{ACME}")
+        assert {url.rpartition("/")[2] for url, _ in browser.page.links}.isdisjoint({"owner", "disable", "enable"})
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_an_auditor_sends_no_invitation_again() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        operator = await in_console(made, "operator", f"entities/{ACME}/owner")
+        await operator.fill_and_submit(way="invited", **INVITED, reason=REASON)
+        page = next(url for url, _ in operator.page.links if "/invitation/" in url).partition("/console/")[2]
+        made.clock.pass_(3600)
+        browser = await in_console(made, "operator", page)
+        await made.write(Operator(user_id="id-the-operator", level="auditor"))
+        assert (await send(made, browser, page, reason=REASON)).status_code == 403
+        assert not await made.audit("membership.resend")
+
+    run(within, **WITHOUT_PASSKEY)

@@ -1,0 +1,210 @@
+"""People in the console: search, what is shown, help with sign-in, and who may do what (D53, D54, D57)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from corpid.rules.directory.records import Administrator, Assignment, Operator, User
+from tests.console.scene import ACME, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
+from tests.postbox import Postbox
+from tests.sign_in.world import World, run
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.records import OperatorLevel
+
+ALICE = "people/id-alice"
+ADDRESS = "alice@acme.example"
+
+
+async def reachable(made: World) -> None:
+    """Give Alice an address."""
+    alice = await made.provider.registry.directory.user("id-alice")
+    assert alice is not None
+    await made.write(replace(alice, email=ADDRESS))
+
+
+@pytest.mark.parametrize(("by", "search"), [("user_name", "ALI"), ("name", "alice t"), ("email", "Alice@")])
+def test_people_are_found_by_the_beginning_of_user_name_name_or_address(by: str, search: str) -> None:
+    """Issue 15 (10)."""
+
+    async def within(made: World) -> None:
+        await reachable(made)
+        await made.write(User(user_id="id-zed", user_name="zed", name="Zed Lim", email="zed@acme.example"))
+        browser = await in_console(made, "auditor")
+        await go(made, browser, f"people?by={by}&search={search.replace(' ', '+')}")
+        assert "Alice Tan" in browser.page.text
+        assert "Zed Lim" not in browser.page.text
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_people_are_listed_fifty_a_page() -> None:
+    """Issue 15 (10)."""
+
+    async def within(made: World) -> None:
+        await made.write(*(User(user_id=f"id-{n:03}", user_name=f"p{n:03}", name=f"P {n:03}") for n in range(60)))
+        browser = await in_console(made, "operator")
+        await go(made, browser, "people?search=p0")
+        assert "p049" in browser.page.text
+        assert "p050" not in browser.page.text
+        following = next(url for url, text in browser.page.links if text == "Next page")
+        await browser.open(f"{made.base}{following}", site="same-origin")
+        assert "p050" in browser.page.text
+        assert "p049" not in browser.page.text
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_a_person_is_shown_with_organisations_roles_and_sessions_and_no_secret() -> None:
+    """Issue 15 (10): factors by kind only."""
+
+    async def within(made: World) -> None:
+        await reachable(made)
+        await made.write(
+            Administrator(user_id="id-alice", entity_id=ACME, level="owner"),
+            Assignment(user_id="id-alice", entity_id=ACME, service_id="PERMITS", role="Maker"),
+        )
+        theirs = await made.browser()
+        await theirs.open(f"{made.base}/account", site="none")
+        await made.factors(theirs, made.people["alice"])
+        browser = await in_console(made, "support", ALICE)
+        await go(made, browser, ALICE)
+        for shown in ("Alice Tan", ADDRESS, "Acme Pte. Ltd.", "Owner", "Permits", "Maker", "Authenticator app"):
+            assert shown in browser.page.text, shown
+        assert "not signed in anywhere" not in browser.page.text
+        assert browser.response is not None
+        assert made.people["alice"].totp_secret not in browser.response.text
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_support_sees_nothing_of_operators() -> None:
+    """D53: nothing on operators."""
+
+    async def within(made: World) -> None:
+        await made.write(Operator(user_id="id-alice", level="auditor"))
+        browser = await in_console(made, "support")
+        await go(made, browser, "people")
+        assert "alice" not in browser.page.text
+        await go(made, browser, "people?search=alice")
+        assert "Nobody is found" in browser.page.text
+        assert await go(made, browser, ALICE) == 404
+        assert await go(made, browser, "people/id-nobody") == 404
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_support_unlocks_and_signs_out_with_a_reason_that_the_audit_keeps() -> None:
+    """D53, D57."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "support", ALICE)
+        await go(made, browser, f"{ALICE}/unlock")
+        await browser.fill_and_submit(reason="")
+        assert "Say why" in browser.page.text
+        await browser.fill_and_submit(reason=REASON)
+        assert "The person is unlocked" in browser.page.text
+        await go(made, browser, f"{ALICE}/sign-out")
+        await browser.fill_and_submit(reason=REASON)
+        assert "signed out everywhere" in browser.page.text
+        for action in ("user.unlock", "session.end_all"):
+            (entry,) = await made.audit(action)
+            assert (entry.actor, entry.object) == ("operator:id-the-support", "id-alice")
+            assert entry.detail["reason_given"] == REASON
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_support_sends_a_link_to_the_address_on_record_and_never_sees_it() -> None:
+    """D44, D45, D53."""
+    postbox = Postbox()
+
+    async def within(made: World) -> None:
+        await reachable(made)
+        browser = await in_console(made, "support", ALICE)
+        await go(made, browser, f"{ALICE}/link")
+        await browser.fill_and_submit(reason=REASON)
+        assert "Choose what the link is for" in browser.page.text
+        await browser.fill_and_submit(choice="second_factor", reason=REASON)
+        assert "The link is on its way" in browser.page.text
+        assert "/link#" not in browser.page.text
+        (entry,) = await made.audit("link.second_factor")
+        assert entry.detail["reason_given"] == REASON
+
+    run(within, postbox=postbox, **WITHOUT_PASSKEY)
+
+
+def test_without_an_address_no_link_is_made() -> None:
+    """D44: the page says why, and an earlier link stays."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", ALICE)
+        await go(made, browser, f"{ALICE}/link")
+        assert "sends no e-mails" in browser.page.text
+        await browser.fill_and_submit(choice="password", reason=REASON)
+        assert "sends no e-mails" in browser.page.text
+        assert await made.provider.registry.factors.links_of("id-alice") == []
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_an_operator_starts_sign_in_over_and_disables_and_enables() -> None:
+    """D46, D50."""
+    postbox = Postbox()
+
+    async def within(made: World) -> None:
+        await reachable(made)
+        browser = await in_console(made, "operator", ALICE)
+        for action in ("renew", "disable", "enable"):
+            await go(made, browser, f"{ALICE}/{action}")
+            await browser.fill_and_submit(reason=REASON)
+            assert browser.page.heading == "Alice Tan", browser.page.text
+        held = await made.provider.registry.factors.credentials("id-alice")
+        assert held.password_hash is None
+        for action in ("user.remove_factors", "user.disable", "user.enable"):
+            (entry,) = await made.audit(action)
+            assert entry.detail["reason_given"] == REASON
+
+    run(within, postbox=postbox, **WITHOUT_PASSKEY)
+
+
+@pytest.mark.parametrize(
+    ("level", "refused"),
+    [
+        ("support", ("renew", "disable", "enable")),
+        ("auditor", ("unlock", "link", "renew", "sign-out", "disable", "enable")),
+    ],
+)
+def test_what_a_level_may_not_do_is_neither_shown_nor_done(level: OperatorLevel, refused: tuple[str, ...]) -> None:
+    """D53: hostile forms with a right token of their own."""
+
+    async def within(made: World) -> None:
+        browser = await demoted(made, level, f"{ALICE}/unlock")
+        before = len(await made.provider.registry.audit.entries(limit=1000))
+        for action in refused:
+            answer = await send(made, browser, f"{ALICE}/{action}", reason=REASON, choice="password")
+            assert answer.status_code == 403, action
+        assert len(await made.provider.registry.audit.entries(limit=1000)) == before
+        for action in refused:
+            assert await go(made, browser, f"{ALICE}/{action}") == 403, action
+        await go(made, browser, ALICE)
+        assert {url.rpartition("/")[2] for url, _ in browser.page.links if "/id-alice/" in url}.isdisjoint(refused)
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_support_does_nothing_to_an_operator() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await made.write(Operator(user_id="id-alice", level="operator"))
+        await made.person("bob", name="Bob Lee")
+        browser = await in_console(made, "support", "people/id-bob/unlock")
+        for action in ("unlock", "link", "sign-out", "disable"):
+            assert (await send(made, browser, f"{ALICE}/{action}", reason=REASON, choice="password")).status_code == 404
+        assert not await made.audit("user.unlock")
+
+    run(within, **WITHOUT_PASSKEY)

@@ -1,0 +1,84 @@
+"""Services in the console: shown with roles and clients, and changed by operators only (D53, D55)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from corpid.rules.directory.records import Service
+from tests.console.scene import REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
+from tests.sign_in.world import World, run
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.records import OperatorLevel
+
+PERMITS, EDIT = "services/PERMITS", "services/PERMITS/edit"
+
+
+async def stored(made: World) -> Service:
+    found: Service = (await made.provider.registry.directory.read(Service, [("PERMITS",)]))["PERMITS",]
+    return found
+
+
+def test_services_are_listed_and_one_is_shown_with_roles_and_clients() -> None:
+    """Issue 15 (10)."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "auditor")
+        await go(made, browser, "services?search=PER")
+        assert "Permits" in browser.page.text
+        await go(made, browser, PERMITS)
+        for shown in ("Permits", "Maker", "rp1"):
+            assert shown in browser.page.text, shown
+        assert "Change the service" not in browser.page.text
+        assert await go(made, browser, "services/nothing") == 404
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_an_operator_changes_texts_and_approval_with_a_reason() -> None:
+    """D55, D57."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", EDIT)
+        await browser.fill_and_submit(name="", reason=REASON)
+        assert "Enter a name" in browser.page.text
+        texts = {"name": "Harbour permits", "description": "Permits to berth.", "role-0": "Prepares permits."}
+        await browser.fill_and_submit(**texts, approval_required="yes", reason=REASON)
+        assert "The service is changed" in browser.page.text
+        assert "Prepares permits." in browser.page.text
+        changed = await stored(made)
+        assert (changed.name, changed.approval_required, changed.roles) == ("Harbour permits", True, ("Maker",))
+        (entry,) = await made.audit("service.update")
+        assert entry.detail["reason_given"] == REASON
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_a_service_that_was_changed_meanwhile_is_not_overwritten() -> None:
+    """D59: the second of two sees what is there now."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", EDIT)
+        await made.write(replace(await stored(made), description="Changed by another."))
+        await browser.fill_and_submit(name="Other", reason=REASON)
+        assert "Somebody has changed the service meanwhile" in browser.page.text
+        assert (await stored(made)).name == "Permits"
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+@pytest.mark.parametrize("level", ["support", "auditor"])
+def test_nobody_else_changes_a_service(level: OperatorLevel) -> None:
+    """D53: hostile forms with a right token of their own."""
+
+    async def within(made: World) -> None:
+        browser = await demoted(made, level, EDIT)
+        before = await stored(made)
+        assert (await send(made, browser, EDIT, name="Mine", reason=REASON)).status_code == 403
+        assert await go(made, browser, EDIT) == 403
+        assert await stored(made) == before
+
+    run(within, **WITHOUT_PASSKEY)
