@@ -160,3 +160,16 @@ def test_a_form_that_was_opened_before_somebody_elses_change_overwrites_nothing(
         assert found.name == "Changed meanwhile"
 
     run(within, **WITHOUT_PASSKEY)
+
+
+def test_a_client_whose_keys_stand_in_its_record_has_none_to_forget() -> None:
+    """D27: the page is for fetched keys, and a change that is refused says why."""
+
+    async def within(made: World) -> None:
+        await made.client(jwks=None, jwks_uri="https://rp1.example/keys.json")
+        browser = await in_console(made, "operator", "drop-keys/rp1")
+        await made.client()
+        answer = await send(made, browser, "drop-keys/rp1")
+        assert (answer.status_code, await go(made, browser, "drop-keys/rp1")) == (404, 404)
+
+    run(within, **WITHOUT_PASSKEY)

@@ -20,7 +20,9 @@ from corpid.flows.authentication import browsers, interactions
 from corpid.flows.authentication.own_pages import AGAIN, PATHS
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.directory.write import Refused
 from corpid.flows.oauth import rate_limits
+from corpid.ports import Conflict
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.oauth import parameters
@@ -57,6 +59,7 @@ _PATH: Final = re.compile(r"[A-Za-z0-9/._~:@+,;=-]*")
 """what the path of a page can be, decoded: every identifier is made of it. It is written into addresses as it is, so
 that a line break, a question mark or a percent sign in it would lead elsewhere"""
 _EVERY_FORM: Final = frozenset({"form_token", "step"})
+CHANGED_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 
 
@@ -406,6 +409,13 @@ async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Res
         return await _shown(request, failed, page, status=422)
     except Invalid as invalid:
         return await _shown(request, replace(sent, errors=invalid.errors), page, status=422)
+    except Refused as refused:
+        reason = " ".join(str(each).strip() for each in refused.args)
+        failed = replace(sent, errors=(("", phrase("This cannot be done: {reason}.", reason=reason)),))
+        return await _shown(request, failed, page, status=422)
+    except Conflict:
+        failed = replace(sent, errors=(("", CHANGED_MEANWHILE),))
+        return await _shown(request, failed, page, status=422)
     if isinstance(changed, Response):
         return changed
     saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else sent.page)

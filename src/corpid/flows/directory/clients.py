@@ -131,8 +131,8 @@ async def drop_keys(registry: Registry, client_id: str, *, actor: Actor) -> None
     record, access.Forbidden, StoreUnavailable. Source: D27
     """
     found = await client(registry, client_id, actor=actor)
+    authorise(actor, "write", Object(kind="client"))
     if found.jwks_uri is None:
         raise Refused(f"the keys of {client_id} stand in its record: replace them with `corpid client update`")
-    authorise(actor, "write", Object(kind="client"))
     event = msgspec.structs.replace(audit_event(actor, AuditAction.CLIENT_DROP_KEYS, client_id), client_id=client_id)
     await registry.clients.drop_fetched_key_set(client_id, event)

@@ -10,7 +10,7 @@ from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
-from corpid.web.own_pages import Gone, Saved
+from corpid.web.own_pages import CHANGED_MEANWHILE, Gone, Saved
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REASON_CHARACTERS: Final = 500
-_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
 
 
 async def written(at: PortalContext, writing: Awaitable[T]) -> T:
@@ -48,7 +47,7 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
     except Forbidden as forbidden:
         raise Rejected(phrase("You cannot do this: {reason}.", reason=forbidden.reason)) from None
     except Conflict:
-        raise Rejected(_MEANWHILE) from None
+        raise Rejected(CHANGED_MEANWHILE) from None
     at.context.provider.registry_cache.drop()
     return made
 

@@ -252,8 +252,10 @@ async def save_switch(at: ConsoleContext) -> Saved:
 
 
 async def drop(at: ConsoleContext) -> View:
-    """The question before the keys fetched from a client are dropped."""
+    """The question before fetched keys are dropped. Raises Gone for a client without any."""
     found = await this_client(at)
+    if found.jwks_uri is None:
+        raise Gone
     back = client_path(at, found.client_id)
     return Confirm(
         frame=frame(at, section=CLIENTS, up=Link(url=back, text=phrase("Go back"))),
