@@ -7,7 +7,7 @@ arguments of `phrase` and `counted`, which therefore have to be literals.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -63,6 +63,8 @@ def filled(wording: str, values: Mapping[str, object]) -> str:
 def _in_english(value: object) -> object:
     if isinstance(value, datetime):
         return f"{value:%d %b %Y, %H:%M} {value.tzname()}"
+    if isinstance(value, date):
+        return f"{value:%d %b %Y}"
     if isinstance(value, int):
         return f"{value:,}"
     return ", ".join(value) if isinstance(value, tuple) else value
@@ -71,7 +73,7 @@ def _in_english(value: object) -> object:
 def phrase(message: str, /, **values: object) -> Phrase:
     """A text for a person, e.g. `phrase("Return to {name}", name=client.name)`.
 
-    A value is a name, rendered as it is, a tuple of names, a whole number, a time, or another phrase.
+    A value is a name, rendered as it is, a tuple of names, a whole number, a time, a day, or another phrase.
     """
     return Phrase(message, "", values)
 

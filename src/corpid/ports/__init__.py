@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from corpid.ports.access_reviews import AccessReviews
 from corpid.ports.audit import (
     ACTOR_KINDS,
     Audit,
@@ -34,6 +35,7 @@ from corpid.ports.email_changes import EmailChange, EmailChanges, Finished
 from corpid.ports.emails import Action, Address, Code, Email, Facts, RenderedEmail
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
 from corpid.ports.invitations import Invitations, Invited
+from corpid.ports.notices import NoticeGroup, Notices
 from corpid.ports.outbound import (
     COMMAND_LINE,
     ClientKeys,
@@ -103,6 +105,7 @@ __all__ = [
     "ACTOR_KINDS",
     "COMMAND_LINE",
     "Accept",
+    "AccessReviews",
     "Account",
     "Action",
     "Address",
@@ -159,6 +162,8 @@ __all__ = [
     "NameTaken",
     "NetworkNames",
     "NobodyRemains",
+    "NoticeGroup",
+    "Notices",
     "Passwords",
     "PasswordsBusy",
     "Provisioning",

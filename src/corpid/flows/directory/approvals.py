@@ -225,7 +225,7 @@ async def withdraw(registry: Registry, request_id: str, *, actor: Actor, reason:
     Raises Refused if it was decided before, access.Forbidden, Conflict, StoreUnavailable. Source: D55
     """
     request = await _found(registry, request_id)
-    authorise(actor, "write", Object(kind="withdrawal") if request is None else _object(request, "withdrawal"))
+    authorise(actor, "write", Object(kind="withdrawal") if request is None else request_object(request, "withdrawal"))
     if request is None:
         raise NoRequest(_GONE)
     if reason:
@@ -316,7 +316,7 @@ async def _request(registry: Registry, request_id: str, actor: Actor) -> ChangeR
     Of another entity's an entity learns as much as of none.
     """
     found = await _found(registry, request_id)
-    authorise(actor, "read", Object(kind="approval") if found is None else _object(found, "approval"))
+    authorise(actor, "read", Object(kind="approval") if found is None else request_object(found, "approval"))
     if found is None:
         raise NoRequest(_GONE)
     return found
@@ -329,13 +329,14 @@ async def _found(registry: Registry, request_id: str) -> ChangeRequest | None:
 
 async def _decidable(registry: Registry, request_id: str, actor: Actor, reason: str) -> ChangeRequest:
     found = await _request(registry, request_id, actor)
-    authorise(actor, "write", _object(found, "approval"))
+    authorise(actor, "write", request_object(found, "approval"))
     with_reason(actor)
     _check_reason(reason)
     return found
 
 
-def _object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
+def request_object(found: ChangeRequest, kind: Literal["approval", "withdrawal"]) -> Object:
+    """Return the object of a decision on a request. Source: D55"""
     services = {object_of(change_of(each)).service_id for each in found.changes}
     return Object(
         kind=kind,

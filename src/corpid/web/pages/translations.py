@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache, lru_cache
 from gettext import GNUTranslations, NullTranslations
 from importlib.resources import files
@@ -199,7 +199,7 @@ class Translator:
         together = str(get_datetime_format("medium", formats))
         return f"{together.format(format_time(moment, 'short', locale=formats), self.day(moment))} ({zone})"
 
-    def day(self, moment: datetime) -> str:
+    def day(self, moment: date) -> str:
         """A day: `21 Nov 2026`."""
         return format_date(moment, "medium", locale=self.language.formats)
 
@@ -210,6 +210,8 @@ class Translator:
             return self.number(value)
         if isinstance(value, datetime):
             return self.moment_with_zone(value)
+        if isinstance(value, date):
+            return self.day(value)
         if isinstance(value, tuple):
             return self._separator.join(str(self._shown(each)) for each in value)
         return f"\u2068{value}\u2069" if self._turns(str(value)) else value
