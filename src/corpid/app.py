@@ -442,6 +442,9 @@ def _router(settings: Settings, provider: Provider, look: Theme) -> ASGIApp:
             access={
                 "api": Access(enabled=settings.api_enabled, networks=settings.api_networks),
                 "scim": Access(enabled=settings.scim_enabled),
+                "manage": Access(enabled=settings.manage_enabled),
+                "console": Access(enabled=settings.console_enabled, networks=settings.console_networks),
             },
+            operators_need_passkey=settings.operators_need_passkey,
         )
     )

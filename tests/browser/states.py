@@ -20,7 +20,7 @@ from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
 from corpid.web.pages.views import Asked, AskPasskey
-from tests.browser import account_states, enrolment_states, invitation_states
+from tests.browser import account_states, console_states, enrolment_states, invitation_states, portal_states
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
@@ -229,4 +229,6 @@ STATES: Final[Mapping[str, View]] = {
     **enrolment_states.STATES,
     **account_states.STATES,
     **invitation_states.STATES,
+    **portal_states.STATES,
+    **console_states.STATES,
 }

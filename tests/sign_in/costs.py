@@ -8,8 +8,10 @@ another; statements on PostgreSQL, with the verbs on Redis; Python calls into Co
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import sys
+import time
 from base64 import b64encode
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,10 +28,12 @@ from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.statements import Prepared, parameters, upsert
 from corpid.stores.valkey.link import Link
+from corpid.web.telemetry import access_log
 from tests import engines
 from tests.account.scene import account, at_account
 from tests.authenticator import Authenticator
 from tests.enrolment import newcomer
+from tests.logs import log_left_alone
 from tests.sign_in.factors import CODES, answer_of, choose, options_of, passkey, recovery
 from tests.sign_in.world import EVERY_SCOPE, form_of, post, walk_to, world
 
@@ -272,8 +276,11 @@ STORIES: Final[dict[Callable[[World, Meter], Awaitable[None]], dict[str, Any]]] 
 
 async def _told(story: Callable[[World, Meter], Awaitable[None]], **options: Any) -> dict[str, Cost]:
     meter = Meter()
-    async with world(**options) as made:
-        await story(made, meter)
+    with log_left_alone():
+        # As a server writes it, whatever another test of the same process has configured.
+        access_log.configure(clock=time.time, stream=io.BytesIO())
+        async with world(**options) as made:
+            await story(made, meter)
     return {name: cost for name, cost in meter.counted.items() if not name.startswith(":")}
 
 

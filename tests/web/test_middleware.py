@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-import structlog
 
 from corpid.flows.operations.readiness import NotReady
 from corpid.web.http.middleware import Middleware
 from corpid.web.telemetry import access_log
+from tests.logs import log_left_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,13 +31,9 @@ JSON = [(b"content-type", b"application/json")]
 @contextmanager
 def log_of(**options: Any) -> Iterator[io.BytesIO]:
     stream = options.pop("stream", None) or io.BytesIO()
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    access_log.configure(clock=lambda: NOW, stream=stream, **options)
-    yield stream
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
+    with log_left_alone():
+        access_log.configure(clock=lambda: NOW, stream=stream, **options)
+        yield stream
 
 
 @pytest.fixture

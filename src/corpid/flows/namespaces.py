@@ -148,6 +148,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True):
 
 
 _PLACE: Final = attrgetter("namespace.name", "key")
+_COUNTER: Final = attrgetter("namespace.name", "key", "namespace.seconds")
 _VERB: Final = attrgetter("verb")
 
 
@@ -172,8 +173,11 @@ async def together(unit: TransientUnit, /, *verbs: EntryVerb[Any]) -> tuple[Any,
 
     Raises StoreUnavailable. Source: DESIGN "One-time means one statement"
     """
+    found: list[Any] = []
     results = await unit.together([*map(_VERB, verbs)])
-    return tuple(None if result is None else each.decode(result) for each, result in zip(verbs, results, strict=True))
+    for each, result in zip(verbs, results, strict=True):
+        found.append(None if result is None else each.decode(result))
+    return tuple(found)
 
 
 async def count_each(unit: TransientUnit, entries: Sequence[Entry[int]]) -> list[int]:
@@ -181,7 +185,7 @@ async def count_each(unit: TransientUnit, entries: Sequence[Entry[int]]) -> list
 
     Source: DESIGN "One-time means one statement"
     """
-    return await unit.count_each([(each.namespace.name, each.key, each.namespace.seconds) for each in entries])
+    return await unit.count_each([*map(_COUNTER, entries)])
 
 
 PUSHED_REQUEST: Final = Namespace("pushed_request", limits.PUSHED_REQUEST_KEPT_SECONDS, PushedRequest)
@@ -246,6 +250,8 @@ LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, str)
 ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)
 CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)
 """outlives the session that such a page is open for, and so every time that it is given"""
+KEPT_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
+"""a form that came too late, while its person signs in again"""
 NEW_EMAIL: Final = Namespace("new_email", limits.MAILED_CODE_SECONDS, bytes)
 """the address that a person wants, while the code that was sent there works"""
 NEW_EMAIL_CODES: Final = Namespace("new_email_codes", DAY, int)

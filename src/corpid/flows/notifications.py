@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.ports import Action, Address, Code, Email, Facts
 from corpid.rules.limits import MAILED_CODE_SECONDS, MINUTE, TOTP_MISSES
 from corpid.texts import counted, phrase

@@ -104,8 +104,10 @@ class Policy:
 
         Source: decisions "Generations"
         """
-        served = (self.pushed, self.query)
-        return next((each for each in served if each is not None and each.name == name), None)
+        for each in (self.pushed, self.query):
+            if each is not None and each.name == name:
+                return each
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,13 +179,9 @@ class RegistryCache:
             lambda: self._registry.directory.third_party_rows(user_id, entity_id, service_ids),
         )
 
-    async def maintenance(self, now: float) -> bool:
-        """Return whether an operator has switched maintenance on."""
-        return await self._maintenance.get("", now, self._registry.deployment.maintenance)
-
     async def refuse_maintenance(self, now: float) -> None:
-        """Raises TemporarilyUnavailable while maintenance is on (Spec 7)."""
-        if await self.maintenance(now):
+        """Raises TemporarilyUnavailable while an operator has switched maintenance on (Spec 7)."""
+        if await self._maintenance.get("", now, self._registry.deployment.maintenance):
             raise TemporarilyUnavailable(
                 Reason.MAINTENANCE, "the provider is under maintenance: try again later", retry_after=60
             )

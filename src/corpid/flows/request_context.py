@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
 from corpid.ports import AuditEvent
 from corpid.rules.authentication import devices
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Provider
     from corpid.rules.audit_actions import AuditAction
     from corpid.rules.directory.actors import Actor
+
+_VALUE: Final = itemgetter(1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +83,7 @@ class RequestContext:
             entity_id=entity_id,
             outcome=outcome,
             request_id=self.request_id,
-            detail={name: value for name, value in known.items() if value},
+            detail=dict(filter(_VALUE, known.items())),
         )
 
 

@@ -13,8 +13,8 @@ from corpid.rules.authentication.records import Credentials, HeldFactors
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.records import User
 
-SessionPurpose: TypeAlias = Literal["sign_in", "account"]
-"""single sign-on for clients (D30), or the person's own account pages"""
+SessionPurpose: TypeAlias = Literal["sign_in", "account", "manage", "console"]
+"""single sign-on for clients (D30), or the provider's own pages: account, portal or console"""
 LinkPurpose: TypeAlias = Literal["invitation", "membership", "password", "second_factor", "email"]
 """the purpose of a link: set up an account, answer an entity's invitation, choose a new password, choose a new
 second factor, or undo a change of the e-mail address (`EmailChange`, which has no row among links)"""

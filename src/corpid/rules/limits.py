@@ -6,7 +6,10 @@ Source: Spec 8, D-rows
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MINUTE: Final = 60
 HOUR: Final = 3600
@@ -64,9 +67,24 @@ MAILED_CODES_PER_SIGN_IN: Final = 3
 MAILED_CODES_PER_HOUR: Final = 10
 """of one person, in all sign-ins"""
 
+
+class OwnSession(NamedTuple):
+    """Lifetime of a sign-in to the provider's own pages, in seconds."""
+
+    seconds: int
+    """at most"""
+    idle: int
+    """without use"""
+
+
 ACCOUNT_SESSION_SECONDS: Final = HOUR
-"""how long a sign-in to the account lasts at most"""
 ACCOUNT_IDLE_SECONDS: Final = 900
+OWN_SESSIONS: Final[Mapping[str, OwnSession]] = {
+    "account": OwnSession(seconds=ACCOUNT_SESSION_SECONDS, idle=ACCOUNT_IDLE_SECONDS),
+    "manage": OwnSession(seconds=8 * HOUR, idle=1800),
+    "console": OwnSession(seconds=8 * HOUR, idle=1800),
+}
+"""by the purpose of the session; a change in portal and console needs a recent sign-in all the same (D54)"""
 ACCOUNT_FRESH_SECONDS: Final = 300
 """how old a sign-in may be when a page is opened on which a factor is changed"""
 ACCOUNT_PAGE_SECONDS: Final = 600

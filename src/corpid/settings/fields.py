@@ -255,6 +255,18 @@ class Settings(IssuerSettings, BaseSettings):
         "all others these paths do not exist. Empty: every address.",
     )
     scim_enabled: bool = Field(default=True, description="Whether SCIM is served.")
+    manage_enabled: bool = Field(
+        default=True, description="Whether the portal for administrators of entities, /manage, is served."
+    )
+    console_enabled: bool = Field(default=True, description="Whether the console for operators, /console, is served.")
+    console_networks: List[Annotated[Network, BeforeValidator(checks.network)]] = Field(
+        default=(),
+        description="Addresses or networks that may open the console, separated by commas; for all others it does not "
+        "exist. Empty: every address.",
+    )
+    operators_need_passkey: bool = Field(
+        default=True, description="Whether the console admits only operators who have signed in with a passkey."
+    )
     dpop_nonces: bool = Field(default=False, description="Whether DPoP proofs must contain a nonce of this server.")
     trusted_proxies: List[Annotated[Network, BeforeValidator(checks.proxies)]] = Field(
         default=(),

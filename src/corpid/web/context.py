@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import quote
 
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.rendering import Renderer
 
-Part: TypeAlias = Literal["api", "scim"]
+Part: TypeAlias = Literal["api", "scim", "manage", "console"]
 """what the operator can switch off"""
 SIGN_IN_PATH: Final = "/sign-in/"
 """under base_url; what follows names the sign-in, then what is done there"""
@@ -60,9 +62,29 @@ class WebContext:
     """a UUID for a person whom the admin API adds"""
     security_contact: tuple[str, ...] = ()
     """URIs for vulnerability reports (RFC 9116 §2.5.3)"""
+    operators_need_passkey: bool = True
+    """whether the console takes no other sign-in (D53)"""
     access: Mapping[Part, Access] = field(default_factory=dict)
     """what is not named is open to everybody"""
     large_documents: asyncio.Lock = field(default_factory=asyncio.Lock)
     """held while a large document of the admin API is carried out: two of them would take twice the memory"""
     api_calls: set[tuple[str, str]] = field(default_factory=set)
     """calls of the admin API that must be alone, by client and what they do, while they are carried out"""
+    cookie_name: str = field(init=False)
+    """`__Host-corpid`, or `corpid` on plain http (D34)"""
+    arrival_cookie_name: str = field(init=False)
+    """of the cookie with an unstored sign-in (D34)"""
+
+    def __post_init__(self) -> None:
+        policy = self.provider.policy
+        # Browsers refuse that prefix on plain http. A further issuer's ends in its id: issuers may share a host, and
+        # ports do not separate cookies (D62).
+        name = "__Host-corpid" if policy.base_url.startswith("https:") else "corpid"
+        name = name if policy.is_first else f"{name}-{policy.issuer_id}"
+        object.__setattr__(self, "cookie_name", name)
+        object.__setattr__(self, "arrival_cookie_name", f"{name}_arrival")
+
+    @property
+    def account_path(self) -> str:
+        """The address of the person's account."""
+        return f"{self.account_base}{ACCOUNT_PATH}"

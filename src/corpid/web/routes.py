@@ -15,8 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from corpid.flows.account.links import PATH as LINK_PATH
-from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
-from corpid.flows.authentication.account_client import RECOVERY_PATH
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH, CONSOLE_PATH, PORTAL_PATH, RECOVERY_PATH, SIGN_OUT_PATH
 from corpid.ports import ClientRefusal
 from corpid.rules.limits import STATE_CHARACTERS
 from corpid.rules.networks import lies_in
@@ -31,12 +30,14 @@ from corpid.web.account.invitations import OPENED_PATH, account_invitation
 from corpid.web.account.invitations import PATH as INVITATION_PATH
 from corpid.web.account.links import forgotten_password
 from corpid.web.authentication.endpoints import interaction
-from corpid.web.authentication.sign_out import SIGN_OUT_PATH, sign_out
+from corpid.web.authentication.sign_out import sign_out
 from corpid.web.context import SIGN_IN_PATH, Access
+from corpid.web.directory.endpoints import manage
 from corpid.web.http.connections import CROWDED
 from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
+from corpid.web.operations.endpoints import console
 from corpid.web.pages import errors, plain, well_known
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
@@ -206,7 +207,13 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{INVITATION_PATH}{{rest}}": account_invitation,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,
+    PORTAL_PATH: manage,
+    f"{PORTAL_PATH}/{{rest}}": manage,
+    CONSOLE_PATH: console,
+    f"{CONSOLE_PATH}/{{rest}}": console,
 }
+_PARTS: Final[Mapping[Endpoint, Part]] = {manage: "manage", console: "console"}
+"""the pages that the operator can switch off"""
 
 
 _AT_ROOT: Final = tuple(
@@ -253,7 +260,7 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
         for resource in generation.resources
     )
     pages_with_forms = tuple(
-        Route(path=path, methods=both, endpoint=endpoint, fails=_as_page, own_forms=True)
+        Route(path=path, methods=both, endpoint=endpoint, fails=_as_page, own_forms=True, part=_PARTS.get(endpoint))
         for path, endpoint in PAGES_WITH_FORMS.items()
         if first or endpoint in (interaction, sign_out)
     )
@@ -355,6 +362,9 @@ class Router:
     def __init__(self, web: WebContext) -> None:
         self._context, policy = web, web.provider.policy
         served = [route for route in table(policy.served, first=policy.is_first) if self._access(route).enabled]
+        restricted = ((route.path, self._access(route).networks) for route in served)
+        self._networks = {path: networks for path, networks in restricted if networks}
+        """the only ones whose addresses see a route, by its path"""
         routes = [(route.at(web.base_path), route) for route in served]
         self._exact = dict(routes)
         self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
@@ -368,7 +378,8 @@ class Router:
         # served under another spelling, with %2F for a slash (RFC 3986 §2.2).
         hides_a_slash = b"%2f" in scope.get("raw_path", b"").lower()
         route = None if hides_a_slash else self._exact.get(scope["path"]) or self._longer(scope)
-        if route is not None and not self._admits(scope, route):
+        networks = None if route is None else self._networks.get(route.path)
+        if route is not None and networks and not lies_in(scope["state"]["client_address"], networks):
             scope["state"]["log"]["detail"] = f"{route.part}_networks: this address is in none of them"
             route = None
         if route is None:
@@ -407,11 +418,6 @@ class Router:
     def _access(self, route: Route) -> Access:
         """The access to the part of a route."""
         return _OPEN if route.part is None else self._context.access.get(route.part, _OPEN)
-
-    def _admits(self, scope: Scope, route: Route) -> bool:
-        """Return whether the caller's address may see the part of a route."""
-        networks = self._access(route).networks
-        return not networks or lies_in(scope["state"]["client_address"], networks)
 
     def _longer(self, scope: Scope) -> Route | None:
         for prefix, route in self._prefixes:

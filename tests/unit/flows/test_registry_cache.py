@@ -7,10 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
 from corpid.flows.registry_cache import _Cache
 from corpid.ports import Upsert
 from corpid.rules.directory.records import Entity, Membership, User
+from corpid.rules.oauth.errors import TemporarilyUnavailable
 from corpid.rules.oauth.records import Client
 from tests.unit.flows.opened import EVENT, NOW, with_provider
 
@@ -141,9 +143,10 @@ def test_every_link_between_person_and_entity_must_be_enabled(tmp_path: Path) ->
 
 def test_maintenance_is_seen_within_five_seconds(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
-        assert await provider.registry_cache.maintenance(NOW) is False
+        await provider.registry_cache.refuse_maintenance(NOW)
         await provider.registry.deployment.set_maintenance(True, EVENT)
-        assert await provider.registry_cache.maintenance(NOW + 4) is False
-        assert await provider.registry_cache.maintenance(NOW + 5) is True
+        await provider.registry_cache.refuse_maintenance(NOW + 4)
+        with pytest.raises(TemporarilyUnavailable):
+            await provider.registry_cache.refuse_maintenance(NOW + 5)
 
     with_provider(tmp_path, story)

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.authentication import account_client, browsers, sessions, throttle
+from corpid.flows.account import own_sessions
+from corpid.flows.account.own_sessions import OwnVisit, TooOld
+from corpid.flows.authentication import browsers, throttle
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.flows.oauth import held_arrivals
-from corpid.flows.oauth.arrival import Entered
-from corpid.flows.oauth.held_arrivals import HeldArrival
-from corpid.rules.authentication.sign_in import Interaction, StaleStep, fresh_expiry
+from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.actors import Person
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS, ACCOUNT_PAGE_EXTENSIONS, ACCOUNT_PAGE_SECONDS
 from corpid.texts import phrase
@@ -29,57 +28,25 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.throttle import Attempt
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, Session, TransientUnit
+    from corpid.ports import AuditEvent, TransientUnit
     from corpid.rules.audit_actions import AuditAction
-    from corpid.rules.directory.records import User
 
 
-class TooOld(Exception):
-    """The sign-in is too old for a change of factors."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountVisit:
+@dataclass(frozen=True, kw_only=True)
+class AccountVisit(OwnVisit):
     """A person, their browser, and its account session."""
 
-    user: User
-    browser: Browser
-    session: Session
     opening: Opening | None = None
     """the page they are at, if factors are changed on it"""
-
-    @property
-    def form(self) -> str:
-        """The binding of these pages' forms, in addition to the browser (D35)."""
-        return f"account {self.session.session_id}"
 
 
 async def visit(context: RequestContext, browser: Browser | None) -> AccountVisit | None:
     """The person who is signed in to the account here.
 
-    None without a session, or after idling.
-
-    Notes the use of the session, at most every two minutes. Source: D30, D34
+    None as `own_sessions.visit`. Source: D30, D34
     """
-    if browser is None or not browser.account_id:
-        return None
-    session = await context.provider.registry.sessions.get(browser.account_id, now=context.now)
-    if session is None or session.purpose != "account" or session.browser_id != browser.browser_id:
-        return None
-    if context.now >= browsers.ends_at(context, session):
-        return None
-    user = await context.provider.registry.directory.user(session.user_id)
-    if user is None or not user.enabled:
-        return None
-    return AccountVisit(user=user, browser=browser, session=await sessions.use_seldom(context, session))
-
-
-async def use(context: RequestContext, visit: AccountVisit) -> AccountVisit:
-    """Note use of the account, which restarts its idle time.
-
-    Source: D30, WCAG 2.2.1
-    """
-    return replace(visit, session=await sessions.use(context, visit.session) or visit.session)
+    found = await own_sessions.visit(context, browser, "account")
+    return AccountVisit(user=found.user, browser=found.browser, session=found.session) if found else None
 
 
 def require_fresh(visit: AccountVisit, *, now: float) -> None:
@@ -95,31 +62,6 @@ def event(context: RequestContext, visit: AccountVisit, action: AuditAction) -> 
     """The audit event of a person's action in their account. Source: DESIGN, Security"""
     user_id = visit.user.user_id
     return context.event(Person(user_id=user_id), action, subject=user_id)
-
-
-async def enter(context: RequestContext, browser: Browser | None, *, page: str, fresh: bool = False) -> Entered:
-    """Begin a sign-in that leads to a page of the account.
-
-    A browser that is new gets a cookie, and holds the sign-in.
-
-    `fresh`: the person is signed in, but not lately enough for that page. Raises TooManyRequests. Source: D15, D34
-    """
-    at, cookie = (browser, None) if browser else await browsers.issue_cookie(context)
-    begun = HeldArrival(
-        interaction=Interaction(
-            interaction_id=context.provider.new_id(),
-            browser_id=at.browser_id,
-            reference=context.provider.new_id(),
-            request=account_client.request(context, page, fresh=fresh),
-            expires_at=fresh_expiry(context.now),
-        )
-    )
-    held = ""
-    if browser is None:
-        held = held_arrivals.seal(context, begun)
-    else:
-        await held_arrivals.store(context, browser, begun)
-    return Entered(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -209,7 +151,7 @@ async def extend(context: RequestContext, visit: AccountVisit) -> None:
     """
     if not extendable(context, visit):
         raise Rejected(phrase("You cannot get more time on this page."))
-    await use(context, visit)
+    await own_sessions.use(context, visit)
     before = visit.opening
     if before is None:
         return

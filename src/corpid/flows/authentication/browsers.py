@@ -20,7 +20,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import single_sign_on
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.actors import ANONYMOUS
-from corpid.rules.limits import ACCOUNT_IDLE_SECONDS, CLOCKS_APART_SECONDS, REPEAT_MISSES
+from corpid.rules.limits import CLOCKS_APART_SECONDS, OWN_SESSIONS, REPEAT_MISSES
 
 if TYPE_CHECKING:
     from typing import Any
@@ -88,6 +88,10 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """the person who last signed in here"""
     used_passkey: bool = False
     """true if any person ever signed in here with a passkey; it outlasts signing out"""
+    manage_id: str = ""
+    """the session of the portal"""
+    console_id: str = ""
+    """the session of the console"""
 
     @property
     def browser_key(self) -> str:
@@ -353,8 +357,8 @@ def ends_at(context: RequestContext, session: Session) -> int:
 
     It is in epoch seconds; 0 if the session has ended because single sign-on is off. Source: D30
     """
-    if session.purpose == "account":
-        return min(session.seen_at + ACCOUNT_IDLE_SECONDS, session.expires_at)
+    if session.purpose != "sign_in":
+        return min(session.seen_at + OWN_SESSIONS[session.purpose].idle, session.expires_at)
     return session.expires_at if context.provider.policy.session_seconds else 0
 
 

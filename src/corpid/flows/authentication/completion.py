@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces
-from corpid.flows.authentication import account_client, interactions
+from corpid.flows.authentication import interactions, own_pages
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Completed, Interaction, Outcome
@@ -44,7 +44,7 @@ async def registered(context: RequestContext, request: AuthorizationRequest) -> 
 
     Its redirect URI must still be registered. Raises InvalidRequest, which becomes a page. Source: D16, D50
     """
-    client = await account_client.requesting_client(context, request.client_id)
+    client = await own_pages.requesting_client(context, request.client_id)
     if client is None:
         raise InvalidRequest(Reason.CLIENT_GONE, "this client is not known here, or has been disabled")
     if request.redirect_uri not in client.redirect_uris:
@@ -274,8 +274,8 @@ async def leave(context: RequestContext, interaction: Interaction) -> Authorizat
     """
     request = interaction.request
     await registered(context, request)
-    if account_client.purpose(request) == "account":
-        return account_client.way_on(context, request, cancelled=interaction.outcome is Outcome.REFUSED)
+    if own_pages.purpose(request) != "sign_in":
+        return own_pages.way_on(context, request, cancelled=interaction.outcome is Outcome.REFUSED)
     address = authorization_response.of_request(request, iss=context.provider.policy.iss_of_callback)
     repeated = context.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
     if interaction.outcome is Outcome.CODE and repeated:

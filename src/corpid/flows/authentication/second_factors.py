@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import (
-    account_client,
     browsers,
     code_guesses,
     completion,
     interactions,
+    own_pages,
     second_factor_methods,
     session_start,
     throttle,
@@ -284,5 +284,5 @@ def _paused(context: RequestContext, guesses: CodeGuesses) -> Notice:
         guesses.guesses,
         duration=code_guesses.duration(pause_after(guesses.guesses)),
         known=guesses.browser != code_guesses.UNKNOWN,
-        recover=context.provider.policy.deployment_url + account_client.RECOVERY_PATH,
+        recover=context.provider.policy.deployment_url + own_pages.RECOVERY_PATH,
     )

@@ -10,12 +10,12 @@ import msgspec
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import (
-    account_client,
     browsers,
     code_guesses,
     completion,
     entity_selection,
     interactions,
+    own_pages,
     sessions,
     throttle,
 )
@@ -25,7 +25,7 @@ from corpid.rules.authentication import passkey_offer
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Outcome, StaleStep, State, Way
 from corpid.rules.directory import names
-from corpid.rules.limits import ACCOUNT_SESSION_SECONDS, INTERACTION_EXTENSIONS, INTERACTION_SECONDS
+from corpid.rules.limits import INTERACTION_EXTENSIONS, INTERACTION_SECONDS, OWN_SESSIONS
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
@@ -151,9 +151,10 @@ async def _decided(
         now=context.now,
     )
     after = msgspec.structs.replace(after, entity_id=entity_id)
-    visit = await with_consent(context, visit, after)
-    purpose = account_client.purpose(before.request)
-    if purpose == "account":
+    if visit.asks_consent:
+        visit = await with_consent(context, visit, after)
+    purpose = own_pages.purpose(before.request)
+    if purpose != "sign_in":
         after = machine.ended(before, after, Outcome.ACCOUNT, now=context.now)
     elif visit.state_of(context, after, usable=bool(entity_id)) is State.CONFIRM:
         after = await completion.concluded(context, visit.client, before, after)
@@ -171,7 +172,7 @@ def _offers_passkey(context: RequestContext, visit: Visit, shown: Authentication
     Nothing is read for it. The account has a page of its own. Source: D46
     """
     policy, request = context.provider.policy, visit.interaction.request
-    if not (shown.makes_passkeys and policy.takes_passkeys) or account_client.purpose(request) == "account":
+    if not (shown.makes_passkeys and policy.takes_passkeys) or own_pages.purpose(request) != "sign_in":
         return False
     return passkey_offer.is_due(
         request,
@@ -212,8 +213,9 @@ def _new_session(context: RequestContext, visit: Visit, shown: Authentication, p
     If single sign-on is off, it serves this sign-in alone, so that signing out everywhere ends the sign-in too. Source:
     D30
     """
-    single_sign_on = context.provider.policy.session_seconds or _LONGEST_SIGN_IN_SECONDS
-    seconds = {"sign_in": single_sign_on, "account": ACCOUNT_SESSION_SECONDS}[purpose]
+    seconds = context.provider.policy.session_seconds or _LONGEST_SIGN_IN_SECONDS
+    if purpose != "sign_in":
+        seconds = OWN_SESSIONS[purpose].seconds
     return Session(
         session_id=context.provider.new_id(),
         user_id=shown.account.user.user_id,

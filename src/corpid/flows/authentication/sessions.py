@@ -21,8 +21,19 @@ if TYPE_CHECKING:
 
 NOTED_SECONDS: Final = 120
 """the greatest delay in recording a session's use, so that it is rarely written"""
-_PLACES: Final[dict[SessionPurpose, str]] = {"sign_in": "session_id", "account": "account_id"}
+_PLACES: Final[dict[SessionPurpose, str]] = {
+    "sign_in": "session_id", "account": "account_id", "manage": "manage_id", "console": "console_id",
+}  # fmt: skip
 """the member of a browser that holds its session of each purpose"""
+
+
+def held_for(browser: Browser, purpose: SessionPurpose) -> str:
+    """Return the identifier of a browser's session; empty without one.
+
+    Source: D30
+    """
+    session_id: str = getattr(browser, _PLACES[purpose])
+    return session_id
 
 
 async def held(context: RequestContext, browser: Browser | None, *, but_of: str = "") -> list[Session]:
@@ -56,8 +67,9 @@ def kept_in(
     """
     places = {}
     for each in ended:
-        if each.session_id in (browser.session_id, browser.account_id):
-            places[_PLACES[each.purpose]] = ""
+        place = _PLACES[each.purpose]
+        if each.session_id == getattr(browser, place):
+            places[place] = ""
     if session is not None:
         places[_PLACES[session.purpose]] = session.session_id
     used_passkey = browser.used_passkey or with_passkey

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from corpid.flows.authentication import (
-    account_client,
     browsers,
     completion,
     consents,
     entity_selection,
     interactions,
+    own_pages,
     password_checks,
     second_factor_methods,
     sessions,
@@ -170,7 +170,7 @@ async def _last_entity(context: RequestContext, visit: Visit) -> str:
 
 def asks_entity(visit: Visit) -> bool:
     """Return whether the person has to act for an entity (D17)."""
-    return account_client.purpose(visit.interaction.request) == "sign_in"
+    return own_pages.purpose(visit.interaction.request) == "sign_in"
 
 
 def event(
@@ -263,7 +263,9 @@ async def submit_entity(context: RequestContext, visit: Visit, *, entity_id: str
     if await entity_selection.usable_here(context, interaction.user_id, entity_id, visit.client) is None:
         raise Rejected(phrase("Choose the organisation you act for."))
     after = machine.chosen(interaction, entity_id)
-    return await onwards(context, await with_consent(context, visit, after), after)
+    if visit.asks_consent:
+        visit = await with_consent(context, visit, after)
+    return await onwards(context, visit, after)
 
 
 async def submit_consent(context: RequestContext, visit: Visit) -> Visit:

@@ -146,16 +146,9 @@ def _everywhere(issuer: str, user_name: str) -> Entry[int]:
     return namespaces.ATTEMPTS.entry(issuer, "account", user_name)
 
 
-def _window(context: RequestContext) -> str:
-    return str(int(context.now) // _WINDOW_SECONDS)
-
-
-def _from(context: RequestContext, place: str, user_name: str) -> _Who:
-    return ("account", user_name, place, _window(context))
-
-
-def _in_browser(context: RequestContext, browser_key: str, user_name: str) -> _Who:
-    return ("browser", user_name, browser_key, _window(context))
+def _in_window(context: RequestContext, *who: str) -> _Who:
+    """Return the counter that begins again with each window of time."""
+    return (*who, str(int(context.now) // _WINDOW_SECONDS))
 
 
 def _codes(user_name: str) -> _Who:
@@ -163,7 +156,7 @@ def _codes(user_name: str) -> _Who:
 
 
 def _address(context: RequestContext) -> _Who:
-    return ("address", site(context.address), _window(context))
+    return _in_window(context, "address", site(context.address))
 
 
 async def attempt(context: RequestContext, user_name: str, browser_key: str, *, known: bool) -> Attempt:
@@ -174,8 +167,8 @@ async def attempt(context: RequestContext, user_name: str, browser_key: str, *, 
     async with context.provider.transient.unit(context.now) as unit:
         if known:
             return await _attempt_in_browser(context, unit, user_name, browser_key)
-        here = _from(context, site(context.address), user_name)
-        around = _from(context, neighbourhood(context.address), user_name)
+        here = _in_window(context, "account", user_name, site(context.address))
+        around = _in_window(context, "account", user_name, neighbourhood(context.address))
         nearby = _limit(context, around, _FREE_FOR_ACCOUNT, user_name=user_name, longest=_LONGEST_NEARBY_SECONDS)
         everywhere = _Limit(
             who=(),
@@ -198,7 +191,7 @@ async def attempt_second_factor(
     """
     if known:
         return await _attempt_in_browser(context, unit, user_name, browser_key)
-    here = _from(context, site(context.address), user_name)
+    here = _in_window(context, "account", user_name, site(context.address))
     return await _admit(
         context,
         unit,
@@ -211,7 +204,9 @@ async def attempt_second_factor(
 async def _attempt_in_browser(
     context: RequestContext, unit: TransientUnit, user_name: str, browser_key: str
 ) -> Attempt:
-    own = _limit(context, _in_browser(context, browser_key, user_name), _FREE_FOR_ACCOUNT, user_name=user_name)
+    own = _limit(
+        context, _in_window(context, "browser", user_name, browser_key), _FREE_FOR_ACCOUNT, user_name=user_name
+    )
     return replace(await _admit(context, unit, own), known=True)
 
 
@@ -231,7 +226,7 @@ async def attempt_with_link(context: RequestContext, link_hash: str) -> Attempt:
     Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        of_link = _limit(context, ("link", link_hash, _window(context)), _FREE_FOR_ACCOUNT)
+        of_link = _limit(context, _in_window(context, "link", link_hash), _FREE_FOR_ACCOUNT)
         return await _admit(context, unit, of_link, _limit(context, _address(context), _FREE_FOR_ADDRESS))
 
 
@@ -257,7 +252,7 @@ def _link_codes(context: RequestContext) -> _Who:
 
     Fixed windows make attempts and opened links end together.
     """
-    return ("link codes", site(context.address), _window(context))
+    return _in_window(context, "link codes", site(context.address))
 
 
 async def change(context: RequestContext, by: str) -> Attempt:
@@ -268,7 +263,7 @@ async def change(context: RequestContext, by: str) -> Attempt:
     recovery. Raises Throttled if the attempt comes too early. Source: D47
     """
     async with context.provider.transient.unit(context.now) as unit:
-        return await _admit(context, unit, _limit(context, ("change", by, _window(context)), FACTOR_CHANGES))
+        return await _admit(context, unit, _limit(context, _in_window(context, "change", by), FACTOR_CHANGES))
 
 
 async def give_back(context: RequestContext, attempt: Attempt) -> None:
@@ -364,9 +359,9 @@ async def succeeded(
     passwords of others. Source: D47
     """
     if known:
-        await _forget(context, unit, user_name, _in_browser(context, browser_key, user_name))
+        await _forget(context, unit, user_name, _in_window(context, "browser", user_name, browser_key))
     else:
-        here = _from(context, site(context.address), user_name)
+        here = _in_window(context, "account", user_name, site(context.address))
         await _forget(context, unit, user_name, here, _codes(user_name))
     if of_address:
         await _bucket_of(context, _address(context)).count_unseen(unit, -of_address)
@@ -377,11 +372,12 @@ async def _forget(context: RequestContext, unit: TransientUnit, user_name: str, 
 
     Of `own` also what was counted since the account was unlocked.
     """
-    *_, stored = await namespaces.together(unit, *(_bucket_of(context, who).taking() for who in (*others, own)))
+    issuer, entry = context.provider.policy.deployment_url, namespaces.ATTEMPT_BUCKET.entry
+    *_, stored = await namespaces.together(unit, *[entry(issuer, *who).taking() for who in (*others, own)])
     if bucket(stored or 0).attempts > _FREE_FOR_ACCOUNT:
         unlocks = await _unlocks(context, unit, user_name)
         if unlocks:
-            await _bucket_of(context, (*own, unlocks)).take(unit)
+            await entry(issuer, *own, unlocks).take(unit)
 
 
 async def unlock(unit: TransientUnit, issuer: str, user_name: str) -> None:

@@ -114,7 +114,7 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     asks_consent = consents.is_asked(client, request)
     found = Visit(interaction=interaction, browser=browser, cookie=cookie, client=client, asks_consent=asks_consent)
     held = await _as_it_still_holds(context, found)
-    if interaction.outcome is not None:
+    if interaction.outcome is not None or not asks_consent:
         return held
     return await with_consent(context, held, held.interaction)
 
@@ -135,10 +135,9 @@ async def pending(context: RequestContext, interaction_id: str, browser: Browser
 async def with_consent(context: RequestContext, visit: Visit, interaction: Interaction) -> Visit:
     """Return the visit with remembered consent looked up.
 
-    It is that for the entity of `interaction`: the visit's own, or the one after a step. Source: D29
+    It is that for the entity of `interaction`: the visit's own, or the one after a step. For a sign-in that asks for
+    consent. Source: D29
     """
-    if not visit.asks_consent:
-        return visit
     given = await consents.is_given(
         context,
         visit.client,
@@ -164,7 +163,8 @@ async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
         return replace(visit, interaction=interaction.anonymous)
     if interaction.made_session_id:
         return await _as_its_session_holds(context, visit)
-    last = await _last_entity(context, visit)
+    signed_in = interaction.signed_in
+    last = None if signed_in else await _last_entity(context, visit)
     group = code_guesses.group(context, interaction.user_id, visit.browser.browser_key, known=last is not None)
     account = await context.provider.registry.factors.account(interaction.user_id, browser=group)
     if account is None:
@@ -174,7 +174,7 @@ async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:
     same = interactions.same_factors(interaction, held.credentials, owns_passkey=owns_passkey)
     if not machine.holds(interaction, same_factors=same, session_lives=False, now=context.now):
         return replace(visit, interaction=interaction.anonymous)
-    if interaction.signed_in:
+    if signed_in:
         return visit
     pending = second_factor_methods.pending_second_factor(context, account)
     if not pending.ways:
@@ -194,11 +194,11 @@ async def _as_its_session_holds(context: RequestContext, visit: Visit) -> Visit:
 
 
 async def _last_entity(context: RequestContext, visit: Visit) -> str | None:
-    """Return the last entity, loaded if a second factor is asked for.
+    """Return the last entity of a person without their second factor.
 
     A known browser counts the attempts at that factor on its own. Source: D45, D47
     """
-    if visit.interaction.signed_in or not visit.knows():
+    if not visit.knows():
         return None
     interaction, browser_key = visit.interaction, visit.browser.browser_key
     return await throttle.last_entity(context, interaction.user_name, browser_key, user_id=interaction.user_id)

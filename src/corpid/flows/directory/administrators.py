@@ -28,6 +28,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,9 +45,9 @@ MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
 MOST_ROLES: Final = 1000
 """of one invited member, that an approval may have been for"""
-ENDED = "you no longer administer this entity"
-NO_OPERATOR_ANY_MORE = "you no longer operate this deployment"
-SHARED = "somebody else administers this entity by now: open the page again"
+ENDED: Final = phrase("you no longer administer this entity")
+NO_OPERATOR_ANY_MORE: Final = phrase("you no longer operate this deployment")
+SHARED: Final = phrase("somebody else administers this entity by now: open the page again")
 
 
 async def acting_administrator(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.own_pages import PATHS
 from corpid.ports import Action, Email, Facts
 from corpid.rules.directory.records import NO_END, Entity, User
 from corpid.texts import counted, phrase
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from corpid.ports.emails import Part
     from corpid.texts import Phrase
 
-MANAGE_PATH: Final = "/manage"
+MANAGE_PATH: Final = PATHS["manage"]
 """the pages of an entity's administrators"""
 MOST_LISTED: Final = 10
 """occasions that an e-mail names; of the others it tells the number"""
@@ -299,7 +299,7 @@ def _email(reader: Reader, subject: Phrase, preview: Phrase, parts: tuple[Part, 
 
 
 def _account(reader: Reader) -> Action:
-    return Action(text=phrase("Check your account"), url=reader.deployment_url + ACCOUNT_PATH)
+    return Action(text=phrase("Check your account"), url=reader.deployment_url + PATHS["account"])
 
 
 def _manage(reader: Reader, text: Phrase) -> Action:

@@ -61,7 +61,7 @@ def code_at(secret: str, now: float) -> str:
 
     `now` is in epoch seconds. Raises UnusableSecret. Source: RFC 6238 §4.2
     """
-    return _code(parse_secret(secret), _step(now))
+    return _app(parse_secret(secret)).generate_otp(_step(now))
 
 
 def matching_step(secret: str, code: str, now: float) -> int:
@@ -71,10 +71,10 @@ def matching_step(secret: str, code: str, now: float) -> int:
     A step works only once, which the caller ensures by raising the last accepted step. All steps are compared, each in
     constant time. Raises WrongCode, and UnusableSecret for an invalid secret. Source: RFC 6238 §5.2, D45
     """
-    usual, typed, current = parse_secret(secret), _digits(code), _step(now)
+    app, typed, current = _app(parse_secret(secret)), _digits(code), _step(now)
     matching = None
     for step in range(max(0, current - STEPS_ASIDE), current + STEPS_ASIDE + 1):
-        if hmac.compare_digest(_code(usual, step), typed):
+        if hmac.compare_digest(app.generate_otp(step), typed):
             matching = step
     if matching is None:
         raise WrongCode("the code is none of this minute")
@@ -94,9 +94,8 @@ def _step(now: float) -> int:
     return int(now // STEP_SECONDS)
 
 
-def _code(secret: str, step: int) -> str:
-    code: str = pyotp.TOTP(secret, digits=DIGITS, interval=STEP_SECONDS).generate_otp(step)
-    return code
+def _app(secret: str) -> pyotp.TOTP:
+    return pyotp.TOTP(secret, digits=DIGITS, interval=STEP_SECONDS)
 
 
 def _digits(code: str) -> str:

@@ -20,6 +20,7 @@ from corpid.rules.directory.actors import (
 from corpid.rules.directory.records import Administrator, AdministratorLevel
 from corpid.rules.directory.sections import KINDS, Kind
 from corpid.rules.directory.third_parties import Side
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,6 +90,9 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     """whether an accepted grant covers the role of a third party's person"""
 
 
+_NO_RIGHT: Final = phrase("your rights do not include this")
+
+
 class Forbidden(Exception):
     """No rule allows this actor this action on this object.
 
@@ -96,7 +100,7 @@ class Forbidden(Exception):
     """
 
     def __init__(self, actor: Actor, action: Action, kind: ObjectKind, reason: str = "") -> None:
-        self.reason = reason or "your rights do not include this"
+        self.reason = reason or _NO_RIGHT
         super().__init__(f"{actor.name} may not {action} this {kind}{f': {reason}' if reason else ''}")
 
 
@@ -271,38 +275,38 @@ OWN: Final = Condition(
     holds=_own,
     description="of the person's own account",
     source="DESIGN",
-    reason="it belongs to somebody else",
+    reason=phrase("it belongs to somebody else"),
     needs_facts=False,
 )
 OWN_CHOICE: Final = Condition(
     holds=_own_choice,
     description="the language and the e-mail address",
     source="D61",
-    reason="only an operator can change this",
+    reason=phrase("only an operator can change this"),
 )
 OWN_REQUEST: Final = Condition(
     holds=_own_request,
     description="of the actor's own request",
     source="D55",
-    reason="only the person who made a request can withdraw it",
+    reason=phrase("only the person who made a request can withdraw it"),
 )
 ANOTHERS_REQUEST: Final = Condition(
     holds=_anothers_request,
     description="of another person's request",
     source="D55",
-    reason="nobody can decide on their own request",
+    reason=phrase("nobody can decide on their own request"),
 )
 SETTINGS: Final = Condition(
     holds=_settings,
     description="`approvals`",
     source="D55",
-    reason="only an operator can change this member of an entity",
+    reason=phrase("only an operator can change this member of an entity"),
 )
 OWN_ENTITY: Final = Condition(
     holds=_own_entity,
     description="of the actor's own entity",
     source="D54, D59, D60",
-    reason="it does not belong to the entity that you act for",
+    reason=phrase("it does not belong to the entity that you act for"),
     needs_facts=False,
 )
 EITHER_SIDE: Final = Condition(
@@ -317,44 +321,44 @@ SPEAKING_SIDE: Final = Condition(
     description="if the actor's entity is the side that decides this: the client entity offers and narrows, the "
     "third party accepts",
     source="D56",
-    reason="the client entity offers and the third party accepts: your side does not decide this",
+    reason=phrase("the client entity offers and the third party accepts: your side does not decide this"),
 )
 COVERED: Final = Condition(
     holds=_covered,
     description="if an accepted grant covers it",
     source="D56",
-    reason="no grant accepted by your entity covers this",
+    reason=phrase("no grant accepted by your entity covers this"),
 )
 STAYS_STRICT: Final = Condition(
     holds=_stays_strict,
     description="if it does not turn off `approval_required`",
     source="D55",
-    reason="only an operator can end approval for roles at this service",
+    reason=phrase("only an operator can end approval for roles at this service"),
 )
 ADDRESS_STAYS: Final = Condition(
     holds=_address_stays,
     description="if the person's e-mail address stays",
     source="D61",
-    reason="only the person or an operator can change the address for sign-in and recovery",
+    reason=phrase("only the person or an operator can change the address for sign-in and recovery"),
 )
 RECIPIENT_STAYS: Final = Condition(
     holds=_recipient_stays,
     description="if an invitation with a level keeps its address",
     source="D53, D60",
-    reason="the invited person already has a level: end the invitation and send a new one, or ask an owner",
+    reason=phrase("the invited person already has a level: end the invitation and send a new one, or ask an owner"),
 )
 RECENT: Final = Condition(
     holds=_recent,
     description="with a sign-in at most 15 minutes old",
     source="D54",
-    reason="a change needs a sign-in within the last 15 minutes: sign in again",
+    reason=phrase("a change needs a sign-in within the last 15 minutes: sign in again"),
     needs_facts=False,
 )
 SOMEBODY_ELSE: Final = Condition(
     holds=_somebody_else,
     description="of another person; an owner who is the only administrator also their own roles and level",
     source="D54",
-    reason="nobody can change their own membership, roles or level",
+    reason=phrase("nobody can change their own membership, roles or level"),
 )
 REVIEWER: Final = Condition(
     holds=_reviewer,
@@ -366,61 +370,61 @@ WITHIN_REACH: Final = Condition(
     holds=_within_reach,
     description="of a person of no higher level; an administrator not of an owner or another administrator",
     source="D53",
-    reason="you cannot make changes to a person of this level",
+    reason=phrase("you cannot make changes to a person of this level"),
 )
 APPOINTS: Final = Condition(
     holds=_appoints,
     description="up to the level that the actor can appoint: an owner every level, an administrator sub-administrators",
     source="D53",
-    reason="you cannot give this level",
+    reason=phrase("you cannot give this level"),
 )
 NO_OWNER: Final = Condition(
     holds=_no_owner,
     description="if the person is not an owner before or after it",
     source="D59",
-    reason="only people can appoint owners",
+    reason=phrase("only people can appoint owners"),
 )
 BELONGS: Final = Condition(
     holds=_belongs,
     description="of a person who is already a member of the entity",
     source="D53, D60, D61",
-    reason="this is only for people who are already members of the entity",
+    reason=phrase("this is only for people who are already members of the entity"),
 )
 BELONGS_OR_INVITED: Final = Condition(
     holds=_belongs_or_invited,
     description="of a person who is already a member of the entity, or as an invitation",
     source="D53, D60, D61",
-    reason="people become members by accepting an invitation: invite them",
+    reason=phrase("people become members by accepting an invitation: invite them"),
 )
 ANSWERS: Final = Condition(
     holds=_answers,
     description="by accepting an invitation",
     source="D60",
-    reason="only the entity can give a membership",
+    reason=phrase("only the entity can give a membership"),
 )
 LISTED_SERVICE: Final = Condition(
     holds=_listed_service,
     description="at a service in the sub-administrator's list",
     source="D53",
-    reason="you do not administer this service",
+    reason=phrase("you do not administer this service"),
 )
 OWNER_STAYS: Final = Condition(
     holds=_owner_stays,
     description="if an owner who can act remains",
     source="D54",
-    reason="the last owner must stay: appoint another owner first",
+    reason=phrase("the last owner must stay: appoint another owner first"),
 )
 NO_OPERATOR: Final = Condition(
     holds=_no_operator,
     description="of a person who does not operate the deployment",
     source="D53",
-    reason="operators cannot be changed here",
+    reason=phrase("operators cannot be changed here"),
 )
 WITHOUT_PARAMETERS: Final = Condition(
     holds=_without_parameters,
     description="if the role needs no parameters",
     source="D60",
-    reason="provisioning cannot give roles with parameters",
+    reason=phrase("provisioning cannot give roles with parameters"),
 )
 DIRECTORY_READ: Final = _scope("directory.read")
 DIRECTORY_WRITE: Final = _scope("directory.write")

@@ -7,45 +7,33 @@ D34, D35
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
-
-from starlette.responses import Response
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.flows.account import account_sessions, activity, deletion, own_consents, own_email, own_factors
-from corpid.flows.account.account_sessions import TooOld
-from corpid.flows.authentication import browsers, interactions
-from corpid.flows.authentication.account_client import AGAIN
+from corpid.flows.account.account_sessions import AccountVisit
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.flows.authentication.throttle import Throttled
-from corpid.flows.oauth import rate_limits
-from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
-from corpid.rules.oauth import parameters
-from corpid.rules.oauth.errors import InvalidRequest
-from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
+from corpid.web import own_pages
 from corpid.web.account import app_key, browser_pages, email_pages, own_data, pages
-from corpid.web.account.page_context import EXTEND, AccountContext, Gone, account_path
-from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.plain import not_found, remember_language
-from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
-from corpid.web.pages.translations import LANGUAGES, Pick, lookup
+from corpid.web.account.page_context import AccountContext
+from corpid.web.own_pages import Section, Site, serve
+from corpid.web.pages.translations import LANGUAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from starlette.requests import Request
+    from starlette.responses import Response
 
-    from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.request_context import RequestContext
+    from corpid.flows.account.own_sessions import OwnVisit
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.views import View
 
 FIELDS: Final = frozenset(
     {
-        "form_token", "step", "user_name", "name", "password", "code", "passkey", "kept", "browser", "language",
+        "user_name", "name", "password", "code", "passkey", "kept", "browser", "language",
         "decision", "email",
     }
 )  # fmt: skip
@@ -55,21 +43,7 @@ _BROWSER: Final = re.compile(browser_pages.BROWSER + r"/[0-9a-f]{16}")
 _SHARING: Final = re.compile(pages.SHARING + r"/[1-9][0-9]{0,4}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A page: its view, its form's submission, and the next page."""
-
-    view: Callable[[AccountContext], Awaitable[View | Response]]
-    submit: Callable[[AccountContext], Awaitable[str | Response]] | None = None
-    """saves the form, and returns what was changed (`_CHANGES`), or the response if nothing was; empty: nothing yet, and the
-    page shows what is next"""
-    leads_to: str = ""
-    field: str = ""
-    """the field of its errors; empty: the page as a whole"""
-    fresh: bool = False
-    """whether a sign-in of these minutes opens it (`account_sessions`)"""
-    part_of: str | None = None
-    """the page that contains it, which is opened in its place"""
+Page: TypeAlias = own_pages.Page[AccountContext]
 
 
 async def _add_passkey(account: AccountContext) -> str:
@@ -200,16 +174,6 @@ _NAMED_PAGES: Final[Mapping[re.Pattern[str], Page]] = {
 """those whose path names one of several"""
 
 
-def _page_at(path: str) -> Page | None:
-    """The page at a path after `/account/`; None if there is none."""
-    for pattern, page in _NAMED_PAGES.items():
-        if pattern.fullmatch(path):
-            return page
-    return _PAGES.get(path)
-
-
-_SAVED: Final = "saved"
-"""the parameter that names what was changed"""
 _CHANGES: Final[Mapping[str, Phrase]] = {
     "passkey-added": phrase("Your passkey has been added."),
     "passkey-renamed": phrase("Your passkey has a new name."),
@@ -234,124 +198,35 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
 """by what a page's `submit` returns"""
 
 
-def _named(path: str) -> tuple[str, bool]:
-    """The account page in a path, and whether time is requested."""
-    page, _, last = path.rpartition("/")
-    return (page, True) if last == EXTEND else (path, False)
+async def _arrive(at: own_pages.PageContext[OwnVisit]) -> AccountContext:
+    visit = AccountVisit(user=at.visit.user, browser=at.visit.browser, session=at.visit.session)
+    return AccountContext(
+        web=at.web, context=at.context, visit=visit, page=at.page, query=at.query, saved=at.saved, again=at.again
+    )
+
+
+async def _open(account: AccountContext) -> AccountContext:
+    return replace(account, visit=await account_sessions.opened(account.context, account.visit, account.page))
+
+
+async def _still_open(account: AccountContext) -> AccountContext:
+    return replace(account, visit=await account_sessions.still_open(account.context, account.visit, account.page))
+
+
+async def _extend(account: AccountContext) -> None:
+    await account_sessions.extend(account.context, account.visit)
+
+
+_SITE: Final = Site(
+    purpose="account",
+    sections=(Section(pages=_PAGES, named_pages=_NAMED_PAGES, fields=FIELDS, changes=_CHANGES),),
+    arrive=_arrive,
+    open=_open,
+    still_open=_still_open,
+    extend=_extend,
+)
 
 
 async def account(request: Request, web: WebContext) -> Response:
     """Every address of the account (D30, D34)."""
-    provider = web.provider
-    path, longer = _named(str(request.path_params.get("rest", "")))
-    page = _page_at(path)
-    if page is None:
-        return await not_found(request, web)
-    shown = path if page.part_of is None else page.part_of
-    context = await page_request(request, provider)
-    await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
-    visit = await account_sessions.visit(context, browser)
-    posted = request.method == "POST"
-    if visit is None:
-        return await _enter(request, web, context, browser, shown, fresh=posted and page.fresh)
-    query = request.query_params
-    account = AccountContext(
-        web=web,
-        context=context,
-        visit=visit,
-        page=shown,
-        saved=_CHANGES.get(query.get(_SAVED, "")) if is_from_own_page(request) else None,
-        again=AGAIN in query,
-    )
-    try:
-        if longer:
-            return await _extend(request, account, page)
-        return await (_post if posted else _get)(request, account, page)
-    except TooOld:
-        return await _enter(request, web, context, browser, shown, fresh=True)
-    except StaleStep:
-        return _to(web, page.leads_to)
-    except Gone:
-        return await not_found(request, web)
-
-
-async def _enter(
-    request: Request, web: WebContext, context: RequestContext, browser: Browser | None, page: str, *, fresh: bool
-) -> Response:
-    await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
-    entered = await account_sessions.enter(context, browser, page=page, fresh=fresh)
-    return enter(request, web, entered)
-
-
-def _to(web: WebContext, page: str, query: str = "") -> Response:
-    return see_other(account_path(web, page) + query)
-
-
-async def _shown(request: Request, account: AccountContext, page: Page, *, status: int = 200) -> Response:
-    view = await page.view(account)
-    return view if isinstance(view, Response) else page_response(request, account.web.renderer, view, status=status)
-
-
-async def _get(request: Request, account: AccountContext, page: Page) -> Response:
-    if page.fresh:
-        visit = await account_sessions.opened(account.context, account.visit, account.page)
-        account = replace(account, visit=visit)
-    return await _shown(request, account, page)
-
-
-async def _sent(request: Request, account: AccountContext, page: Page) -> AccountContext | None:
-    """The person and their form, at a page that is still open.
-
-    None for another session's form (D35).
-    """
-    visit = account.visit
-    form = parameters.parse(await form_bytes(request), FIELDS)
-    token = form.get("form_token", "")
-    if not interactions.is_form_token(account.context, token, visit.browser.browser_id, visit.form):
-        return None
-    if page.fresh:
-        visit = await account_sessions.still_open(account.context, visit, account.page)
-    return replace(account, visit=visit, form=form)
-
-
-async def _extend(request: Request, account: AccountContext, page: Page) -> Response:
-    """Extend a page's time, and show the page again.
-
-    Source: D15, WCAG 2.2.1
-    """
-    sent = await _sent(request, account, page) if request.method == "POST" else None
-    if sent is None:
-        return _to(account.web, account.page)
-    try:
-        await account_sessions.extend(account.context, sent.visit)
-    except StaleStep:
-        pass
-    except Rejected as rejected:
-        failed = replace(sent, form={}, errors=(("", rejected.sentence),))
-        return await _shown(request, failed, page, status=422)
-    return _to(account.web, account.page)
-
-
-async def _post(request: Request, account: AccountContext, page: Page) -> Response:
-    web = account.web
-    if page.submit is None:
-        raise InvalidRequest(Reason.STEP_UNKNOWN, "this page has no form")
-    sent = await _sent(request, account, page)
-    if sent is None:
-        return _to(web, account.page)
-    try:
-        changed = await page.submit(sent)
-    except Throttled as slowed:
-        failed = replace(sent, errors=((page.field, slowed.sentence),))
-        return throttled(await _shown(request, failed, page), slowed)
-    except Rejected as rejected:
-        failed = replace(sent, errors=((rejected.field or page.field, rejected.sentence),))
-        return await _shown(request, failed, page, status=422)
-    if isinstance(changed, Response):
-        return changed
-    answer = _to(web, page.leads_to, f"?{_SAVED}={changed}") if changed else _to(web, sent.page)
-    language = lookup((sent.form.get("language", ""),), LANGUAGES)
-    if language is not None:
-        remember_language(answer, web, Pick(tag=language.tag))
-    return answer
+    return await serve(_SITE, request, web)

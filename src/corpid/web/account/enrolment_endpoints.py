@@ -96,7 +96,7 @@ async def enrolment(request: Request, web: WebContext) -> Response:
     context = await page_request(request, provider)
     enrolment_id, _, action = str(request.path_params["rest"]).partition("/")
     await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     try:
         visit = await enrolments.sit(context, enrolment_id, browser.browser_id if browser else "")
         if request.method == "POST":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.flows.account import enrolments, reauthenticate, set_factor
 from corpid.flows.account.links import PURPOSES, Step, chosen_steps
 from corpid.flows.authentication import interactions
-from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.rules.authentication.sign_in import Way
 from corpid.texts import Phrase, phrase
 from corpid.web.account import app_key

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import account_sessions, enrolments
+from corpid.flows.account import account_sessions, enrolments, own_sessions
 from corpid.flows.account.enrolments import NotHere, NotOpened, OpenElsewhere
 from corpid.flows.account.links import PATH as LINK_PATH
 from corpid.flows.account.links import PURPOSES, chosen_steps
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import acceptance
 from corpid.flows.directory.invitations import AlreadyBelongs
@@ -24,9 +24,10 @@ from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.account.enrolment_endpoints import ended, to_enrolment
-from corpid.web.account.page_context import EXTEND, AccountContext, account_path, frame
+from corpid.web.account.page_context import AccountContext, account_path, frame
 from corpid.web.account.views import Accept, Invitation
 from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web.own_pages import EXTEND
 from corpid.web.pages.layout import BARE, Frame, Link
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import enter, page_response, require_own_form, see_other
@@ -107,7 +108,7 @@ async def account_invitation(request: Request, web: WebContext) -> Response:
     if not _OPENED_ID.fullmatch(opened_id) or action not in ("", EXTEND):
         return await not_found(request, web)
     await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     visit = await account_sessions.visit(context, browser)
     if visit is None:
         return await _enter(request, web, context, browser, opened_id)
@@ -153,7 +154,7 @@ async def _enter(
     request: Request, web: WebContext, context: RequestContext, browser: Browser | None, opened_id: str
 ) -> Response:
     await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
-    entered = await account_sessions.enter(context, browser, page=f"{_PAGE}/{opened_id}")
+    entered = await own_sessions.enter(context, browser, page=f"{_PAGE}/{opened_id}")
     return enter(request, web, entered)
 
 

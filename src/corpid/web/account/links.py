@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from corpid.flows.account import enrolments, own_email, recovery
 from corpid.flows.account.enrolments import Expired, NotHere, NotOpened, OpenElsewhere, Stopped
 from corpid.flows.account.links import PATH
-from corpid.flows.authentication import account_client, browsers, interactions, visits
+from corpid.flows.authentication import browsers, interactions, own_pages, visits
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.oauth import rate_limits
 from corpid.rules.authentication.sign_in import StaleStep
@@ -63,13 +63,13 @@ async def link(request: Request, web: WebContext) -> Response:
     context = await page_request(request, provider)
     await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
     await provider.registry_cache.refuse_maintenance(context.now)
-    known = await browsers.recognise(context, cookie(request, provider))
+    known = await browsers.recognise(context, cookie(request, web.cookie_name))
     if request.method == "POST":
         return await _open(request, web, context, known)
     browser, value = (known, None) if known else await browsers.issue_cookie(context)
     answer = page_response(request, web.renderer, _question(web, context, browser.browser_id))
     if value is not None:
-        set_cookie(answer, provider, value)
+        set_cookie(answer, web, value)
     return answer
 
 
@@ -120,7 +120,7 @@ async def opened(request: Request, web: WebContext) -> Response:
     opened_id = str(request.path_params["rest"])
     await provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
     await provider.registry_cache.refuse_maintenance(context.now)
-    browser = await browsers.recognise(context, cookie(request, provider))
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     try:
         if browser is None:
             raise NotOpened
@@ -193,7 +193,7 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
     context = await page_request(request, provider)
     await provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
     await provider.registry_cache.refuse_maintenance(context.now)
-    known = await browsers.recognise(context, cookie(request, provider))
+    known = await browsers.recognise(context, cookie(request, web.cookie_name))
     pending = await _pending(request, web, context, known)
     if not provider.mail.works:
         return page_response(request, web.renderer, _without_mail(web, pending))
@@ -239,7 +239,7 @@ async def _pending(
     """
     named = parameters.lone(request.scope["query_string"], SIGN_IN, longest=_NAME_CHARACTERS) or ""
     found = await visits.pending(context, named, known)
-    client = await account_client.requesting_client(context, found.request.client_id) if found else None
+    client = await own_pages.requesting_client(context, found.request.client_id) if found else None
     if found is None or client is None:
         return None
     return _Pending(
@@ -247,7 +247,7 @@ async def _pending(
             url=interaction_path(web, found.interaction_id),
             text=phrase("Back to signing in to {name}", name=client.name),
         ),
-        here=f"{web.base_path}{account_client.RECOVERY_PATH}?{urlencode({SIGN_IN: found.interaction_id})}",
+        here=f"{web.base_path}{own_pages.RECOVERY_PATH}?{urlencode({SIGN_IN: found.interaction_id})}",
         ui_locales=found.request.ui_locales,
     )
 
@@ -259,11 +259,10 @@ async def _asks(
 
     A new browser gets a cookie, which its form is bound to (D34, D35).
     """
-    provider = web.provider
     browser, value = (known, None) if known else await browsers.issue_cookie(context)
     answer = page_response(request, web.renderer, _forgotten_question(web, context, browser.browser_id, pending))
     if value is not None:
-        set_cookie(answer, provider, value)
+        set_cookie(answer, web, value)
     return answer
 
 
@@ -273,7 +272,7 @@ def _forgotten_question(
     token = interactions.form_token(context, browser_id, _FORGOTTEN_FORM)
     return enrolment_pages.ForgottenPassword(
         frame=replace(pending.frame if pending else Frame(), form_token=token, up=pending.back if pending else None),
-        action=pending.here if pending else web.base_path + account_client.RECOVERY_PATH,
+        action=pending.here if pending else web.base_path + own_pages.RECOVERY_PATH,
         errors=wrong,
     )
 

@@ -2,63 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.flows.account import account_sessions
+from corpid.flows.account.account_sessions import AccountVisit
 from corpid.flows.authentication import interactions
-from corpid.flows.authentication.account_client import PATH
 from corpid.texts import phrase
+from corpid.web.own_pages import EXTEND, PageContext, site_path
 from corpid.web.pages.layout import Form, Frame, Link, time_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from corpid.flows.account.account_sessions import AccountVisit
-    from corpid.flows.request_context import RequestContext
-    from corpid.texts import Phrase
     from corpid.web.context import WebContext
-    from corpid.web.pages.layout import FieldError
 
-EXTEND: Final = "extend"
-"""the last part of the address at which a page is given more time"""
 _UP: Final = phrase("Your account")
-_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 _CLOSES: Final = phrase(
     "You cannot get more time, but you can sign in again: what you see here stays the same until you use it."
 )
 _SIGNED_OUT: Final = phrase("After that you can sign in again.")
 
 
-class Gone(Exception):
-    """The object of the page is missing, or another person's."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountContext:
-    """A person at an account page, with their form, if sent."""
-
-    web: WebContext
-    context: RequestContext
-    visit: AccountVisit
-    page: str
-    form: Mapping[str, str] = field(default_factory=dict)
-    errors: tuple[FieldError, ...] = ()
-    saved: Phrase | None = None
-    """what was just changed"""
-    again: bool = False
-    """whether they come from a sign-in that the page asked for"""
-
-    @property
-    def notes(self) -> tuple[Phrase, ...]:
-        """The notes at the top of a page."""
-        return (_AGAIN,) if self.again else ()
+AccountContext: TypeAlias = PageContext[AccountVisit]
+"""a person at an account page, with their form, if sent"""
 
 
 def account_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the account."""
-    return f"{web.base_path}{PATH}" + (f"/{page}" if page else "")
+    return site_path(web, "account", page)
 
 
 def moment(web: WebContext, at: float) -> datetime:

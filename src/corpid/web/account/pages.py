@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import activity, own_consents, own_factors
 from corpid.flows.authentication import completion
+from corpid.flows.authentication.own_pages import SIGN_OUT_PATH
 from corpid.rules.authentication.sign_in import StaleStep, Way
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, MINUTE, PASSKEYS_PER_PERSON
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web.account import app_key, email_pages, own_data, views
-from corpid.web.account.page_context import Gone, account_path, frame, moment
+from corpid.web.account.page_context import account_path, frame, moment
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.authentication.sign_out import SIGN_OUT_PATH
+from corpid.web.own_pages import Gone
 from corpid.web.pages.layout import Link
 from corpid.web.pages.translations import LANGUAGES, lookup
 from corpid.web.pages.views import AskPasskey

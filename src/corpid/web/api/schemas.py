@@ -339,7 +339,10 @@ def _session() -> Schema:
     kinds: dict[str, Schema] = {
         **dict.fromkeys(("signed_in_at", "seen_at", "expires_at"), _NUMBER),
         "amr": {"type": "array", "items": _TEXT},
-        "purpose": {**_TEXT, "description": "sign_in, or account for the person's own pages."},
+        "purpose": {
+            **_TEXT,
+            "description": "sign_in for single sign-on; account, manage or console for the pages of the provider itself.",
+        },
         "entity": {**_TEXT, "description": "The entity chosen last; empty before the first choice."},
         "device": {**_TEXT, "description": "Browser and operating system, if known."},
     }

@@ -12,9 +12,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication import (
-    account_client,
     browsers,
     completion,
+    own_pages,
     passkey_offer,
     passkeys,
     second_factors,
@@ -38,7 +38,7 @@ from corpid.texts import phrase
 from corpid.web.authentication import pages
 from corpid.web.authentication.pages import Again, Ending
 from corpid.web.context import ARRIVE, interaction_path
-from corpid.web.http.requests import arrival_cookie, arrival_cookie_name, cookie, form_bytes, page_request
+from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Frame, Link
@@ -206,15 +206,15 @@ async def interaction(request: Request, web: WebContext) -> Response:
         # The address of the page itself leads back to the sign-in from each of its actions.
         answer = errors.as_page(request, error, web.renderer, _met("", Frame(under_way=True)))
     if "landed" in state:
-        add_cookie(answer, web.provider, arrival_cookie_name(web.provider), "", seconds=0)
+        add_cookie(answer, web, web.arrival_cookie_name, "", seconds=0)
     if "cookie" in state:
         # Also after a failure that follows the sign-in: the old value is invalid.
-        set_cookie(answer, web.provider, state["cookie"])
+        set_cookie(answer, web, state["cookie"])
     return answer
 
 
 async def _answer(request: Request, web: WebContext, interaction_id: str, action: str) -> Response:
-    provider, sent = web.provider, cookie(request, web.provider)
+    provider, sent = web.provider, cookie(request, web.cookie_name)
     context = await page_request(request, provider)
     refused = await _land(request, web, context, interaction_id, action)
     if refused is not None:
@@ -232,7 +232,7 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
             return await _old_form(request, web, context, interaction_id, sent)
-        client = await account_client.requesting_client(context, stranger.interaction.request.client_id)
+        client = await own_pages.requesting_client(context, stranger.interaction.request.client_id)
         return page_response(request, web.renderer, pages.other_browser(client, stranger.interaction), status=403)
 
 
@@ -245,13 +245,13 @@ async def _land(
     to try again.
     """
     provider = web.provider
-    held = arrival_cookie(request, provider)
+    held = cookie(request, web.arrival_cookie_name)
     posted = action == ARRIVE and request.method == "POST"
     if posted:
         held = parameters.parse(await form_bytes(request), {ARRIVE}).get(ARRIVE)
     if held is None or not held_arrivals.is_of(held, interaction_id):
         return None
-    sent = cookie(request, provider)
+    sent = cookie(request, web.cookie_name)
     found = await held_arrivals.brought(context, interaction_id, cookie=sent, held=held)
     if found is not None:
         browser, arrival = found

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from corpid.flows.authentication import (
-    account_client,
     consents,
     entity_selection,
     interactions,
+    own_pages,
     passkey_offer,
     passkeys,
     sign_in,
 )
-from corpid.flows.authentication.account_client import RECOVERY_PATH
+from corpid.flows.authentication.own_pages import RECOVERY_PATH
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Way
@@ -87,7 +87,7 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
             at_end=_NO_MORE_TIME,
         ),
         under_way=True,
-        reason=_SIGN_IN_AGAIN if account_client.is_reauthentication(interaction.request) else None,
+        reason=_SIGN_IN_AGAIN if own_pages.is_reauthentication(interaction.request) else None,
         ui_locales=interaction.request.ui_locales,
         account_language=interaction.language,
         here=interaction_path(web, where),

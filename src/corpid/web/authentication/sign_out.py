@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication import browsers, interactions, sessions
-from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.http.requests import cookie, form_bytes, page_request
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
-SIGN_OUT_PATH: Final = "/sign-out"
 _FORM: Final = "sign-out"
 
 
@@ -35,7 +34,7 @@ async def sign_out(request: Request, web: WebContext) -> Response:
     """
     provider = web.provider
     context = await page_request(request, provider)
-    sent = cookie(request, provider)
+    sent = cookie(request, web.cookie_name)
     browser = await browsers.recognise(context, sent)
     held = await sessions.held(context, browser)
     if browser is None or sent is None or not held:
@@ -46,20 +45,20 @@ async def sign_out(request: Request, web: WebContext) -> Response:
     require_own_form(context, form, browser.browser_id, _FORM)
     answer = see_other(web.base_path + SIGN_OUT_PATH)
     with suppress(StaleStep):  # the page asks again, or reports that it is done
-        set_cookie(answer, provider, await sessions.sign_out(context, sent, browser, held))
+        set_cookie(answer, web, await sessions.sign_out(context, sent, browser, held))
     return answer
 
 
 async def _question(web: WebContext, context: RequestContext, browser: Browser, held: list[Session]) -> View:
     """Return the question before signing out.
 
-    It has a link back to an open account.
+    It has a link back to the provider's own pages that are open.
     """
     found = [await web.provider.registry.directory.user(each.user_id) for each in held]
-    open_here = any(each.purpose == "account" for each in held)
+    opened = next((PATHS[each.purpose] for each in held if each.purpose in PATHS), "/")
     return views.SignOut(
         frame=Frame(form_token=interactions.form_token(context, browser.browser_id, _FORM)),
         action=web.base_path + SIGN_OUT_PATH,
         people=tuple(dict.fromkeys(user.name for user in found if user is not None)),
-        stay=web.base_path + (ACCOUNT_PATH if open_here else "/"),
+        stay=web.base_path + opened,
     )

@@ -128,7 +128,7 @@ class Middleware:
             line = {
                 "request_id": request_id,
                 "method": scope["method"],
-                "path": access_log.cut(_route_path(scope)),
+                "path": _route_path(scope),
                 "status": status,
                 "duration_ms": round(seconds * 1000, 2),
                 "address": address,
@@ -265,4 +265,4 @@ def _route_path(scope: Scope) -> str:
     # Of an unrouted path the first segment.
     path: str = scope["path"]
     start = path.find("/", 1)
-    return path if start < 0 else f"{path[: start + 1]}..."
+    return access_log.cut(path if start < 0 else f"{path[: start + 1]}...")

@@ -113,7 +113,8 @@ async def page_request(request: Request, provider: Provider) -> RequestContext:
 
     Source: D49, RFC 9110 §10.1.5
     """
-    state, agents = request.scope["state"], headers(request, b"user-agent")
+    state = request.scope["state"]
+    agents = state["headers"].get(b"user-agent")
     return await request_context.request_context(
         provider,
         request_id=state["request_id"],
@@ -147,9 +148,10 @@ async def form_bytes(request: Request) -> bytes:
 
     Raises InvalidRequest for another Content-Type (Spec 4.1, D14).
     """
-    if "form" in request.scope["state"]:
-        return bytes(request.scope["state"]["form"])
-    types = headers(request, b"content-type")
+    state = request.scope["state"]
+    if "form" in state:
+        return bytes(state["form"])
+    types = state["headers"].get(b"content-type", ())
     media_type = types[0].decode("latin-1").partition(";")[0].strip().lower() if len(types) == 1 else ""
     if media_type != FORM:
         raise InvalidRequest(Reason.BODY_NOT_A_FORM, f"Content-Type must be {FORM}")
@@ -160,44 +162,16 @@ async def form_bytes(request: Request) -> bytes:
             raise InvalidRequest(Reason.BODY_INCOMPLETE, "the request ended before its body was complete")
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    request.scope["state"]["form"] = body
+    state["form"] = body
     return body
 
 
-def cookie_name(provider: Provider) -> str:
-    """`__Host-corpid`, or `corpid` on plain http.
-
-    Browsers refuse that prefix there. A further issuer's ends in its id: issuers may share a host, and ports do not
-    separate cookies. Source: D34, D62
-    """
-    policy = provider.policy
-    name = "__Host-corpid" if policy.base_url.startswith("https:") else "corpid"
-    return name if policy.is_first else f"{name}-{policy.issuer_id}"
-
-
-def arrival_cookie_name(provider: Provider) -> str:
-    """The name of the cookie with an unstored sign-in.
-
-    Of the same form as `cookie_name`. Source: D34
-    """
-    return f"{cookie_name(provider)}_arrival"
-
-
-def arrival_cookie(request: Request, provider: Provider) -> str | None:
-    """The unstored sign-in in the browser's cookie.
-
-    None unless it was sent exactly once. Source: D34
-    """
-    values = cookies(request, arrival_cookie_name(provider))
-    return values[0] if len(values) == 1 else None
-
-
-def cookie(request: Request, provider: Provider) -> str | None:
-    """The value of our cookie, None unless it was sent exactly once.
+def cookie(request: Request, name: str) -> str | None:
+    """The value of a cookie, None unless it was sent exactly once.
 
     Source: D34
     """
-    values = cookies(request, cookie_name(provider))
+    values = cookies(request, name)
     return values[0] if len(values) == 1 else None
 
 
@@ -209,7 +183,7 @@ def cookies(request: Request, name: str) -> list[str]:
     state = request.scope["state"]
     if "cookies" not in state:
         found: dict[str, list[str]] = state.setdefault("cookies", {})
-        sent = b";".join(headers(request, b"cookie"))
+        sent = b";".join(state["headers"].get(b"cookie", ()))
         for pair in sent.decode("latin-1").split(";") if sent.count(b";") < _COOKIES else ():
             each, _, value = pair.strip().partition("=")
             found.setdefault(each, []).append(value)

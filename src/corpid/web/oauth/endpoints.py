@@ -19,7 +19,6 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TOKEN_PARAMETERS
 from corpid.web.authentication.pages import final_frame
 from corpid.web.http.requests import (
-    arrival_cookie,
     client_request,
     cookie,
     form_bytes,
@@ -137,8 +136,8 @@ async def authorization(request: Request, web: WebContext) -> Response:
     arrived = await authorize.arrive(
         context,
         request.scope["query_string"],
-        cookie=cookie(request, provider),
-        held=arrival_cookie(request, provider),
+        cookie=cookie(request, web.cookie_name),
+        held=cookie(request, web.arrival_cookie_name),
         may_complete=may_complete(request),
     )
     if isinstance(arrived, Answered):

@@ -83,6 +83,30 @@ def time_limit(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NavigationLink:
+    """A link to a section, `current` if the page is in it."""
+
+    url: str
+    text: Phrase
+    current: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Navigation:
+    """The sections of a site with many pages, which are wide."""
+
+    label: Phrase
+    """names the list of sections, for those who cannot see it"""
+    title: str
+    """whose pages these are"""
+    person: str
+    """who is signed in"""
+    links: tuple[NavigationLink, ...]
+    switch: Link | None = None
+    """leads to the same pages of another"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """The frame of a page: client, provider, time limit, cancel link.
 
@@ -111,12 +135,22 @@ class Frame:
     """why the person has to sign in, if that is not obvious"""
     up: Link | None = None
     """leads to the page above"""
+    navigation: Navigation | None = None
+    """of a site with many pages"""
     ui_locales: tuple[str, ...] = ()
     """the languages that the RP asks for, the best first (OpenID Connect Core §3.1.2.1)"""
     account_language: str = ""
     """the tag of the language of the person's account, which the page may offer; empty before the first factor"""
     here: str = ""
     """the address path of this page, to return to after another language is picked; empty: the browser says"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pager:
+    """Addresses of other pages of a long list; empty for none."""
+
+    first: str = ""
+    next: str = ""
 
 
 BARE: Final = Frame()

@@ -18,7 +18,7 @@ from jinja2.bccache import BytecodeCache
 from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup
 
-from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
 from corpid.web.pages.theme import NO_THEME
@@ -141,6 +141,7 @@ class Renderer:
             "languages": LANGUAGES,
             "language_path": base_path + LANGUAGE_PATH,
             "account_path": (account_base or base_path) + ACCOUNT_PATH,
+            "sign_out_path": (account_base or base_path) + SIGN_OUT_PATH,
             "theme": theme,
             "never_asks": never_asks,
             "run_by": run_by,

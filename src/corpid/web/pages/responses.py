@@ -19,7 +19,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web.context import ARRIVE, SIGN_IN, SIGN_IN_PATH, interaction_path
 from corpid.web.http.middleware import FORM_POST_POLICY
-from corpid.web.http.requests import arrival_cookie_name, cookie_name, cookies, headers
+from corpid.web.http.requests import cookies, headers
 from corpid.web.pages.layout import BARE, Frame
 from corpid.web.pages.translations import LANGUAGES, Pick, choose, lookup
 from corpid.web.pages.views import Arrive, FormPost
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.throttle import Throttled
     from corpid.flows.oauth.arrival import Entered
-    from corpid.flows.provider import Provider
     from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.web.context import WebContext
@@ -206,7 +205,7 @@ def enter(request: Request, web: WebContext, entered: Entered) -> Response:
 
     What is not stored goes with the browser: in a cookie, else in a form. Source: D15, D34
     """
-    provider, held = web.provider, entered.held
+    held = entered.held
     where = interaction_path(web, entered.interaction_id)
     if len(held) <= _HELD_CHARACTERS:
         answer = see_other(where)
@@ -221,9 +220,9 @@ def enter(request: Request, web: WebContext, entered: Entered) -> Response:
         answer = page_response(request, web.renderer, view)
         held = ""
     if entered.cookie is not None:
-        set_cookie(answer, provider, entered.cookie)
+        set_cookie(answer, web, entered.cookie)
     if held:
-        add_cookie(answer, provider, arrival_cookie_name(provider), held, seconds=INTERACTION_SECONDS)
+        add_cookie(answer, web, web.arrival_cookie_name, held, seconds=INTERACTION_SECONDS)
     return answer
 
 
@@ -242,15 +241,15 @@ def leave(request: Request, web: WebContext, response: AuthorizationResponse, ar
     return page_response(request, web.renderer, view, more={"Content-Security-Policy": FORM_POST_POLICY})
 
 
-def set_cookie(answer: Response, provider: Provider, value: str) -> None:
+def set_cookie(answer: Response, web: WebContext, value: str) -> None:
     """Set the browser cookie, with the attributes of D34."""
-    add_cookie(answer, provider, cookie_name(provider), value, seconds=_COOKIE_SECONDS)
+    add_cookie(answer, web, web.cookie_name, value, seconds=_COOKIE_SECONDS)
 
 
-def add_cookie(answer: Response, provider: Provider, name: str, value: str, *, seconds: int) -> None:
+def add_cookie(answer: Response, web: WebContext, name: str, value: str, *, seconds: int) -> None:
     """Set a cookie with the attributes of D34.
 
     0 seconds: the browser forgets it.
     """
-    secure = "; Secure" if provider.policy.base_url.startswith("https:") else ""
+    secure = "; Secure" if web.provider.policy.base_url.startswith("https:") else ""
     answer.headers.append("Set-Cookie", f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.responses import Response
 
-from corpid.flows.authentication.account_client import PATH as ACCOUNT_PATH
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import NO_STORE, see_other
 

@@ -1,0 +1,146 @@
+"""Sign-ins to the provider's own pages: account, portal and console (D30, D53).
+
+These sessions are none of single sign-on's: no client is answered with one, and single sign-on opens none of these pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from corpid.flows import namespaces
+from corpid.flows.authentication import browsers, own_pages, sessions
+from corpid.flows.oauth import held_arrivals
+from corpid.flows.oauth.arrival import Entered
+from corpid.flows.oauth.held_arrivals import HeldArrival
+from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
+from corpid.rules.directory.access import RECENT_SECONDS
+
+if TYPE_CHECKING:
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.namespaces import Entry
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import Session, SessionPurpose
+    from corpid.rules.directory.records import User
+
+
+class TooOld(Exception):
+    """The sign-in is too old for this change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnVisit:
+    """A person, their browser, and its session for these pages."""
+
+    user: User
+    browser: Browser
+    session: Session
+
+    @property
+    def form(self) -> str:
+        """The binding of these pages' forms, in addition to the browser (D35)."""
+        return f"{self.session.purpose} {self.session.session_id}"
+
+
+Visit = TypeVar("Visit", bound=OwnVisit)
+
+
+async def visit(context: RequestContext, browser: Browser | None, purpose: SessionPurpose) -> OwnVisit | None:
+    """The person who is signed in to these pages here.
+
+    None without a session, or after idling. Notes the use of the session, at most every two minutes. Source: D30, D34
+    """
+    session_id = "" if browser is None else sessions.held_for(browser, purpose)
+    if browser is None or not session_id:
+        return None
+    session = await context.provider.registry.sessions.get(session_id, now=context.now)
+    if session is None or session.purpose != purpose or session.browser_id != browser.browser_id:
+        return None
+    if context.now >= browsers.ends_at(context, session):
+        return None
+    user = await context.provider.registry.directory.user(session.user_id)
+    if user is None or not user.enabled:
+        return None
+    return OwnVisit(user=user, browser=browser, session=await sessions.use_seldom(context, session))
+
+
+async def use(context: RequestContext, visit: Visit) -> Visit:
+    """Note use of these pages, which restarts their idle time.
+
+    Source: D30, WCAG 2.2.1
+    """
+    return replace(visit, session=await sessions.use(context, visit.session) or visit.session)
+
+
+async def enter(
+    context: RequestContext,
+    browser: Browser | None,
+    *,
+    page: str,
+    fresh: bool = False,
+    purpose: SessionPurpose = "account",
+) -> Entered:
+    """Begin a sign-in that leads to one of these pages.
+
+    A browser that is new gets a cookie, and holds the sign-in. `fresh`: the person is signed in, but not lately enough
+    for that page. Raises TooManyRequests. Source: D15, D34
+    """
+    at, cookie = (browser, None) if browser else await browsers.issue_cookie(context)
+    begun = HeldArrival(
+        interaction=Interaction(
+            interaction_id=context.provider.new_id(),
+            browser_id=at.browser_id,
+            reference=context.provider.new_id(),
+            request=own_pages.request(context, page, fresh=fresh, purpose=purpose),
+            expires_at=fresh_expiry(context.now),
+        )
+    )
+    held = ""
+    if browser is None:
+        held = held_arrivals.seal(context, begun)
+    else:
+        await held_arrivals.store(context, browser, begun)
+    return Entered(interaction_id=begun.interaction.interaction_id, cookie=cookie, held=held)
+
+
+_KEPT_FORM: Final = namespaces.KEPT_FORM.holding(dict[str, str])
+
+
+async def keep_form(context: RequestContext, visit: OwnVisit, page: str, form: dict[str, str]) -> None:
+    """Keep a late form while its person signs in again.
+
+    Raises StoreUnavailable. Source: D54
+    """
+    typed = {name: value for name, value in form.items() if name not in _NEVER_KEPT}
+    async with context.provider.transient.unit(context.now) as unit:
+        await _kept(context, visit, page).put(unit, typed)
+
+
+async def kept_form(context: RequestContext, visit: OwnVisit, page: str) -> dict[str, str]:
+    """The form that was kept for this page, once; empty without one.
+
+    Raises StoreUnavailable. Source: D54
+    """
+    async with context.provider.transient.unit(context.now) as unit:
+        return await _kept(context, visit, page).take(unit) or {}
+
+
+_NEVER_KEPT: Final = frozenset({"form_token", "step"})
+
+
+def _kept(context: RequestContext, visit: OwnVisit, page: str) -> Entry[dict[str, str]]:
+    issuer, session = context.provider.policy.base_url, visit.session
+    return _KEPT_FORM.entry(issuer, session.purpose, session.browser_id, session.user_id, page)
+
+
+FORM_SECONDS: Final = RECENT_SECONDS - 300
+"""how old a sign-in may be when a form of portal or console is opened, so that some minutes are left to fill it in"""
+
+
+def require_recent(context: RequestContext, visit: OwnVisit, *, seconds: int = RECENT_SECONDS) -> None:
+    """Raise TooOld unless the person signed in so many seconds ago.
+
+    Source: D54
+    """
+    if context.now > visit.session.auth_time + seconds:
+        raise TooOld

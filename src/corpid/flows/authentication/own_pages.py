@@ -1,0 +1,106 @@
+"""The provider's own pages as the requesting client (D30, D53).
+
+The account, the portal and the console take the place of a client, with an empty client_id, which no registered client
+can have. A person signs in there in the same steps, but no entity is chosen, no consent is asked for, and no code is
+written: the portal asks for the entity itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
+from corpid.rules.oauth import acr
+from corpid.rules.oauth.authorization_response import AuthorizationResponse
+from corpid.rules.oauth.records import AuthorizationRequest, Client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import SessionPurpose
+
+PATHS: Final[Mapping[SessionPurpose, str]] = {"account": "/account", "manage": "/manage", "console": "/console"}
+"""the path of the pages of each purpose, below base_url"""
+ACCOUNT_PATH: Final = PATHS["account"]
+PORTAL_PATH: Final = PATHS["manage"]
+CONSOLE_PATH: Final = PATHS["console"]
+SIGN_OUT_PATH: Final = "/sign-out"
+RECOVERY_PATH: Final = "/recover"
+"""the page to request a link for a forgotten password"""
+AGAIN: Final = "again"
+"""in the query of a page that requires a new sign-in for a change, after that sign-in"""
+_CLIENT_ID: Final = ""
+_PURPOSES: Final[Mapping[str, SessionPurpose]] = {path: purpose for purpose, path in PATHS.items()}
+
+
+def purpose(request: AuthorizationRequest) -> SessionPurpose:
+    """Return the purpose of a sign-in for this request.
+
+    Source: DESIGN "Pages", D30
+    """
+    if request.client_id != _CLIENT_ID:
+        return "sign_in"
+    return _PURPOSES[f"/{request.redirect_uri.rpartition('/')[2]}"]
+
+
+def is_reauthentication(request: AuthorizationRequest) -> bool:
+    """Return whether the request asks for a recent sign-in.
+
+    It does if the previous one is too old for a change. Source: D30, D54
+    """
+    return request.client_id == _CLIENT_ID and request.max_age is not None
+
+
+async def requesting_client(context: RequestContext, client_id: str) -> Client | None:
+    """Return the client that requests a sign-in.
+
+    It is an enabled client or the built-in client of the own pages; None if there is no such client. Source: D50
+    """
+    return (
+        _client(context)
+        if client_id == _CLIENT_ID
+        else await context.provider.registry_cache.client(client_id, context.now)
+    )
+
+
+def _client(context: RequestContext) -> Client:
+    addresses = tuple(_address(context, purpose) for purpose in PATHS)
+    return Client(client_id=_CLIENT_ID, name=context.provider.policy.name, redirect_uris=addresses)
+
+
+def request(
+    context: RequestContext, page: str, *, fresh: bool = False, purpose: SessionPurpose = "account"
+) -> AuthorizationRequest:
+    """Return the authorization request for one of the own pages.
+
+    `page` is the part of its path after the path of `purpose`. `fresh` asks for a new sign-in, for a change that an
+    earlier sign-in is too old for. Source: D10, D40
+    """
+    return AuthorizationRequest(
+        client_id=_CLIENT_ID,
+        generation=context.provider.policy.served[0].name,
+        redirect_uri=_address(context, purpose),
+        scopes=(),
+        code_challenge="",
+        state=page or None,
+        acr=acr.urn(context.provider.policy.acr_prefix, acr.TWO_FACTORS),
+        prompt=("login", "select_account"),
+        max_age=ACCOUNT_FRESH_SECONDS if fresh else None,
+    )
+
+
+def way_on(context: RequestContext, asked: AuthorizationRequest, *, cancelled: bool) -> AuthorizationResponse:
+    """Return the redirect after a finished sign-in.
+
+    It leads to the requested page, or to the home page if cancelled. Source: D15, D17
+    """
+    page = f"/{asked.state}" if asked.state else ""
+    if is_reauthentication(asked):
+        page += f"{'&' if '?' in page else '?'}{AGAIN}"
+    where = f"{context.provider.policy.base_url}/" if cancelled else f"{asked.redirect_uri}{page}"
+    return AuthorizationResponse(redirect_uri=where, mode="query", parameters={})
+
+
+def _address(context: RequestContext, purpose: SessionPurpose) -> str:
+    return f"{context.provider.policy.base_url}{PATHS[purpose]}"

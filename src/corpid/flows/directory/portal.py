@@ -1,0 +1,93 @@
+"""Sign-ins to the portal: a person, and the one entity administered (D53, D54)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from corpid.flows.account.own_sessions import OwnVisit
+from corpid.flows.authentication import sessions
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory.administrators import acting_administrator
+from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.records import Entity, Membership
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.actors import Administering
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortalVisit(OwnVisit):
+    """A person in the portal, and the entity that they act for."""
+
+    entity: Entity | None = None
+    actor: Administering | None = None
+    """None with the entity, which is then to be chosen"""
+
+    @property
+    def form(self) -> str:
+        """The binding of the portal's forms: also to the entity (D35, D54)."""
+        return f"{super().form} {self.session.entity_id}"
+
+
+async def arrived(context: RequestContext, visit: OwnVisit, *, wanted: str = "") -> PortalVisit:
+    """The person with the entity of their session, or a chosen one.
+
+    Without a choice yet it is `wanted`, if they administer that, or the only one; else it is still to be chosen. Raises
+    access.Forbidden if they no longer administer it. Source: D50, D54
+    """
+    found = PortalVisit(user=visit.user, browser=visit.browser, session=visit.session)
+    if not visit.session.entity_id:
+        mine = await administered(context, visit.user.user_id)
+        only = mine[0].entity_id if len(mine) == 1 else ""
+        chosen = wanted if any(each.entity_id == wanted for each in mine) else only
+        if not chosen:
+            return found
+        return await choose(context, found, chosen)
+    return await _acting(context, found)
+
+
+async def choose(context: RequestContext, visit: PortalVisit, entity_id: str) -> PortalVisit:
+    """Act for an entity until the end of the session.
+
+    Raises Rejected for one that they do not administer, StaleStep if one was chosen before or the session has ended.
+    Source: D54
+    """
+    if visit.session.entity_id:
+        raise StaleStep
+    if entity_id not in {each.entity_id for each in await administered(context, visit.user.user_id)}:
+        raise Rejected(phrase("Choose one of your organisations."), field="entity")
+    if await sessions.use(context, visit.session, entity_id=entity_id) is None:
+        raise StaleStep
+    session = await context.provider.registry.sessions.get(visit.session.session_id, now=context.now)
+    if session is None:
+        raise StaleStep
+    return await _acting(context, replace(visit, session=session))
+
+
+async def administered(context: RequestContext, user_id: str) -> Sequence[Entity]:
+    """The entities that a person can administer now, by name.
+
+    Raises StoreUnavailable. Source: D50, D53
+    """
+    directory = context.provider.registry.directory
+    ids = [each.entity_id for each in await directory.administered(user_id)]
+    entities = await directory.read(Entity, [(entity_id,) for entity_id in ids])
+    memberships = await directory.read(Membership, [(user_id, entity_id) for entity_id in ids])
+    live = {each.entity_id for each in memberships.values() if each.enabled and not each.invited}
+    found = [each for each in entities.values() if each.enabled and each.entity_id in live]
+    return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))
+
+
+async def _acting(context: RequestContext, visit: PortalVisit) -> PortalVisit:
+    registry, session = context.provider.registry, visit.session
+    actor = await acting_administrator(
+        registry, visit.user.user_id, session.entity_id, auth_time=session.auth_time, now=context.now
+    )
+    key = (session.entity_id,)
+    entity = (await registry.directory.read(Entity, [key]))[key]
+    return replace(visit, entity=entity, actor=actor)

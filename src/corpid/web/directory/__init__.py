@@ -1,0 +1,1 @@
+"""The portal: pages for those who administer an entity."""

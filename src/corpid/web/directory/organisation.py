@@ -1,0 +1,82 @@
+"""The choice of the entity that a person administers (D54)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
+from corpid.flows.directory import portal
+from corpid.rules.directory.entity_choice import NUMBERS, STATUSES, search_words
+from corpid.texts import phrase
+from corpid.web.directory.page_context import ORGANISATION, Page, PortalContext, bare_frame, portal_path
+from corpid.web.own_pages import Saved, Section, SignInAgain
+from corpid.web.pages.layout import Link
+from corpid.web.pages.responses import see_other
+from corpid.web.pages.views import Choice, ChooseEntity, Problem
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from corpid.rules.directory.records import Entity
+    from corpid.web.pages.views import View
+
+
+async def organisation(at: PortalContext) -> View | Response:
+    """The choice; to choose another one, the person signs in again.
+
+    Source: D54
+    """
+    if at.visit.entity is not None:
+        if at.again:
+            return see_other(portal_path(at.web))
+        raise SignInAgain(ORGANISATION)
+    mine = await portal.administered(at.context, at.visit.user.user_id)
+    if not mine:
+        return Problem(
+            frame=bare_frame(at),
+            heading=phrase("You do not administer an organisation"),
+            paragraphs=(
+                phrase("This part is for people who manage who may act for their organisation."),
+                phrase("If you should have this access, ask an owner of your organisation."),
+            ),
+            back=Link(url=at.web.account_path, text=phrase("Your account")),
+        )
+    query = at.query.get("query", at.form.get("query", ""))[:QUERY_CHARACTERS]
+    words = search_words(query)
+    found = [each for each in mine if all(word in _searched(each) for word in words)]
+    here = portal_path(at.web, ORGANISATION)
+    return ChooseEntity(
+        frame=bare_frame(at),
+        action=here,
+        search_action=here,
+        choices=tuple(_choice(each) for each in found),
+        total=len(found),
+        query=query,
+        errors=at.errors,
+    )
+
+
+async def choose(at: PortalContext) -> Saved:
+    """Choose the entity that was sent. Raises Rejected, StaleStep."""
+    await portal.choose(at.context, at.visit, at.form.get("entity", ""))
+    return Saved("", "")
+
+
+def _searched(entity: Entity) -> str:
+    return f"{entity.name} {entity.registration_number}".casefold()
+
+
+def _choice(entity: Entity) -> Choice:
+    return Choice(
+        id=entity.entity_id,
+        name=entity.name,
+        number=entity.registration_number,
+        number_name=NUMBERS[entity.type],
+        status=STATUSES[entity.status] if entity.status else None,
+    )
+
+
+SECTION: Final = Section[PortalContext](
+    pages={ORGANISATION: Page(view=organisation, submit=choose, field="entity")},
+    fields=frozenset({"entity", "query"}),
+)

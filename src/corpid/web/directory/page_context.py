@@ -1,0 +1,109 @@
+"""A person in the portal, and the frame of its pages (D53, D54)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import quote
+
+from corpid.flows.authentication import interactions
+from corpid.flows.directory.portal import PortalVisit
+from corpid.texts import phrase
+from corpid.web import own_pages
+from corpid.web.own_pages import Elsewhere, PageContext, site_path
+from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.records import AdministratorLevel, Entity
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+
+ORGANISATION: Final = "organisation"
+"""the page on which the entity is chosen"""
+ENTITY: Final = "entity"
+"""the parameter that carries the chosen entity across a new sign-in"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortalContext(PageContext[PortalVisit]):
+    """A person at a portal page, with their form, if sent."""
+
+    @property
+    def entity(self) -> Entity:
+        """The entity that they act for.
+
+        Raises Elsewhere if it is still to be chosen.
+        """
+        if self.visit.entity is None:
+            raise Elsewhere(ORGANISATION)
+        return self.visit.entity
+
+    @property
+    def actor(self) -> Administering:
+        """The person as its administrator. Raises Elsewhere as `entity`."""
+        if self.visit.actor is None:
+            raise Elsewhere(ORGANISATION)
+        return self.visit.actor
+
+
+def remembered(visit: OwnVisit) -> str:
+    """The chosen entity, which a new sign-in leads back to (D54)."""
+    entity_id = visit.session.entity_id
+    return f"{ENTITY}={quote(entity_id, safe='')}" if entity_id else ""
+
+
+Page: TypeAlias = own_pages.Page[PortalContext]
+"""a page of this site"""
+
+SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
+    "": (phrase("Home"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "people": (phrase("People"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "requests": (phrase("Requests"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "third-parties": (phrase("Third parties"), frozenset({"owner", "administrator"})),
+    "administrators": (phrase("Administrators"), frozenset({"owner", "administrator", "sub_administrator"})),
+    "history": (phrase("History"), frozenset({"owner", "administrator"})),
+}
+"""the sections of the portal by path, with the levels that see them"""
+
+
+def portal_path(web: WebContext, page: str = "") -> str:
+    """The address path of a page of the portal."""
+    return site_path(web, "manage", page)
+
+
+def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
+    """The frame of a portal page; `section` is a key of SECTIONS."""
+    web, visit = at.web, at.visit
+    level, entity = at.actor.level, at.entity
+    return Frame(
+        form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
+        step_name=step_name,
+        up=up,
+        account_language=visit.user.language,
+        here=portal_path(web, at.page),
+        navigation=Navigation(
+            label=phrase("Administration"),
+            title=entity.name,
+            person=visit.user.name,
+            switch=Link(url=portal_path(web, ORGANISATION), text=phrase("Change organisation")),
+            links=tuple(
+                NavigationLink(url=portal_path(web, path), text=name, current=path == section)
+                for path, (name, levels) in SECTIONS.items()
+                if level in levels
+            ),
+        ),
+    )
+
+
+def bare_frame(at: PortalContext) -> Frame:
+    """The frame of a page before an entity is chosen."""
+    visit = at.visit
+    return Frame(
+        form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
+        account_language=visit.user.language,
+        here=portal_path(at.web, at.page),
+    )

@@ -1,0 +1,81 @@
+"""Endpoints of the console: its table of pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.account import own_sessions
+from corpid.flows.account.own_sessions import FORM_SECONDS
+from corpid.flows.operations import console as flow
+from corpid.flows.operations.console import NeedsPasskey
+from corpid.texts import phrase
+from corpid.web.operations import overview
+from corpid.web.operations.page_context import ConsoleContext
+from corpid.web.own_pages import Instead, Site, serve
+from corpid.web.pages.layout import BARE, Link
+from corpid.web.pages.views import Problem
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.web import own_pages
+    from corpid.web.context import WebContext
+
+
+async def _arrive(at: own_pages.PageContext[OwnVisit]) -> ConsoleContext:
+    try:
+        visit = await flow.arrived(at.context, at.visit, needs_passkey=at.web.operators_need_passkey)
+    except NeedsPasskey:
+        raise Instead(
+            Problem(
+                frame=BARE,
+                heading=phrase("Sign in with a passkey"),
+                paragraphs=(
+                    phrase("Operators sign in to the console with a passkey."),
+                    phrase("If you have none yet, create one in your account. Then sign out and sign in again."),
+                ),
+                back=Link(url=at.web.account_path, text=phrase("Your account")),
+            ),
+            status=403,
+        ) from None
+    return ConsoleContext(
+        web=at.web,
+        context=at.context,
+        visit=visit,
+        page=at.page,
+        query=at.query,
+        saved=at.saved,
+        again=at.again,
+    )
+
+
+async def _open(at: ConsoleContext) -> ConsoleContext:
+    own_sessions.require_recent(at.context, at.visit, seconds=FORM_SECONDS)
+    return at
+
+
+async def _still_open(at: ConsoleContext) -> ConsoleContext:
+    own_sessions.require_recent(at.context, at.visit)
+    return at
+
+
+async def _extend(at: ConsoleContext) -> None:
+    await own_sessions.use(at.context, at.visit)
+
+
+_SITE: Final = Site(
+    purpose="console",
+    sections=(overview.SECTION,),
+    arrive=_arrive,
+    open=_open,
+    still_open=_still_open,
+    extend=_extend,
+    keeps=True,
+)
+
+
+async def console(request: Request, web: WebContext) -> Response:
+    """Every address of the console (D53)."""
+    return await serve(_SITE, request, web)

@@ -1,0 +1,73 @@
+"""An operator in the console, and the frame of its pages (D53)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from corpid.flows.authentication import interactions
+from corpid.flows.operations.console import ConsoleVisit
+from corpid.texts import phrase
+from corpid.web import own_pages
+from corpid.web.own_pages import PageContext, site_path
+from corpid.web.pages.layout import Frame, Navigation, NavigationLink
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.rules.directory.actors import Operating
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import Link
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsoleContext(PageContext[ConsoleVisit]):
+    """An operator at a console page, with their form, if sent."""
+
+    @property
+    def actor(self) -> Operating:
+        """The person as operator."""
+        return self.visit.actor
+
+
+Page: TypeAlias = own_pages.Page[ConsoleContext]
+"""a page of this site"""
+
+SECTIONS: Final[Mapping[str, Phrase]] = {
+    "": phrase("Overview"),
+    "entities": phrase("Organisations"),
+    "people": phrase("People"),
+    "services": phrase("Services"),
+    "clients": phrase("Clients"),
+    "keys": phrase("Signing keys"),
+    "audit": phrase("Audit"),
+    "maintenance": phrase("Maintenance"),
+}
+"""the sections of the console by path"""
+
+
+def console_path(web: WebContext, page: str = "") -> str:
+    """The address path of a page of the console."""
+    return site_path(web, "console", page)
+
+
+def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
+    """The frame of a console page; `section` is a key of SECTIONS."""
+    web, visit = at.web, at.visit
+    return Frame(
+        form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
+        step_name=step_name,
+        up=up,
+        account_language=visit.user.language,
+        here=console_path(web, at.page),
+        navigation=Navigation(
+            label=phrase("Console"),
+            title=phrase("Console of {name}", name=at.context.provider.policy.name),
+            person=visit.user.name,
+            links=tuple(
+                NavigationLink(url=console_path(web, path), text=name, current=path == section)
+                for path, name in SECTIONS.items()
+            ),
+        ),
+    )

@@ -1,0 +1,403 @@
+"""Pages for signed-in people: their tables, forms and fresh sign-ins.
+
+The account, the portal and the console are sites of such pages. Without a sign-in that is fresh enough for a page, the
+person is sent to sign in, and back. Source: D30, D34, D35, D54
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+from starlette.responses import Response
+
+from corpid.flows.account import own_sessions
+from corpid.flows.account.own_sessions import OwnVisit, TooOld
+from corpid.flows.authentication import browsers, interactions
+from corpid.flows.authentication.own_pages import AGAIN, PATHS
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.throttle import Throttled
+from corpid.flows.oauth import rate_limits
+from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.oauth import parameters
+from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
+from corpid.texts import phrase
+from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web.pages.layout import BARE, Link
+from corpid.web.pages.plain import not_found, remember_language
+from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
+from corpid.web.pages.translations import LANGUAGES, Pick, lookup
+from corpid.web.pages.views import Problem
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+
+    from corpid.flows.authentication.browsers import Browser
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import SessionPurpose
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+EXTEND: Final = "extend"
+"""the last part of the address at which a page is given more time"""
+SAVED: Final = "saved"
+"""the parameter that names what was changed"""
+_EVERY_FORM: Final = frozenset({"form_token", "step"})
+SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
+
+
+class Gone(Exception):
+    """The object of the page is missing, or another person's."""
+
+
+class Elsewhere(Exception):
+    """Another page comes first: its path in the site."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(page)
+        self.page = page
+
+
+class SignInAgain(Exception):
+    """A page that needs a sign-in of its own, and its path."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(page)
+        self.page = page
+
+
+class Instead(Exception):
+    """A page that is shown in place of the one asked for."""
+
+    def __init__(self, view: View, *, status: int = 200) -> None:
+        super().__init__(view.heading)
+        self.view = view
+        self.status = status
+
+
+class Invalid(Exception):
+    """A form that is not accepted, with every error."""
+
+    def __init__(self, *errors: FieldError) -> None:
+        super().__init__(*(text for _, text in errors))
+        self.errors = errors
+
+
+class Saved(NamedTuple):
+    """The change that a form made, and the next page."""
+
+    change: str
+    """a key of the site's `changes`; empty: none"""
+    page: str
+
+
+Visit = TypeVar("Visit", bound=OwnVisit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageContext(Generic[Visit]):
+    """A person at one of these pages, with their form, if sent."""
+
+    web: WebContext
+    context: RequestContext
+    visit: Visit
+    page: str
+    """its path in the site"""
+    query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
+    """as sent now, or as kept while the person signed in again"""
+    errors: tuple[FieldError, ...] = ()
+    saved: Phrase | None = None
+    """what was just changed"""
+    again: bool = False
+    """whether they come from a sign-in that the page asked for"""
+
+    @property
+    def notes(self) -> tuple[Phrase, ...]:
+        """The notes at the top of a page."""
+        return (SIGNED_IN_AGAIN,) if self.again else ()
+
+
+At = TypeVar("At", bound=PageContext[Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(Generic[At]):
+    """A page: its view, its form's submission, and the next page."""
+
+    view: Callable[[At], Awaitable[View | Response]]
+    submit: Callable[[At], Awaitable[str | Saved | Response]] | None = None
+    """saves the form, and returns what was changed (`Site.changes`), or the response if nothing was; empty: nothing yet, and
+    the page shows what is next"""
+    leads_to: str = ""
+    field: str = ""
+    """the field of its errors; empty: the page as a whole"""
+    fresh: bool = False
+    """whether a recent sign-in opens it"""
+    part_of: str | None = None
+    """the page that contains it, which is opened in its place"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """The accepted names of fields: these, and those with a prefix."""
+
+    names: frozenset[str]
+    prefixes: tuple[str, ...] = ()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names or (isinstance(name, str) and bool(self.prefixes) and name.startswith(self.prefixes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section(Generic[At]):
+    """Pages of one subject, with the fields of their forms."""
+
+    pages: Mapping[str, Page[At]] = field(default_factory=dict)
+    """by the path after that of the site"""
+    named_pages: Mapping[re.Pattern[str], Page[At]] = field(default_factory=dict)
+    """those whose path names one of several"""
+    fields: frozenset[str] = frozenset()
+    """of their forms"""
+    prefixes: tuple[str, ...] = ()
+    """of the names of further fields"""
+    changes: Mapping[str, Phrase] = field(default_factory=dict)
+    """by what a page's `submit` returns"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site(Generic[At]):
+    """The pages of one purpose, and how a person comes to them."""
+
+    purpose: SessionPurpose
+    sections: tuple[Section[At], ...]
+    arrive: Callable[[PageContext[OwnVisit]], Awaitable[At]]
+    """the person as the site knows them; raises Elsewhere, Forbidden"""
+    open: Callable[[At], Awaitable[At]]
+    """before a page is shown that needs a recent sign-in; raises TooOld"""
+    still_open: Callable[[At], Awaitable[At]]
+    """before its form is used; raises TooOld, StaleStep"""
+    extend: Callable[[At], Awaitable[object]]
+    """extends the time of a page; raises Rejected, StaleStep"""
+    remembered: Callable[[OwnVisit], str] = lambda _: ""
+    """what a new sign-in for a change leads back with, as a query; empty for nothing"""
+    keeps: bool = False
+    """whether the query, and a form that comes too late, are there again after a new sign-in"""
+
+    @cached_property
+    def fields(self) -> Names:
+        """The accepted names of fields of every form."""
+        names = _EVERY_FORM.union(*(each.fields for each in self.sections))
+        return Names(names=names, prefixes=tuple(prefix for each in self.sections for prefix in each.prefixes))
+
+    @cached_property
+    def changes(self) -> Mapping[str, Phrase]:
+        """Sentences on changes, by the key that `submit` returns."""
+        return {name: text for each in self.sections for name, text in each.changes.items()}
+
+    def page_at(self, path: str) -> Page[At] | None:
+        """The page at a path; None if there is none."""
+        for section in self.sections:
+            if path in section.pages:
+                return section.pages[path]
+        for section in self.sections:
+            for pattern, page in section.named_pages.items():
+                if pattern.fullmatch(path):
+                    return page
+        return None
+
+    def path(self, web: WebContext, page: str = "") -> str:
+        """The address path of one of its pages."""
+        return site_path(web, self.purpose, page)
+
+
+def site_path(web: WebContext, purpose: SessionPurpose, page: str = "") -> str:
+    """The address path of a page of a site."""
+    return f"{web.base_path}{PATHS[purpose]}" + (f"/{page}" if page else "")
+
+
+def _named(path: str) -> tuple[str, bool]:
+    """The page in a path, and whether time is requested."""
+    page, _, last = path.rpartition("/")
+    return (page, True) if last == EXTEND else (path, False)
+
+
+async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
+    """Answer at any address of a site (D30, D34)."""
+    path, longer = _named(str(request.path_params.get("rest", "")))
+    page = site.page_at(path)
+    if page is None:
+        return await not_found(request, web)
+    provider = web.provider
+    shown = path if page.part_of is None else page.part_of
+    context = await page_request(request, provider)
+    await provider.registry_cache.refuse_maintenance(context.now)
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
+    visit = await own_sessions.visit(context, browser, site.purpose)
+    posted = request.method == "POST"
+    query = request.query_params
+    kept = _kept_query(request) if site.keeps and not posted else ""
+    way = f"{shown}?{kept}" if kept else shown
+    if visit is None:
+        return await _enter(site, request, web, context, browser, way, fresh=posted and page.fresh)
+    at = PageContext(
+        web=web,
+        context=context,
+        visit=visit,
+        page=shown,
+        query=dict(query),
+        saved=site.changes.get(query.get(SAVED, "")) if is_from_own_page(request) else None,
+        again=AGAIN in query,
+    )
+    try:
+        return await _answer(site, request, at, page, longer=longer)
+    except TooOld:
+        if remembered := site.remembered(visit):
+            way += f"{'&' if '?' in way else '?'}{remembered}"
+        return await _enter(site, request, web, context, browser, way, fresh=True)
+    except SignInAgain as needed:
+        return await _enter(site, request, web, context, browser, needed.page, fresh=True)
+
+
+async def _answer(
+    site: Site[At], request: Request, came: PageContext[OwnVisit], page: Page[At], *, longer: bool
+) -> Response:
+    """The answer to a person who is signed in. Raises TooOld, SignInAgain."""
+    web = came.web
+    try:
+        at = await site.arrive(came)
+        if longer:
+            return await _extend(site, request, at, page)
+        return await (_post if request.method == "POST" else _get)(site, request, at, page)
+    except Instead as instead:
+        return page_response(request, web.renderer, instead.view, status=instead.status)
+    except Elsewhere as elsewhere:
+        return _to(site, web, elsewhere.page)
+    except StaleStep:
+        return _to(site, web, page.leads_to)
+    except Gone:
+        return await not_found(request, web)
+    except Forbidden as forbidden:
+        return page_response(request, web.renderer, _forbidden(site, web, forbidden), status=403)
+
+
+def _kept_query(request: Request) -> str:
+    """The query to return to after a sign-in.
+
+    Without what a redirect has added.
+    """
+    pairs = request.url.query.split("&")
+    return "&".join(pair for pair in pairs if pair and pair.partition("=")[0] not in (AGAIN, SAVED))
+
+
+def _forbidden(site: Site[At], web: WebContext, forbidden: Forbidden) -> View:
+    return Problem(
+        frame=BARE,
+        heading=phrase("You cannot open this page"),
+        paragraphs=(phrase("The reason: {reason}.", reason=forbidden.reason),),
+        back=Link(url=site.path(web), text=phrase("Go back")),
+    )
+
+
+async def _enter(
+    site: Site[At],
+    request: Request,
+    web: WebContext,
+    context: RequestContext,
+    browser: Browser | None,
+    page: str,
+    *,
+    fresh: bool,
+) -> Response:
+    await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
+    entered = await own_sessions.enter(context, browser, page=page, fresh=fresh, purpose=site.purpose)
+    return enter(request, web, entered)
+
+
+def _to(site: Site[At], web: WebContext, page: str, change: str = "") -> Response:
+    query = f"{'&' if '?' in page else '?'}{SAVED}={change}" if change else ""
+    return see_other(site.path(web, page) + query)
+
+
+async def _shown(request: Request, at: At, page: Page[At], *, status: int = 200) -> Response:
+    view = await page.view(at)
+    return view if isinstance(view, Response) else page_response(request, at.web.renderer, view, status=status)
+
+
+async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
+    if page.fresh:
+        at = await site.open(at)
+    if site.keeps and at.again:
+        at = replace(at, form=await own_sessions.kept_form(at.context, at.visit, at.page))
+    return await _shown(request, at, page)
+
+
+async def _sent(site: Site[At], request: Request, at: At, page: Page[At]) -> At | None:
+    """The person and their form, at a page that is still open.
+
+    None for another session's form (D35).
+    """
+    form = parameters.parse(await form_bytes(request), site.fields)  # type: ignore[arg-type]  # asked only for `in`
+    token = form.get("form_token", "")
+    if not interactions.is_form_token(at.context, token, at.visit.browser.browser_id, at.visit.form):
+        return None
+    if page.fresh:
+        try:
+            at = await site.still_open(at)
+        except TooOld:
+            if site.keeps:
+                await own_sessions.keep_form(at.context, at.visit, at.page, form)
+            raise
+    return replace(at, form=form)
+
+
+async def _extend(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
+    """Extend a page's time, and show the page again.
+
+    Source: D15, WCAG 2.2.1
+    """
+    sent = await _sent(site, request, at, page) if request.method == "POST" else None
+    if sent is None:
+        return _to(site, at.web, at.page)
+    try:
+        await site.extend(sent)
+    except StaleStep:
+        pass
+    except Rejected as rejected:
+        failed = replace(sent, form={}, errors=(("", rejected.sentence),))
+        return await _shown(request, failed, page, status=422)
+    return _to(site, at.web, at.page)
+
+
+async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Response:
+    if page.submit is None:
+        raise InvalidRequest(Reason.STEP_UNKNOWN, "this page has no form")
+    sent = await _sent(site, request, at, page)
+    if sent is None:
+        return _to(site, at.web, at.page)
+    try:
+        changed = await page.submit(sent)
+    except Throttled as slowed:
+        failed = replace(sent, errors=((page.field, slowed.sentence),))
+        return throttled(await _shown(request, failed, page), slowed)
+    except Rejected as rejected:
+        failed = replace(sent, errors=((rejected.field or page.field, rejected.sentence),))
+        return await _shown(request, failed, page, status=422)
+    except Invalid as invalid:
+        return await _shown(request, replace(sent, errors=invalid.errors), page, status=422)
+    if isinstance(changed, Response):
+        return changed
+    saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else sent.page)
+    answer = _to(site, at.web, saved.page, saved.change)
+    language = lookup((sent.form.get("language", ""),), LANGUAGES)
+    if language is not None:
+        remember_language(answer, at.web, Pick(tag=language.tag))
+    return answer

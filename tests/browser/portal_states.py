@@ -1,0 +1,39 @@
+"""The portal's pages, in the states that look different (D53)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.texts import phrase
+from corpid.web.directory.home import Home
+from corpid.web.directory.page_context import SECTIONS
+from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.web.pages.views import View
+
+
+def framed(section: str = "", *, up: Link | None = None, title: str = "Harbour Logistics Pte. Ltd.") -> Frame:
+    """The frame of a portal page, as an owner sees it."""
+    return Frame(
+        form_token="t0ken",
+        up=up,
+        here="/manage",
+        navigation=Navigation(
+            label=phrase("Administration"),
+            title=title,
+            person="Tan Wei Ling",
+            switch=Link(url="/manage/organisation", text=phrase("Change organisation")),
+            links=tuple(
+                NavigationLink(url=f"/manage/{path}".removesuffix("/"), text=name, current=path == section)
+                for path, (name, _) in SECTIONS.items()
+            ),
+        ),
+    )
+
+
+STATES: Final[Mapping[str, View]] = {
+    "portal-home": Home(frame=framed()),
+}

@@ -1,0 +1,91 @@
+"""Signing in to the console: operators only, with a passkey unless the setting says otherwise (D53)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from corpid.rules.directory.records import Operator
+from tests.sign_in.factors import passkey, use
+from tests.sign_in.world import World, run
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
+
+
+async def at_console(made: World, *, with_passkey: bool) -> Browser:
+    """A new browser that Alice signs in to the console with."""
+    key = await passkey(made) if with_passkey else None
+    browser = await made.browser()
+    made.clock.pass_(60)
+    await browser.open(f"{made.base}/console", site="none")
+    if key is None:
+        await made.factors(browser, made.people["alice"])
+    else:
+        await use(made, browser, key)
+    return browser
+
+
+def status(browser: Browser) -> int:
+    assert browser.response is not None
+    return browser.response.status_code
+
+
+def test_an_operator_with_a_passkey_gets_in() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await made.write(Operator(user_id="id-alice", level="auditor"))
+        browser = await at_console(made, with_passkey=True)
+        assert browser.page.heading == "Overview"
+
+    run(within)
+
+
+def test_an_operator_without_a_passkey_is_told_to_use_one() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await made.write(Operator(user_id="id-alice", level="operator"))
+        browser = await at_console(made, with_passkey=False)
+        assert (status(browser), browser.page.heading) == (403, "Sign in with a passkey")
+
+    run(within)
+
+
+def test_the_setting_admits_operators_without_a_passkey() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await made.write(Operator(user_id="id-alice", level="operator"))
+        browser = await at_console(made, with_passkey=False)
+        assert browser.page.heading == "Overview"
+
+    run(within, operators_need_passkey=False)
+
+
+def test_nobody_else_gets_in() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        browser = await at_console(made, with_passkey=True)
+        assert (status(browser), browser.page.heading) == (403, "You cannot open this page")
+
+    run(within)
+
+
+def test_the_console_can_be_switched_off() -> None:
+    async def within(made: World) -> None:
+        browser = await made.browser()
+        await browser.open(f"{made.base}/console", site="none")
+        assert status(browser) == 404
+
+    run(within, console_enabled=False)
+
+
+def test_the_console_can_be_limited_to_networks() -> None:
+    async def within(made: World) -> None:
+        browser = await made.browser()
+        await browser.open(f"{made.base}/console", site="none")
+        assert status(browser) == 404
+
+    run(within, console_networks="10.9.0.0/16")

@@ -1,0 +1,116 @@
+"""Signing in to the portal: the entity that is administered, and a sign-in that is recent (D53, D54)."""
+
+from __future__ import annotations
+
+from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
+from tests.sign_in.world import World, form_of, run
+
+
+def test_the_only_organisation_that_a_person_administers_is_chosen_without_a_question() -> None:
+    """D54."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        browser = await in_portal(made)
+        assert browser.page.heading == "Home"
+        assert "Acme Pte. Ltd." in browser.page.text
+
+    run(within)
+
+
+def test_of_several_organisations_the_person_chooses_one_at_sign_in() -> None:
+    """D54."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN, level="administrator")
+        browser = await in_portal(made)
+        assert browser.page.heading == "Choose who you act for"
+        await browser.fill_and_submit(entity=BANYAN)
+        assert browser.page.heading == "Home"
+        assert "Banyan Trading" in browser.page.text
+
+    run(within)
+
+
+def test_another_organisation_needs_another_sign_in() -> None:
+    """D54: whoever administers acts for the one entity chosen at sign-in."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        browser = await in_portal(made)
+        await browser.fill_and_submit(entity=ACME)
+        assert await go(made, browser, "organisation") == "Sign in"
+        made.clock.pass_(60)
+        await made.factors(browser, made.people["alice"])
+        assert browser.page.heading == "Choose who you act for"
+        await browser.fill_and_submit(entity=BANYAN)
+        assert "Banyan Trading" in browser.page.text
+
+    run(within)
+
+
+def test_a_person_without_a_level_is_told_so() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        browser = await in_portal(made, "?x=1")
+        assert browser.page.heading == "You do not administer an organisation"
+
+    run(within)
+
+
+def test_an_organisation_of_others_is_neither_chosen_by_form_nor_by_address() -> None:
+    """D53, D54."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        browser = await in_portal(made, f"?entity={BANYAN}")
+        assert "Banyan" not in browser.page.text
+        await appoint(made, "200000002A")
+        other = await in_portal(made)
+        token = form_of(other, "form_token")
+        assert (await send(made, other, "organisation", **token, entity="200000009Z")).status_code == 422
+
+    run(within)
+
+
+def test_a_form_counts_only_for_the_organisation_that_it_was_shown_for() -> None:
+    """D35, D54: another tab may have chosen another one meanwhile."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        browser = await in_portal(made)
+        token = form_of(browser, "form_token")
+        await browser.fill_and_submit(entity=ACME)
+        answer = await send(made, browser, "organisation", **token, entity=BANYAN)
+        assert answer.status_code == 303
+        assert await go(made, browser) == "Home"
+        assert "Acme Pte. Ltd." in browser.page.text
+
+    run(within)
+
+
+def test_a_level_that_ends_opens_nothing_more() -> None:
+    """D50, D53."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        browser = await in_portal(made)
+        await made.disable("alice")
+        await browser.open(portal(made), site="none")
+        assert browser.page.heading == "Sign in"
+
+    run(within)
+
+
+def test_the_portal_can_be_switched_off() -> None:
+    async def within(made: World) -> None:
+        browser = await made.browser()
+        await browser.open(portal(made), site="none")
+        assert browser.response is not None
+        assert browser.response.status_code == 404
+
+    run(within, manage_enabled=False)
