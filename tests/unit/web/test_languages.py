@@ -198,7 +198,7 @@ def wordless(value: Any) -> Any:
     if isinstance(value, str):
         return "7"
     if isinstance(value, tuple):
-        is_error = len(value) == 2 and isinstance(value[1], Phrase)
+        is_error = len(value) == 2 and isinstance(value[1], Phrase) and re.fullmatch("[a-z_-]*", str(value[0]))
         return value if is_error else tuple(wordless(each) for each in value)
     assert not isinstance(value, type)
     return replace(value, **{field.name: wordless(getattr(value, field.name)) for field in fields(value)})
