@@ -19,6 +19,7 @@ from corpid.ports.audit import (
     StoredEntry,
 )
 from corpid.ports.client_refusals import ClientRefusal, ClientRefusals
+from corpid.ports.clients import ApiClients, Clients, FetchedKeySets
 from corpid.ports.conflicts import (
     ChangedMeanwhile,
     Conflict,
@@ -64,16 +65,13 @@ from corpid.ports.records import (
 )
 from corpid.ports.registry import (
     Accept,
-    ApiClients,
     Change,
-    Clients,
     CodeGuessCounts,
     Delete,
     Deployment,
     Directory,
     FactorChange,
     Factors,
-    FetchedKeySets,
     Keys,
     R,
     Registry,

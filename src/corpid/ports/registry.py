@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from corpid.ports.access_reviews import AccessReviews
     from corpid.ports.audit import Audit, AuditSeals
     from corpid.ports.client_refusals import ClientRefusals
+    from corpid.ports.clients import ApiClients, Clients
     from corpid.ports.consents import Consents
     from corpid.ports.email_changes import EmailChanges
     from corpid.ports.hourly_counts import HourlyCounts
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from corpid.ports.invitations import Invitations
     from corpid.ports.notices import Notices
     from corpid.ports.provisioning import Provisioning
-    from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, SessionFactors
+    from corpid.ports.records import Account, Link, SealedKey, Session, SessionFactors
     from corpid.ports.usage import Usage
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
@@ -165,30 +166,6 @@ class SecretUnreadable(Exception):
 
 R = TypeVar("R", bound="Record")
 W = TypeVar("W", bound="Record | Client")
-
-
-class FetchedKeySets(Protocol):
-    """Key sets that were fetched from clients of one kind (D27)."""
-
-    async def fetched_key_set(self, client_id: str) -> FetchedKeySet | None: ...
-    async def keep_fetched_key_set(self, client_id: str, fetched: FetchedKeySet) -> None: ...
-    async def drop_fetched_key_set(self, client_id: str, event: AuditEvent) -> None: ...
-
-
-class Clients(FetchedKeySets, Protocol):
-    """Relying parties."""
-
-    async def get(self, client_id: str) -> Client | None: ...
-    async def all(self) -> list[Client]: ...
-    async def named(self, *, first: str, until: str, limit: int) -> list[Client]:
-        """Clients by identifier: from `first`, before `until`."""
-
-
-class ApiClients(FetchedKeySets, Protocol):
-    """Clients of the admin API (D59); they are written through Directory.write."""
-
-    async def get(self, client_id: str) -> RegisteredApiClient | None: ...
-    async def all(self) -> list[RegisteredApiClient]: ...
 
 
 class Directory(DirectoryLists, Protocol):

@@ -11,6 +11,7 @@ from corpid.flows.operations import audit, audit_seals
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.web.api.calls import Answer, cursor, number, place, plain
+from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 from corpid.web.api.problems import Problem
 
 if TYPE_CHECKING:
@@ -83,3 +84,74 @@ async def _query(call: Call, *, before: int) -> AuditQuery:
 
 def _not_understood(name: str, error: Exception) -> Problem:
     return Problem(400, "A query parameter is not valid", faults=[{"parameter": name, "detail": str(error)}])
+
+
+OPERATIONS: Final = (
+    Operation(
+        name="list_audit",
+        method="GET",
+        path="/audit",
+        tag="audit",
+        summary="List audit entries",
+        description="Audit entries, latest first, with members before and after. A client bound to an entity sees "
+        "the entries of that entity, without addresses.",
+        scope="audit.read",
+        run=list_audit,
+        queries=(
+            Query(
+                name="user",
+                description="Entries by and about this person: current user name, or identifier.",
+            ),
+            Query(name="entity", description="Entries about this entity."),
+            Query(name="client", description="Entries about this client."),
+            Query(name="action", description="An action, or the start of several: `membership.`"),
+            Query(name="object", description="Entries about the record with this key."),
+            Query(name="since", description="Only later entries: 30m, 2h, 3d, 1w, a day, or a time."),
+            LIMIT,
+            CURSOR,
+        ),
+        answer="AuditPage",
+    ),
+    Operation(
+        name="verify_audit",
+        method="GET",
+        path="/audit/verification",
+        tag="audit",
+        summary="Compare the audit with its seals",
+        description="Verifies some seals, with up to 1,000 entries each, and names each entry that was changed, "
+        "removed, inserted or moved. Send `next` as `after` for the next part; the last part counts the entries "
+        "without a seal. One verification at a time for each client. The public keys of the seals are at "
+        "`/audit/keys`, without a token. Not for clients bound to an entity.",
+        scope="audit.read",
+        run=verify_audit,
+        queries=(
+            Query(
+                name="after",
+                description="The member `next` of the previous part; 0 to start.",
+                kind=int,
+                default=0,
+                least=0,
+                most=2**53 - 1,
+            ),
+            Query(name="limit", description="Number of seals in this part.", kind=int, default=20, least=1, most=50),
+        ),
+        answer="AuditVerification",
+        errors=(409,),
+        bound=False,
+    ),
+    Operation(
+        name="audit_keys",
+        method="GET",
+        path="/audit/keys",
+        tag="audit",
+        summary="Read the public audit keys",
+        description="The keys that sign the audit's seals, as a JWK Set (RFC 7517), to verify an export. No key is "
+        "ever removed. Also available during maintenance.",
+        scope="",
+        run=audit_keys,
+        answer="KeySet",
+        answer_type=KEY_SET,
+        in_maintenance=True,
+    ),
+)
+"""what the admin API offers on the audit"""
