@@ -245,6 +245,23 @@ def test_a_role_is_taken_away_once_after_a_question() -> None:
         token = form_of(browser, "form_token")
         assert (await send(made, browser, page, **token)).status_code == 303
         assert await roles(made) == []
+        made.clock.pass_(61)
         assert (await send(made, browser, page, **token)).status_code == 404
+
+    run(within)
+
+
+def test_a_double_click_makes_one_request() -> None:
+    """D15, D55."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await demand(made, "all")
+        page = "access/new"
+        browser = await in_portal(made, f"{page}?person=m-marcus&service=NOTICES&start=today&end=none&check=all")
+        form = {**form_of(browser, "form_token", "reason"), "reason": "on holiday"}
+        for _ in range(2):
+            assert (await send(made, browser, page, **form)).status_code == 303
+        assert len(await requests(made)) == 1
 
     run(within)

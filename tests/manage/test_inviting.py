@@ -85,6 +85,7 @@ def test_a_second_click_invites_nobody_twice() -> None:
         token = form_of(browser, "form_token")
         fields = {**token, "people": "tom@example.org", "confirmed": "yes"}
         assert (await send(made, browser, "invite/several", **fields)).status_code == 303
+        made.clock.pass_(61)
         assert (await send(made, browser, "invite/several", **fields)).status_code == 422
         assert len(await made.audit("membership.invite")) == 1
 
@@ -169,5 +170,21 @@ def test_a_sub_administrator_invites_nobody() -> None:
             answer = await send(made, browser, page, **token, name="A", email="a@example.org", people="a@example.org")
             assert answer.status_code == 403
         assert await invited(made) == {}
+
+    run(within)
+
+
+def test_a_double_click_invites_once_and_shows_that_it_did() -> None:
+    """D15, D60."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "invite")
+        form = {**form_of(browser, "form_token", "email"), "name": "Grace Ho", "email": "grace@acme.example"}
+        first, second = [await send(made, browser, "invite", **form) for _ in range(2)]
+        assert (first.status_code, second.status_code) == (303, 303)
+        assert first.headers["Location"] == second.headers["Location"]
+        other = await send(made, browser, "invite", **{**form, "email": "henry@acme.example"})
+        assert other.status_code == 303
 
     run(within)

@@ -203,7 +203,8 @@ class Site(Generic[At]):
     in_maintenance: bool = False
     """whether it is served during maintenance, too"""
     keeps: bool = False
-    """whether the query, and a form that comes too late, are there again after a new sign-in"""
+    """whether the query, and a form that comes too late, are there again after a new sign-in, and a form that is sent
+    twice, as by a double click, changes nothing twice"""
 
     @cached_property
     def fields(self) -> Names:
@@ -399,28 +400,35 @@ async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Res
     sent = await _sent(site, request, at, page)
     if sent is None:
         return _to(site, at.web, at.page)
+    if site.keeps and (led_to := await own_sessions.saved_form(at.context, at.visit, at.page, sent.form)):
+        return see_other(led_to)
     try:
         changed = await page.submit(sent)
     except Throttled as slowed:
         failed = replace(sent, errors=((page.field, slowed.sentence),))
         return throttled(await _shown(request, failed, page), slowed)
-    except Rejected as rejected:
-        failed = replace(sent, errors=((rejected.field or page.field, rejected.sentence),))
-        return await _shown(request, failed, page, status=422)
-    except Invalid as invalid:
-        return await _shown(request, replace(sent, errors=invalid.errors), page, status=422)
-    except Refused as refused:
-        reason = " ".join(str(each).strip() for each in refused.args)
-        failed = replace(sent, errors=(("", phrase("This cannot be done: {reason}.", reason=reason)),))
-        return await _shown(request, failed, page, status=422)
-    except Conflict:
-        failed = replace(sent, errors=(("", CHANGED_MEANWHILE),))
+    except (Rejected, Invalid, Refused, Conflict) as refused:
+        failed = replace(sent, errors=_errors(refused, page.field))
         return await _shown(request, failed, page, status=422)
     if isinstance(changed, Response):
         return changed
     saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else sent.page)
     answer = _to(site, at.web, saved.page, saved.change)
+    if site.keeps and saved.change:
+        await own_sessions.save_form(at.context, at.visit, at.page, sent.form, answer.headers["Location"])
     language = lookup((sent.form.get("language", ""),), LANGUAGES)
     if language is not None:
         remember_language(answer, at.web, Pick(tag=language.tag))
     return answer
+
+
+def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tuple[FieldError, ...]:
+    """The errors of a form that was not accepted, `field` the one of its page."""
+    if isinstance(refused, Invalid):
+        return refused.errors
+    if isinstance(refused, Rejected):
+        return ((refused.field or field, refused.sentence),)
+    if isinstance(refused, Conflict):
+        return (("", CHANGED_MEANWHILE),)
+    reason = " ".join(str(each).strip() for each in refused.args)
+    return (("", phrase("This cannot be done: {reason}.", reason=reason)),)

@@ -61,6 +61,7 @@ STORED = {
     "account_page": (600, "b5df97d3c1f2a82a"),
     "closed_account_page": (3600, "e345aa3e1348edeb"),
     "kept_form": (600, "8b27517544435730"),
+    "saved_form": (60, "9c5da726a2223538"),
     "new_email": (600, "09007dd6b6c86838"),
     "new_email_codes": (86400, "5d92b8960ecae54c"),
     "new_email_codes_to": (86400, "1b75d3ff8647d57c"),

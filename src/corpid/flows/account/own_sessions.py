@@ -6,7 +6,10 @@ These sessions are none of single sign-on's: no client is answered with one, and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, own_pages, sessions
@@ -17,6 +20,8 @@ from corpid.rules.authentication.sign_in import Interaction, fresh_expiry
 from corpid.rules.directory.access import RECENT_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
@@ -123,6 +128,26 @@ async def kept_form(context: RequestContext, visit: OwnVisit, page: str) -> dict
     """
     async with context.provider.transient.unit(context.now) as unit:
         return await _kept(context, visit, page).take(unit) or {}
+
+
+async def saved_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> str:
+    """Where this very form led when it was sent before; empty if it was not.
+
+    Raises StoreUnavailable. Source: D15
+    """
+    return await _saved(context, visit, page, form).read(context.provider.transient, now=context.now) or ""
+
+
+async def save_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str], led_to: str) -> None:
+    """Note for a minute where a form led. Raises StoreUnavailable. Source: D15"""
+    async with context.provider.transient.unit(context.now) as unit:
+        await _saved(context, visit, page, form).put(unit, led_to)
+
+
+def _saved(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> Entry[str]:
+    # Its token is of one page that was shown once.
+    digest = sha256(msgspec.json.encode(sorted(form.items()))).hexdigest()
+    return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, visit.session.session_id, page, digest)
 
 
 _NEVER_KEPT: Final = frozenset({"form_token", "step"})
