@@ -190,7 +190,7 @@ def test_where_approval_is_asked_for_an_appointment_becomes_a_request_with_a_rea
         await browser.fill_and_submit("level", level="administrator")
         assert "Say why, for the person who approves it." in browser.page.text
         await confirmed(browser, level="administrator", reason="Second pair of hands")
-        assert "The request is sent." in browser.page.text
+        assert "Your request has been sent." in browser.page.text
         assert await level_of(made) is None
         [waiting] = await directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=5)
         assert waiting.reason == "Second pair of hands"

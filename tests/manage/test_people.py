@@ -291,7 +291,7 @@ def test_a_form_on_what_was_changed_meanwhile_changes_nothing() -> None:
         assert found is not None
         await made.write(replace(found, name="Other", changed_at=99))
         await confirm(browser, name="Mine")
-        assert "Somebody changed this at the same moment." in browser.page.text
+        assert "Something changed while you were on this page." in browser.page.text
         now = await membership(made)
         assert now is not None
         assert now.name == "Other"

@@ -284,7 +284,7 @@ def test_more_approval_is_chosen_at_once_and_less_is_requested() -> None:
         assert "Every change needs approval" in browser.page.text
         await go(made, browser, "approvals-setting")
         await browser.fill_and_submit(approvals="none")
-        assert "Enter a reason." in browser.page.text
+        assert "Say why, for the person who approves it." in browser.page.text
         await browser.fill_and_submit(approvals="none", reason="We are small")
         assert browser.page.heading == "Request"
         assert "Which changes need approval is changed." in browser.page.text

@@ -166,10 +166,10 @@ def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it() -> None:
         await three(made, approvals="roles")
         browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
         await browser.fill_and_submit(role="Maker", start="2026-01-01")
-        assert "Enter a reason." in browser.page.text
+        assert "Say why, for the person who approves it." in browser.page.text
         await browser.fill_and_submit(role="Maker", start="2026-01-01", reason="Our accountants")
         await browser.fill_and_submit(button="yes")
-        assert "This needs approval." in browser.page.text
+        assert "Your request has been sent." in browser.page.text
         assert browser.page.heading == "Request"
         assert "Offer: Banyan Trading may act for Acme Pte. Ltd. as Maker at Permits" in browser.page.text
         assert await held(made) is None
@@ -221,7 +221,7 @@ def test_an_offer_that_changed_meanwhile_is_not_accepted_unseen() -> None:
         browser = await in_portal(made, page("accept"), who="dora")
         await made.write(replace(GRANT, state="offered", end_date="2030-01-01"))
         await browser.fill_and_submit(button="yes")
-        assert "This changed while you were on this page." in browser.page.text
+        assert "Something changed while you were on this page." in browser.page.text
         assert "until 1 Jan 2030" in browser.page.text
         now = await held(made)
         assert now is not None

@@ -14,7 +14,7 @@ from corpid.flows.directory.write import Refused
 from corpid.ports import Seen
 from corpid.rules.directory.access import RULES, Object, authorise
 from corpid.rules.directory.access_conditions import APPOINTS, RECENT, Condition
-from corpid.rules.directory.approvals import unfit
+from corpid.rules.directory.approvals import needed, unfit
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.effect import in_words
 from corpid.rules.directory.plan import Change
@@ -235,6 +235,11 @@ def refusal(actor: Administering, held: Held, becomes: Level) -> Condition | Non
     if conditions is None:
         return APPOINTS
     return next((each for each in conditions if each is not RECENT and not each.holds(actor, thing)), None)
+
+
+def needs_approval(entity: Entity) -> bool:
+    """Return whether a change of a level becomes a request. Source: D55"""
+    return needed(Change(verb="add", kind="administrator", key=()), "", entity, None)
 
 
 async def appoint(

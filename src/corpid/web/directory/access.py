@@ -8,16 +8,14 @@ from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import role_assignment
-from corpid.flows.directory.approvals import NoReason
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
-from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.texts import phrase
 from corpid.web.directory.access_views import ChoosePerson, Confirm, FoundPerson, GiveAccess
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.writing import REQUEST_SENT, reason, refusal_of, written
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
@@ -72,19 +70,19 @@ async def this_person(at: PortalContext, membership_id: str) -> Member:
 
 async def refused(at: PortalContext, found: Member, service: Service) -> Phrase | None:
     """Why the reader cannot change a person's access; None if they can (D53, D54)."""
-    reason = await role_assignment.refusal(at.context.provider.registry, at.actor, found, service)
-    if not reason:
+    why = await role_assignment.refusal(at.context.provider.registry, at.actor, found, service)
+    if not why:
         return None
-    if reason == SOMEBODY_ELSE.reason:
+    if why == SOMEBODY_ELSE.reason:
         return phrase(
             "You cannot change your own access. Another administrator of {entity} can do it.", entity=at.entity.name
         )
-    if reason == WITHIN_REACH.reason:
+    if why == WITHIN_REACH.reason:
         return phrase(
             "{name} administers {entity}. Only an owner can change this access.",
             name=name_of(found), entity=at.entity.name,
         )  # fmt: skip
-    return phrase("The reason: {reason}.", reason=reason)
+    return phrase("The reason: {reason}.", reason=why)
 
 
 def address(at: PortalContext, page: str, **values: str) -> str:
@@ -217,7 +215,7 @@ async def _details(
     try:
         needs = await role_assignment.needs_approval(registry, at.actor, [role_assignment.given(was, row)])
     except Refused as error:
-        return replace(view, errors=(("", as_said(error)),), fields=role_fields.shown(form, today))
+        return replace(view, errors=(("", refusal_of(error)),), fields=role_fields.shown(form, today))
     kept = (*view.kept, *role_fields.hidden(form), (CHECK, "all"))
     return replace(
         view,
@@ -250,11 +248,6 @@ def without_effect(person: Member) -> tuple[Phrase, ...]:
     return ()
 
 
-def as_said(error: Exception) -> Phrase:
-    """A refusal in its own words."""
-    return phrase("The reason: {reason}.", reason=" ".join(str(each).strip() for each in error.args).rstrip("."))
-
-
 async def give(at: PortalContext) -> Saved:
     """Give the access that was confirmed. Raises Rejected, Gone."""
     form = at.form
@@ -270,26 +263,20 @@ async def give(at: PortalContext) -> Saved:
     was = await role_assignment.as_it_is(at.context.provider.registry, row)
     if was is not None and was.end_date >= at.context.today:
         raise Rejected(_already(person), field=_role_field(service))
-    return await submitted(at, [role_assignment.given(was, row)], "access-given", f"{PERSON}/{form['person']}")
+    return await submit_roles(at, [role_assignment.given(was, row)], "access-given", f"{PERSON}/{form['person']}")
 
 
-async def submitted(at: PortalContext, changes: Sequence[Change], done: str, page: str) -> Saved:
-    """Write changes or request them, and say which. Raises Rejected."""
-    context, provider = at.context, at.context.provider
-    reason = at.form.get("reason", "").strip()
-    try:
-        request = await role_assignment.submit(
-            provider.registry, at.actor, changes, reason=reason, now=context.now, unique=provider.new_id()
-        )
-    except NoReason:
-        raise Rejected(phrase("Say why, for the person who approves it."), field="reason") from None
-    except Refused as error:
-        raise Rejected(as_said(error), field="reason" if "reason" in str(error) else "") from None
-    except Forbidden as error:
-        raise Rejected(phrase("The reason: {reason}.", reason=error.reason)) from None
-    except Conflict:
-        raise Rejected(phrase("Somebody changed this at the same moment. Look at it again, then confirm.")) from None
-    provider.registry_cache.drop()
+async def submit_roles(at: PortalContext, changes: Sequence[Change], done: str, page: str) -> Saved:
+    """Write changes of roles or request them, and say which. Raises Rejected."""
+    submitting = role_assignment.submit(
+        at.context.provider.registry,
+        at.actor,
+        changes,
+        reason=reason(at),
+        now=at.context.now,
+        unique=at.context.provider.new_id(),
+    )
+    request = await written(at, submitting)
     return Saved("access-requested" if request is not None else done, page)
 
 
@@ -301,8 +288,6 @@ SECTION: Final = Section[PortalContext](
         "access-given": phrase("The access has been given."),
         "access-changed": phrase("The access has been changed."),
         "access-removed": phrase("The access has been taken away."),
-        "access-requested": phrase(
-            "Your request has been sent. Nothing changes until another administrator approves it."
-        ),
+        "access-requested": REQUEST_SENT,
     },
 )

@@ -18,15 +18,15 @@ from corpid.web.directory.access import (
     PERSON,
     REMOVE,
     address,
-    as_said,
     name_of,
     refused,
-    submitted,
+    submit_roles,
     to_person,
     without_effect,
 )
 from corpid.web.directory.access_views import ChangeAccess, Confirm, RemoveAccess
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.writing import refusal_of
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages import access_texts, role_fields
 
@@ -78,7 +78,7 @@ async def change(at: PortalContext) -> View:
     except Rejected as rejected:
         return replace(view, fields=fields, errors=((rejected.field, rejected.sentence),))
     except Refused as error:
-        return replace(view, fields=fields, errors=(("", as_said(error)),))
+        return replace(view, fields=fields, errors=(("", refusal_of(error)),))
     kept = (*role_fields.hidden(form), (CHECK, "all"))
     return replace(
         view,
@@ -123,7 +123,7 @@ async def save(at: PortalContext) -> Saved:
     for field, text in role_fields.errors_of(faults(form, at.context.day)):
         raise Rejected(text, field=field)
     changes = await _changes(at, role, form)
-    return await submitted(at, changes, "access-changed", f"{PERSON}/{person.membership.membership_id}")
+    return await submit_roles(at, changes, "access-changed", f"{PERSON}/{person.membership.membership_id}")
 
 
 async def remove(at: PortalContext) -> View:
@@ -154,7 +154,7 @@ async def take_away(at: PortalContext) -> Saved:
     """Take a role away. Raises Rejected, Gone."""
     role, person = await _this_role(at)
     changes = [role_assignment.ended(role.row)]
-    return await submitted(at, changes, "access-removed", f"{PERSON}/{person.membership.membership_id}")
+    return await submit_roles(at, changes, "access-removed", f"{PERSON}/{person.membership.membership_id}")
 
 
 _ID: Final = "[A-Za-z0-9_-]{1,1000}"

@@ -16,7 +16,7 @@ from corpid.web.directory.access import (
     choose_person,
     name_of,
     refused,
-    submitted,
+    submit_roles,
     this_person,
     to_person,
     without_effect,
@@ -129,7 +129,7 @@ async def give_copies(at: PortalContext) -> Saved:
     chosen = [change for row, _, change in copies.found if box(row) in at.form]
     if not chosen:
         raise Rejected(phrase("Choose what to copy."), field=box(copies.found[0][0]) if copies.found else "")
-    return await submitted(at, chosen, "access-given", f"{PERSON}/{person.membership.membership_id}")
+    return await submit_roles(at, chosen, "access-given", f"{PERSON}/{person.membership.membership_id}")
 
 
 SECTION: Final = Section[PortalContext](

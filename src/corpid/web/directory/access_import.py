@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import import_access
-from corpid.flows.directory.approvals import NoReason
-from corpid.flows.directory.invitation_limits import InvitationLimit, TooManyInvitations
-from corpid.flows.directory.provisioning import Taken
-from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
+from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import COLUMNS, MOST_LINES, PARAMETER
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import IMPORT, as_said, name_of
+from corpid.web.directory.access import IMPORT, name_of
 from corpid.web.directory.access_views import ImportAccess, ImportedLine
+from corpid.web.directory.member_texts import REFUSALS, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.writing import reason, refusal_of
 from corpid.web.own_pages import Instead, Saved, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
@@ -122,7 +120,7 @@ async def _planned(at: PortalContext, table: str) -> Planned:
         )
         raise Instead(_view(at, problems=problems, errors=(("table", wrong),)), status=422) from None
     except Forbidden as error:
-        raise Rejected(phrase("The reason: {reason}.", reason=error.reason), field="table") from None
+        raise Rejected(refusal_of(error), field="table") from None
     if plan.needs_approval and len(plan.changes) > MOST_CHANGES:
         raise Rejected(
             phrase(
@@ -136,24 +134,16 @@ async def _planned(at: PortalContext, table: str) -> Planned:
 async def _submitted(at: PortalContext, plan: Planned) -> Saved:
     context, provider = at.context, at.context.provider
     limit = InvitationLimit(transient=provider.transient, issuer=provider.policy.deployment_url)
-    reason = at.form.get("reason", "").strip()
-    wrong: FieldError
     try:
         request = await import_access.submit(
-            provider.registry, limit, at.actor, plan, reason=reason, now=context.now, unique=provider.new_id()
+            provider.registry, limit, at.actor, plan, reason=reason(at), now=context.now, unique=provider.new_id()
         )
-    except NoReason:
-        wrong = ("reason", phrase("Say why, for the person who approves it."))
-    except (Refused, TooManyInvitations, Taken) as error:
-        wrong = ("", as_said(error))
-    except Forbidden as error:
-        wrong = ("", phrase("The reason: {reason}.", reason=error.reason))
-    except Conflict:
-        wrong = ("", phrase("Somebody changed this at the same moment. Look at it again, then confirm."))
-    else:
-        provider.registry_cache.drop()
-        return Saved("access-requested" if request is not None else "access-imported", _PEOPLE)
-    raise Instead(_view(at, plan=plan, errors=(wrong,)), status=422)
+    except (Rejected, *REFUSALS) as error:
+        why = error if isinstance(error, Rejected) else rejected(error, entity=at.entity)
+        field = why.field if why.field == "reason" else ""
+        raise Instead(_view(at, plan=plan, errors=((field, why.sentence),)), status=422) from None
+    provider.registry_cache.drop()
+    return Saved("access-requested" if request is not None else "access-imported", _PEOPLE)
 
 
 SECTION: Final = Section[PortalContext](

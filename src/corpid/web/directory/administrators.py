@@ -8,9 +8,7 @@ from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import appointments, lists
-from corpid.flows.directory.approvals import NoReason
 from corpid.flows.directory.write import Refused
-from corpid.ports import Conflict
 from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
@@ -24,16 +22,17 @@ from corpid.web.directory.administrator_views import (
     Row,
 )
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, reason, written
 from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Mapping
 
     from corpid.flows.directory.appointments import Held
     from corpid.rules.directory.access_conditions import Condition, Level
-    from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, ChangeRequest, Service
+    from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, Service
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
@@ -281,7 +280,7 @@ def _ticked(form: Mapping[str, str]) -> AdministratorServices:
 
 def _explains(at: PortalContext) -> bool:
     """Return whether the entity wants levels approved (D55)."""
-    return at.entity.approvals != "none"
+    return appointments.needs_approval(at.entity)
 
 
 def _mark(held: Held) -> str:
@@ -318,7 +317,7 @@ async def save_level(at: PortalContext) -> Saved:
     if "confirm" not in at.form:
         raise Instead(_confirmation(at, held, wanted, ticked, services))
     registry, context = at.context.provider.registry, at.context
-    request = await _carried_out(
+    request = await written(
         at,
         appointments.appoint(
             registry,
@@ -326,7 +325,7 @@ async def save_level(at: PortalContext) -> Saved:
             held,
             wanted,
             ticked,
-            reason=_reason(at),
+            reason=reason(at),
             now=context.now,
             unique=context.provider.new_id(),
         ),
@@ -334,28 +333,10 @@ async def save_level(at: PortalContext) -> Saved:
     return Saved("level-requested" if request else "level-changed", "administrators")
 
 
-def _reason(at: PortalContext) -> str:
-    return " ".join(at.form.get("reason", "").split())
-
-
 def _reason_errors(at: PortalContext) -> list[FieldError]:
-    if _explains(at) and not _reason(at):
-        return [("reason", phrase("Say why, for the person who approves it."))]
+    if _explains(at) and not reason(at):
+        return [("reason", NO_REASON)]
     return []
-
-
-async def _carried_out(at: PortalContext, change: Awaitable[ChangeRequest | None]) -> ChangeRequest | None:
-    """Carry a change out. Raises Rejected with what prevents it."""
-    try:
-        made = await change
-    except NoReason:
-        raise Rejected(phrase("Say why, for the person who approves it."), field="reason") from None
-    except Forbidden as forbidden:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=forbidden.reason)) from None
-    except (Refused, Conflict) as refused:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
-    at.context.provider.registry_cache.drop()
-    return made
 
 
 def _confirmation(
@@ -433,10 +414,10 @@ async def remove(at: PortalContext) -> Saved:
     if errors := _reason_errors(at):
         raise Invalid(*errors)
     registry, context = at.context.provider.registry, at.context
-    request = await _carried_out(
+    request = await written(
         at,
         appointments.dismiss(
-            registry, at.actor, held, reason=_reason(at), now=context.now, unique=context.provider.new_id()
+            registry, at.actor, held, reason=reason(at), now=context.now, unique=context.provider.new_id()
         ),
     )
     return Saved("level-requested" if request else "level-removed", "administrators")
@@ -456,6 +437,6 @@ SECTION: Final = Section[PortalContext](
     changes={
         "level-changed": phrase("The level is changed."),
         "level-removed": phrase("The level is taken away."),
-        "level-requested": phrase("The request is sent. It takes effect when another administrator approves it."),
+        "level-requested": REQUEST_SENT,
     },
 )

@@ -18,6 +18,7 @@ from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, belongs, reje
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people import INVITE, INVITED, PEOPLE, REQUESTED
 from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral
+from corpid.web.directory.writing import REQUEST_SENT, reason
 from corpid.web.own_pages import Instead, Invalid, Saved, Section
 from corpid.web.pages.layout import Link
 
@@ -182,7 +183,7 @@ async def _invited(at: PortalContext, people: Sequence[MemberDetails]) -> Saved:
     try:
         request = await member_changes.submit_invitations(
             provider.registry, invitation_limit(at), people, actor=at.actor,
-            reason=at.form.get("reason", "").strip(), now=context.now, new_id=at.web.new_user_id,
+            reason=reason(at), now=context.now, new_id=at.web.new_user_id,
         )  # fmt: skip
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None
@@ -214,6 +215,6 @@ SECTION: Final = Section[PortalContext](
     fields=frozenset({"name", "email", "people", "reason", _CONFIRMED}),
     changes={
         INVITED: phrase("The invitation has been sent."),
-        REQUESTED: phrase("Your request has been sent. Nothing changes until another administrator approves it."),
+        REQUESTED: REQUEST_SENT,
     },
 )

@@ -19,7 +19,8 @@ from corpid.rules.directory.access_conditions import (
 )
 from corpid.rules.limits import INVITATION_SECONDS, INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY
 from corpid.texts import phrase
-from corpid.web.directory.access import as_said
+from corpid.web.directory.writing import NO_REASON, refusal_of
+from corpid.web.own_pages import CHANGED_MEANWHILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +104,7 @@ def rejected(error: Exception, *, entity: Entity, name: str = "") -> Rejected:
     """
     match error:
         case NoReason():
-            return Rejected(phrase("Say why, for the person who approves it."), field="reason")
+            return Rejected(NO_REASON, field="reason")
         case Taken():
             return Rejected(belongs(entity), field="email")
         case LastOwner():
@@ -111,15 +112,14 @@ def rejected(error: Exception, *, entity: Entity, name: str = "") -> Rejected:
         case Forbidden():
             return Rejected(refusal_sentence(error.reason, name, entity))
         case Conflict():
-            return Rejected(CHANGED)
+            return Rejected(CHANGED_MEANWHILE)
         case TooManyInvitations():
             return Rejected(_TOO_MANY_TO_ADDRESS if error.to_address else _TOO_MANY)
-    return Rejected(as_said(error), field="reason" if "reason" in str(error) else "")
+    return Rejected(refusal_of(error))
 
 
 REFUSALS: Final = (Refused, Taken, LastOwner, Forbidden, Conflict, TooManyInvitations)
 """of changes of members, which `rejected` words"""
-CHANGED: Final = phrase("Somebody changed this at the same moment. Look at it again, then confirm.")
 _TOO_MANY: Final = phrase(
     "An organisation can invite at most {count} people a day. Go on tomorrow, or ask the operator.",
     count=INVITATIONS_PER_DAY,

@@ -39,7 +39,7 @@ from corpid.web.directory.third_party_terms import (
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import submitted, written
+from corpid.web.directory.writing import NO_REASON, submitted, written
 from corpid.web.own_pages import Gone, Instead, Saved
 from corpid.web.pages.layout import PageView
 
@@ -253,7 +253,7 @@ async def save_offer(at: PortalContext) -> Saved:
 
 def _require_reason(at: PortalContext, service: Service) -> None:
     if grants.needs_approval(at.entity, service) and not at.form.get("reason", "").strip():
-        raise Rejected(phrase("Enter a reason. The person who approves reads it."), field="reason")
+        raise Rejected(NO_REASON, field="reason")
 
 
 async def change(at: PortalContext) -> View:

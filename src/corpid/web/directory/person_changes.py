@@ -14,12 +14,13 @@ from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON, name_of
 from corpid.web.directory.invite import detail_error, invitation_limit
-from corpid.web.directory.member_texts import CHANGED, EACH_GETS, REFUSALS, email_of, refusal_sentence, rejected
+from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, email_of, refusal_sentence, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people import PEOPLE, REQUESTED
 from corpid.web.directory.people_views import ConfirmAction, EditPerson
 from corpid.web.directory.person import ACTIONS, membership_id_of, this_member
-from corpid.web.own_pages import Gone, Invalid, Saved, Section
+from corpid.web.directory.writing import reason
+from corpid.web.own_pages import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
 
@@ -70,7 +71,7 @@ async def save_details(at: PortalContext) -> Saved:
     """Write name and e-mail. Raises Gone, Invalid, Rejected."""
     found = await this_member(at, membership_id_of(at))
     if at.form.get("seen") != str(found.membership.changed_at):
-        raise Rejected(CHANGED)
+        raise Rejected(CHANGED_MEANWHILE)
     name, email = at.form.get("name", "").strip(), at.form.get("email", "").strip()
     if not email and found.membership.invited:
         raise Rejected(phrase("Enter an e-mail address such as name@example.com."), field="email")
@@ -296,9 +297,9 @@ async def _submitted(
     at: PortalContext, found: Member, change: Callable[[str], Awaitable[ChangeRequest | None]], done: str
 ) -> Saved:
     """Make or request a change, and say which. Raises Gone, Rejected."""
-    name = name_of(found)
+    name, given = name_of(found), reason(at)
     try:
-        request = await change(at.form.get("reason", "").strip())
+        request = await change(given)
     except MalformedDetails as error:
         raise Invalid(*(detail_error(member, sentence) for member, sentence in error.faults)) from None
     except UnknownMember:

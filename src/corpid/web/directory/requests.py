@@ -9,11 +9,11 @@ from urllib.parse import quote, urlencode
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import approval_setting, approvals, request_lists
-from corpid.rules.directory.approvals import State
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import REASON_CHARACTERS, listed, reason, written
+from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, listed, reason, written
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.layout import FormView, Link, Pager, PageView
 
@@ -118,7 +118,7 @@ class Decide(FormView):
     typed: str
     back: str
     notes: tuple[Phrase, ...]
-    most: int = REASON_CHARACTERS
+    most: int = MOST_REASON_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ class ChooseApprovals(FormView):
     typed: str
     back: str
     notes: tuple[Phrase, ...]
-    most: int = REASON_CHARACTERS
+    most: int = MOST_REASON_CHARACTERS
 
 
 def _line(at: PortalContext, found: Request) -> RequestLine:
@@ -349,7 +349,7 @@ async def save_setting(at: PortalContext) -> Saved:
         )
     given = reason(at)
     if approval_setting.lowers(at.entity, chosen) and not given:
-        raise Rejected(phrase("Enter a reason. The person who approves reads it."), field="reason")
+        raise Rejected(NO_REASON, field="reason")
     made = await written(
         at,
         approval_setting.choose(
@@ -373,6 +373,6 @@ SECTION: Final = Section[PortalContext](
         "request-declined": phrase("The request is declined. Nothing has changed."),
         "request-withdrawn": phrase("Your request is withdrawn."),
         "approvals-changed": phrase("Which changes need approval is changed."),
-        "requested": phrase("This needs approval. It was requested, and another administrator can approve it now."),
+        "requested": REQUEST_SENT,
     },
 )

@@ -13,7 +13,7 @@ from corpid.rules.directory.objects import key_of, object_id
 from corpid.texts import phrase
 from corpid.web.directory.change_sentences import authorised, parameters_in_words
 from corpid.web.directory.page_context import frame, portal_path
-from corpid.web.own_pages import Gone
+from corpid.web.own_pages import CHANGED_MEANWHILE, Gone
 from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def version(at: PortalContext, record: msgspec.Struct) -> str:
 def check_version(at: PortalContext, record: msgspec.Struct) -> None:
     """Raise Rejected if the record has changed since it was shown."""
     if at.form.get("version", "") != version(at, record):
-        raise Rejected(phrase("This changed while you were on this page. Check it, and try again."))
+        raise Rejected(CHANGED_MEANWHILE)
 
 
 def is_client(at: PortalContext, found: Authorisation) -> bool:

@@ -39,7 +39,7 @@ from corpid.web.directory.third_party_terms import (
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import listed, submitted, written
+from corpid.web.directory.writing import NO_REASON, listed, submitted, written
 from corpid.web.own_pages import Gone, Instead, Saved
 from corpid.web.pages.layout import Link, Pager, PageView
 
@@ -179,7 +179,7 @@ def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> P
 
 def _require_reason(at: PortalContext, found: Authorisation) -> None:
     if grants.needs_approval(at.entity, found.service) and not at.form.get("reason", "").strip():
-        raise Rejected(phrase("Enter a reason. The person who approves reads it."), field="reason")
+        raise Rejected(NO_REASON, field="reason")
 
 
 async def save_role(at: PortalContext) -> Saved:

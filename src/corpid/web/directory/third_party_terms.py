@@ -7,11 +7,11 @@ from datetime import date
 from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.records import NO_BEGINNING, NO_END, Parameter, parameter_values
 from corpid.rules.directory.values import unfit_parameter
 from corpid.texts import phrase
 from corpid.web.directory.change_sentences import span
-from corpid.web.directory.writing import REASON_CHARACTERS
 from corpid.web.own_pages import Invalid
 from corpid.web.pages.layout import FormView
 
@@ -77,7 +77,7 @@ class EnterTerms(FormView):
     back: str
     notes: tuple[Phrase, ...]
     further: Link | None = None
-    most: int = REASON_CHARACTERS
+    most: int = MOST_REASON_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class Confirm(FormView):
     back: str = ""
     """an address; empty: the form is shown again"""
     notes: tuple[Phrase, ...] = ()
-    most: int = REASON_CHARACTERS
+    most: int = MOST_REASON_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

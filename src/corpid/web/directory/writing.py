@@ -9,6 +9,7 @@ from corpid.flows.directory.approvals import AlreadyDecided, NoReason, Stale, su
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.texts import phrase
 from corpid.web.own_pages import CHANGED_MEANWHILE, Gone, Saved
 
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
 
     from corpid.ports import Seen
     from corpid.rules.directory.plan import Change
+    from corpid.texts import Phrase
     from corpid.web.directory.page_context import PortalContext
 
 T = TypeVar("T")
 
-REASON_CHARACTERS: Final = 500
+NO_REASON: Final = phrase("Say why, for the person who approves it.")
+REQUEST_SENT: Final = phrase("Your request has been sent. Nothing changes until another administrator approves it.")
+"""the note after a change that needs approval"""
 
 
 async def written(at: PortalContext, writing: Awaitable[T]) -> T:
@@ -32,7 +36,7 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
     try:
         made = await writing
     except NoReason:
-        raise Rejected(phrase("Enter a reason."), field="reason") from None
+        raise Rejected(NO_REASON, field="reason") from None
     except AlreadyDecided:
         raise Rejected(phrase("This request was decided meanwhile, or has expired.")) from None
     except Stale:
@@ -42,14 +46,21 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
             )
         ) from None
     except Refused as refused:
-        reason = " ".join(str(each).strip() for each in refused.args)
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason)) from None
+        raise Rejected(refusal_of(refused)) from None
     except Forbidden as forbidden:
-        raise Rejected(phrase("You cannot do this: {reason}.", reason=forbidden.reason)) from None
+        raise Rejected(refusal_of(forbidden)) from None
     except Conflict:
         raise Rejected(CHANGED_MEANWHILE) from None
     at.context.provider.registry_cache.drop()
     return made
+
+
+def refusal_of(error: Exception) -> Phrase:
+    """A refusal of a flow in a sentence."""
+    if isinstance(error, Forbidden):
+        return phrase("You cannot do this: {reason}.", reason=error.reason)
+    reason = " ".join(str(each).strip() for each in error.args)
+    return phrase("This cannot be done: {reason}.", reason=reason.rstrip("."))
 
 
 async def listed(reading: Awaitable[T]) -> T:
@@ -86,6 +97,6 @@ async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, 
 def reason(at: PortalContext) -> str:
     """The reason in the form, in one line. Raises Rejected. Source: D55"""
     typed = " ".join(at.form.get("reason", "").split())
-    if len(typed) > REASON_CHARACTERS or not typed.isprintable():
-        raise Rejected(phrase("Write at most {count} characters.", count=REASON_CHARACTERS), field="reason")
+    if len(typed) > MOST_REASON_CHARACTERS or not typed.isprintable():
+        raise Rejected(phrase("Write at most {count} characters.", count=MOST_REASON_CHARACTERS), field="reason")
     return typed
