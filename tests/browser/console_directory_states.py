@@ -71,7 +71,7 @@ STATES: Final[Mapping[str, View]] = {
             (phrase("People"), counted(20_000, "{count} person", "{count} people")),
         ),
         no_owner=True,
-        deeds=(
+        actions=(
             Link(url="/console/entities/1/people", text=phrase("People")),
             Link(url="/console/entities/1/owner", text=phrase("Appoint an owner")),
             Link(url="/console/entities/1/disable", text=phrase("Disable")),
@@ -143,7 +143,7 @@ STATES: Final[Mapping[str, View]] = {
         ),
         invited_until=None,
         paused=((phrase("In new browsers"), _AT),),
-        deeds=tuple(
+        actions=tuple(
             Link(url="/console/people/1/x", text=text)
             for text in (phrase("Unlock"), phrase("Send a link"), phrase("Start sign-in over"), phrase("Disable"))
         ),

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Operating
 
-Deed: TypeAlias = Literal["unlock", "send_link", "send_invitation", "renew", "end_sessions", "switch"]
+PersonAction: TypeAlias = Literal["unlock", "send_link", "send_invitation", "renew", "end_sessions", "switch"]
 
-_DEEDS: Final[Mapping[Deed, tuple[Action, ObjectKind]]] = {
+_ACTIONS: Final[Mapping[PersonAction, tuple[Action, ObjectKind]]] = {
     "unlock": ("delete", "lock"),
     "send_link": ("write", "link"),
     "send_invitation": ("write", "invitation"),
@@ -50,7 +50,7 @@ class ShownPerson(msgspec.Struct, frozen=True, kw_only=True):
     roles: Page[Role]
     sessions: tuple[Session, ...]
     locks: tuple[CodeGuesses, ...]
-    deeds: frozenset[Deed]
+    actions: frozenset[PersonAction]
     """with a recent sign-in"""
 
 
@@ -87,5 +87,7 @@ async def shown_person(registry: Registry, user: User, *, actor: Operating, limi
         roles=await roles(registry, actor, Wanted(user=name), after="", limit=limit),
         sessions=tuple(live[:limit]),
         locks=tuple(paused),
-        deeds=frozenset(deed for deed in get_args(Deed) if may(actor, *_DEEDS[deed], operates=bool(operators))),
+        actions=frozenset(
+            each for each in get_args(PersonAction) if may(actor, *_ACTIONS[each], operates=bool(operators))
+        ),
     )

@@ -149,7 +149,7 @@ async def entity_page(at: ConsoleContext) -> View:
         state=views.active(entity.enabled),
         facts=_facts(found),
         no_owner=not found.has_owner,
-        deeds=tuple(_deeds(at, entity)),
+        actions=tuple(_links_to_actions(at, entity)),
         administrators=tuple(_administrator(at, each) for each in found.administrators.found),
         more_administrators=bool(found.administrators.after),
         third_parties=tuple(_party(at, each, each.entity_id, found.names) for each in found.third_parties.found),
@@ -172,7 +172,7 @@ def _facts(found: ShownEntity) -> tuple[views.Fact, ...]:
     )
 
 
-def _deeds(at: ConsoleContext, entity: Entity) -> list[Link]:
+def _links_to_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
     links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("People"))]
     if may(at.actor, "write", "administrator"):
         links.append(Link(url=entity_path(at.web, entity.entity_id, "owner"), text=phrase("Appoint an owner")))

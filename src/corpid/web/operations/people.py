@@ -28,7 +28,7 @@ from corpid.web.pages.layout import Link
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.operations.console_people import Deed, ShownPerson
+    from corpid.flows.operations.console_people import PersonAction, ShownPerson
     from corpid.ports import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.actors import Operating
     from corpid.rules.directory.records import OperatorLevel, User
@@ -150,7 +150,7 @@ async def person_page(at: ConsoleContext) -> View:
         sign_in=_factors(found),
         invited_until=at.moment(found.invited_until) if found.invited_until else None,
         paused=tuple((_where(each.browser), at.moment(each.paused_until)) for each in found.locks),
-        deeds=tuple(_deeds(at, found)),
+        actions=tuple(_links_to_actions(at, found)),
         organisations=tuple(
             views.OrganisationLine(
                 url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"),
@@ -216,7 +216,7 @@ def _session(at: ConsoleContext, each: Session) -> views.SessionLine:
     )
 
 
-def _deeds(at: ConsoleContext, found: ShownPerson) -> list[Link]:
+def _links_to_actions(at: ConsoleContext, found: ShownPerson) -> list[Link]:
     """The pages of what the operator may do, as buttons."""
     return [
         Link(url=person_path(at.web, found.user.user_id, action), text=text)
@@ -233,14 +233,14 @@ _ACTION_TEXTS: Final[Mapping[str, Phrase]] = {
     "disable": phrase("Disable"),
     "enable": phrase("Enable"),
 }
-_NEEDED: Final[Mapping[str, Deed]] = {
+_NEEDED: Final[Mapping[str, PersonAction]] = {
     "unlock": "unlock", "link": "send_link", "renew": "renew", "sign-out": "end_sessions",
     "disable": "switch", "enable": "switch",
 }  # fmt: skip
 
 
 def _offered(found: ShownPerson, action: str) -> bool:
-    if _NEEDED[action] not in found.deeds:
+    if _NEEDED[action] not in found.actions:
         return False
     switches = {"disable": found.user.enabled, "enable": not found.user.enabled}
     return switches.get(action, True) and (action != "renew" or found.factors.any)
@@ -345,7 +345,7 @@ async def _acted_on(at: ConsoleContext) -> tuple[ShownPerson, str]:
     """The person, and the action of the page. Raises Gone, Forbidden."""
     found = await _person(at)
     action = at.page.split("/")[2]
-    if _NEEDED[action] not in found.deeds:
+    if _NEEDED[action] not in found.actions:
         raise Forbidden(at.actor, "write", "user")
     return found, action
 

@@ -128,7 +128,7 @@ class ShownPerson(PageView):
     invited_until: datetime | None
     paused: tuple[tuple[Phrase, datetime], ...]
     """where, and until when"""
-    deeds: tuple[Link, ...]
+    actions: tuple[Link, ...]
     organisations: tuple[OrganisationLine, ...]
     roles: tuple[RoleLine, ...]
     sessions: tuple[SessionLine, ...]
@@ -174,7 +174,7 @@ class ShownOrganisation(PageView):
     state: State
     facts: tuple[Fact, ...]
     no_owner: bool
-    deeds: tuple[Link, ...]
+    actions: tuple[Link, ...]
     administrators: tuple[AdministratorLine, ...]
     more_administrators: bool
     third_parties: tuple[PartyLine, ...]
