@@ -20,7 +20,7 @@ from corpid.rules.directory.approvals import needed
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Entity, Service, ThirdPartyAssignment, ThirdPartyGrant, User
+from corpid.rules.directory.records import Entity, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -287,6 +287,25 @@ async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, servic
         if client is not None and service_id in client.services:
             return entry.at
     return 0
+
+
+async def member(registry: Registry, actor: Actor, user_id: str) -> User | None:
+    """Return a person of the actor's entity who can get a role.
+
+    None for anybody else, and for somebody invited. Raises access.Forbidden, StoreUnavailable. Source: D56, D60
+    """
+    key = (user_id, _own(actor))
+    authorise(actor, "read", Object(kind="membership", entity_id=_own(actor), user_id=user_id))
+    held = (await registry.directory.read(Membership, [key])).get(key) if is_storable(user_id) else None
+    return await registry.directory.user(user_id) if held is not None and not held.invited else None
+
+
+async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignment) -> bool:
+    """Return whether there is a grant or role of this key.
+
+    Raises StoreUnavailable. Source: D56
+    """
+    return bool(await registry.directory.read(type(row), [row.key]))
 
 
 async def assigned(

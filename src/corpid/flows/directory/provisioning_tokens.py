@@ -21,12 +21,24 @@ from corpid.rules.directory.provisioning_tokens import (
     token_hash,
     token_name,
 )
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.records import Entity, User
 from corpid.rules.limits import DAY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from corpid.ports import AuditEvent, Registry
     from corpid.rules.directory.actors import Actor
+
+
+async def makers(registry: Registry, tokens: Iterable[RegisteredProvisioningToken]) -> dict[str, str]:
+    """The names of the people who made tokens, by actor.
+
+    Without those who are gone. Raises StoreUnavailable. Source: D60
+    """
+    ids = {each.created_by.partition(":")[2] for each in tokens if each.created_by.startswith("user:")}
+    users = await registry.directory.read(User, [(user_id,) for user_id in sorted(ids)])
+    return {f"user:{user_id}": user.name for (user_id,), user in users.items()}
 
 
 async def add_token(

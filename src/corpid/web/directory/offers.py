@@ -219,7 +219,7 @@ async def save_offer(at: PortalContext) -> Saved:
         parameters=terms.parameters,
         state="offered",
     )
-    if await registry.directory.read(ThirdPartyGrant, [wanted.key]):
+    if await grants.is_stored(registry, wanted):
         raise Rejected(
             phrase(
                 "{name} already has this authorisation, or an offer of it: open it and change it there.", name=to.name

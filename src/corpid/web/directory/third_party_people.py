@@ -12,7 +12,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import grants, lists
 from corpid.ports import Seen
 from corpid.rules.directory.names import user_name
-from corpid.rules.directory.records import NO_END, Membership, ThirdPartyAssignment
+from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import role_given, span
 from corpid.web.directory.page_context import PortalContext, portal_path
@@ -87,18 +87,15 @@ async def _granted(at: PortalContext) -> Authorisation:
     return found
 
 
-async def _member(at: PortalContext, user_id: str) -> User | None:
-    """A member of the entity; None for anybody else, and invited ones."""
-    directory = at.context.provider.registry.directory
-    key = (user_id, at.entity.entity_id)
-    held = (await directory.read(Membership, [key])).get(key) if user_id else None
-    return await directory.user(user_id) if held is not None and not held.invited else None
+async def _member(at: PortalContext) -> User | None:
+    user_id = at.form.get("person") or at.query.get("person", "")
+    return await grants.member(at.context.provider.registry, at.actor, user_id)
 
 
 async def assign(at: PortalContext) -> View:
     """The person, and then the terms of their access (D56)."""
     found = await _granted(at)
-    person = await _member(at, at.form.get("person") or at.query.get("person", ""))
+    person = await _member(at)
     return await _choose(at, found) if person is None else _terms(at, found, person)
 
 
@@ -186,7 +183,7 @@ async def save_role(at: PortalContext) -> Saved:
     """Give access, after a confirmation. Raises Rejected, Invalid, Instead, Gone."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     found = await _granted(at)
-    person = await _member(at, at.form.get("person", ""))
+    person = await _member(at)
     if person is None:
         raise Gone
     if at.form.get("confirmed") == "no":
@@ -203,7 +200,7 @@ async def save_role(at: PortalContext) -> Saved:
         end_date=terms.end_date,
         parameters=terms.parameters,
     )
-    if await registry.directory.read(ThirdPartyAssignment, [wanted.key]):
+    if await grants.is_stored(registry, wanted):
         raise Rejected(phrase("{person} has this access already: change it in the list.", person=person.name))
     changes = await written(at, grants.assigned(registry, passwords, at.actor, wanted, None))
     _require_reason(at, found)

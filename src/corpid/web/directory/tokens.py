@@ -12,9 +12,9 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.operations import audit
 from corpid.ports import ChangedMeanwhile, Conflict
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
-from corpid.rules.directory.records import User
 from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
+from corpid.web.directory.history_texts import GONE, OPERATOR
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
 from corpid.web.pages.layout import FormView, Link, PageView
@@ -34,8 +34,6 @@ _REVOKE: Final = re.compile(rf"{TOKENS}/[0-9a-f-]{{36}}/revoke")
 _SCIM: Final = "/scim/v2"
 _DAYS: Final = (90, 180, LONGEST_LIFE_DAYS)
 """how long a token may last, as the page offers it"""
-_OPERATOR: Final = phrase("The operator")
-_FORMER: Final = phrase("A person who is gone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +108,13 @@ class RevokeToken(FormView):
 async def tokens(at: PortalContext) -> View:
     """The tokens of the entity that they act for, the oldest first."""
     found = await _all(at)
-    makers = await _names(at, found)
+    names = await provisioning_tokens.makers(at.context.provider.registry, found)
     return Tokens(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
         rows=tuple(
             Row(
                 name=each.name,
-                made_by=makers.get(each.created_by, _FORMER),
+                made_by=_maker(each.created_by, names),
                 created=at.moment(each.created_at),
                 used=at.moment(each.last_used_at) if each.last_used_at else None,
                 until=at.moment(each.expires_at),
@@ -134,13 +132,9 @@ async def _all(at: PortalContext) -> list[RegisteredProvisioningToken]:
     return await provisioning_tokens.tokens(at.context.provider.registry, at.actor.entity_id, actor=at.actor)
 
 
-async def _names(at: PortalContext, found: list[RegisteredProvisioningToken]) -> Mapping[str, str | Phrase]:
-    """The makers of tokens: people by name, others as the operator."""
-    makers = {each.created_by for each in found}
-    ids = {each: each.partition(":")[2] for each in makers if each.startswith("user:")}
-    users = await at.context.provider.registry.directory.read(User, [(user_id,) for user_id in sorted(ids.values())])
-    known = {each: users[user_id,].name for each, user_id in ids.items() if (user_id,) in users}
-    return {**dict.fromkeys(makers - ids.keys(), _OPERATOR), **known}
+def _maker(created_by: str, names: Mapping[str, str]) -> str | Phrase:
+    """The maker of a token: a person, or the operator."""
+    return names.get(created_by, GONE) if created_by.startswith("user:") else OPERATOR
 
 
 def _up(at: PortalContext) -> Link:
