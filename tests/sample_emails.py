@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows import notifications
 from corpid.flows.account import links
 from corpid.flows.authentication import code_guesses
+from corpid.flows.directory import notice_texts
+from corpid.flows.directory.notice_texts import Changed, DecidedRequest, EndingRole, Reader, RoleNames
 from corpid.flows.notifications import Notice
 from corpid.rules.authentication.link_codes import NewLink
 from corpid.rules.directory.records import Entity, User
@@ -112,4 +115,35 @@ def _samples(
     sent("email_stays_later")
     notifications.erased(postbox, user, provider_name=policy.name)
     sent("erased")
-    return found
+    return found | _administration(user, firm, int(made_by.now))
+
+
+def _administration(user: User, firm: Entity, now: int) -> dict[str, Email]:
+    """Notices about the administration of an entity."""
+    reader = Reader(user=user, entity=firm, deployment_url=BASE)
+    role = RoleNames(service="Harbour permits", role="Approver", sub_entity="North pier", end_date="2027-12-31")
+    for_client = RoleNames(service="Harbour permits", client="Saltwater Foods", end_date="2027-11-30")
+    changes = (
+        Changed(change="given", role=role),
+        Changed(change="changed", level="administrator"),
+        Changed(change="ended", role=for_client),
+        Changed(change="restored"),
+    )
+    asked = DecidedRequest(requester="Marcus Lee", reason="A new colleague starts in March", at=now)
+    many = [DecidedRequest(state=each, reason="Seen", at=now) for each in ("approved", "declined", "expired")]
+    due = date(2027, 1, 15)
+    return {
+        "access_changed": notice_texts.access(reader, changes, at=now),
+        "access_ends": notice_texts.access_ends(reader, [role, for_client]),
+        "access_of_others_ends": notice_texts.access_of_others_ends(
+            reader, [EndingRole(person="Marcus Lee", role=role)] * 12, 40
+        ),
+        "owners_changed": notice_texts.owner(reader, [("appointed", "Marcus Lee"), ("ended", "Siti Aminah")], at=now),
+        "token_ends": notice_texts.token(reader, [("Personnel system", now)]),
+        "request_waits": notice_texts.waiting(reader, [asked], ends_after=86400),
+        "requests_wait": notice_texts.waiting(reader, [asked, asked], ends_after=86400),
+        "request_decided": notice_texts.decided(reader, many[:1]),
+        "requests_decided": notice_texts.decided(reader, many),
+        "review_due": notice_texts.review(reader, due=due, again=False),
+        "review_overdue": notice_texts.review(reader, due=due, again=True),
+    }

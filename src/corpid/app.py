@@ -18,8 +18,11 @@ from corpid import __version__, engines
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.account import own_email
 from corpid.flows.background_tasks import BackgroundTasks
+from corpid.flows.directory.access_review import ReviewDates
 from corpid.flows.directory.approvals import expire
 from corpid.flows.directory.invitation_emails import InvitationEmails
+from corpid.flows.directory.notice_emails import NoticeEmails
+from corpid.flows.directory.notices import Notices
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
@@ -256,7 +259,7 @@ async def create(
             metrics.watched = _watched(settings, provider, hashing, stores)
             asgi.observe(metrics.request)
         try:
-            async with _cleaning_up(provider, metrics):
+            async with _cleaning_up(provider, metrics, notices=settings.notices_enabled):
                 yield Application(
                     asgi=asgi,
                     provider=provider,
@@ -304,7 +307,7 @@ def _traced(
 _SWEEP_SECONDS: Final = 1.0
 """between two rounds"""
 _EMAILS_SECONDS: Final = 5.0
-"""between two looks for invitations to be sent"""
+"""between two looks for invitations and notices to be sent"""
 _EXPIRE_SECONDS: Final = 60.0
 """between two searches for expired change requests"""
 _COUNTERS_SECONDS: Final = 10.0
@@ -312,14 +315,16 @@ _COUNTERS_SECONDS: Final = 10.0
 
 
 @asynccontextmanager
-async def _cleaning_up(provider: Provider, metrics: Metrics | None) -> AsyncIterator[None]:
-    """Run the periodic tasks: clean-up, audit seals, usage counts, invitations.
+async def _cleaning_up(provider: Provider, metrics: Metrics | None, *, notices: bool) -> AsyncIterator[None]:
+    """Run the periodic tasks: clean-up, audit seals, usage counts, invitations, notices.
 
     When the context ends, what was counted is written once more.
     """
     work = _Cleanup(provider, metrics)
     # A mail server may take minutes to answer, for which nothing else must wait.
     tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.invitations())]
+    if notices and provider.mail.works:
+        tasks.append(asyncio.create_task(work.notices()))
     try:
         yield
     finally:
@@ -338,6 +343,9 @@ class _Cleanup:
         self._expire_at = 0.0
         self._count_at = 0.0
         self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
+        self._notices: Final = Notices(provider)
+        self._notice_emails: Final = NoticeEmails(provider, _warn, metrics.notice if metrics else lambda _: None)
+        self._review_dates: Final = ReviewDates(provider.registry)
         self._sealer: Final = Sealer(
             provider.registry,
             lambda detail: access_log.log().info("audit_sealed", detail=detail),
@@ -357,6 +365,7 @@ class _Cleanup:
             if now >= self._expire_at:
                 self._expire_at = now + _EXPIRE_SECONDS
                 await self._tried("change requests", expire(self._provider.registry, now=now))
+            await self._tried("dates of access reviews", self._review_dates.round(now=now))
             await self._tried("seals of the audit", self._sealer.round(now=now))
             await self._flush_records()
             if now >= self._count_at:
@@ -368,6 +377,12 @@ class _Cleanup:
         while True:
             await asyncio.sleep(_EMAILS_SECONDS)
             await self._tried("invitations", self._emails.round())
+
+    async def notices(self) -> None:
+        while True:
+            await asyncio.sleep(_EMAILS_SECONDS)
+            await self._tried("making of notices", self._notices.round())
+            await self._tried("sending of notices", self._notice_emails.round())
 
     async def flush(self) -> None:
         await self._flush_records()

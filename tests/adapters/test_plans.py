@@ -270,7 +270,7 @@ def test_a_page_of_an_entitys_people_is_read_in_its_order(filled: Filled) -> Non
     for text in asked:
         steps = filled.plan(text)
         assert not any("TEMP B-TREE" in step or step.startswith("Sort") for step in steps), steps
-    assert len(asked) == 3
+    assert len(asked) == 4
     assert "ix_memberships_shown_name" in "\n".join(steps)
 
 

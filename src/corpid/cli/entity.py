@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -10,13 +11,15 @@ from corpid import settings
 from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.directory import approvals, entities, finding, lists
+from corpid.flows.directory import access_review, approvals, entities, finding, lists
 from corpid.rules.directory.sections import NOTHING
 
 if TYPE_CHECKING:
+    from corpid.flows.directory.access_review import ReviewState
     from corpid.flows.directory.apply import Applied
     from corpid.flows.directory.lists import Appointment, Belonging, Page
     from corpid.rules.directory.records import Entity
+    from corpid.settings import Settings
 
 OWNERS_SHOWN: Final = 10
 _APPROVALS: Final = {
@@ -90,6 +93,34 @@ def show(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
     if waits:
         output.say(f"Changes wait for approval: `corpid approval list --entity {entity_id}`.")
     output.say(f"People: `corpid user list --entity {entity_id}`. Roles: `corpid role list --entity {entity_id}`.")
+
+
+@app.command()
+def review(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
+    """Show the yearly access review of an entity."""
+    chosen = settings.load()
+    state = run(_review(chosen, entity_id))
+    if json:
+        output.as_json(access_review.described(entity_id, state))
+        return
+    found = state.review
+    if found is None:
+        output.say(f"{entity_id} has no access review yet: it gets a date within a day after its first administrators.")
+        return
+    values: dict[str, str | tuple[str, ...]] = {"Due": _moment(found.due_at, chosen)}
+    if found.began_at:
+        values |= {
+            "Began": f"{_moment(found.began_at, chosen)}, by {found.began_by}",
+            "Reviewed": f"{state.kept} of {state.people} people",
+        }
+    else:
+        values["People"] = str(state.people)
+    if found.signed_off_at:
+        values |= {
+            "Signed off": f"{_moment(found.signed_off_at, chosen)}, by {found.signed_off_by}",
+            "Then": f"{found.kept} kept, {found.ended} ended",
+        }
+    output.members(f"Access review of {entity_id}", values)
 
 
 @app.command()
@@ -204,6 +235,15 @@ async def _one(entity_id: str) -> tuple[Entity, Page[Appointment], bool]:
             opened.registry, opened.actor, entity_id=entity_id, state="pending", now=opened.clock(), after="", limit=1
         )
         return found, held, bool(pending.found)
+
+
+def _moment(at: int, chosen: Settings) -> str:
+    return datetime.fromtimestamp(at, chosen.timezone).strftime("%Y-%m-%d %H:%M")
+
+
+async def _review(chosen: Settings, entity_id: str) -> ReviewState:
+    async with open_registry(chosen) as opened:
+        return await access_review.current(opened.registry, opened.actor, entity_id)
 
 
 async def _add(entity_id: str, members: dict[str, object], *, dry_run: bool) -> Applied:

@@ -243,6 +243,9 @@ ANSWERED_INVITATION: Final = Namespace("answered_invitation", DAY, bytes)
 INVITATIONS_TO_ADDRESS: Final = Namespace("invitations_to_address", DAY, int)
 INVITATION_EMAILS: Final = Namespace("invitation_letters", 120, int)
 """longer than the minute that it counts"""
+NOTICES_TO_PERSON: Final = Namespace("notices_to_person", DAY, int)
+NOTICE_EMAILS: Final = Namespace("notice_emails", 120, int)
+"""longer than the minute that it counts"""
 LINK_CLAIM: Final = Namespace("link_claim", limits.ENROLMENT_SECONDS, str)
 ACCOUNT_PAGE: Final = Namespace("account_page", limits.ACCOUNT_PAGE_SECONDS, bytes)
 CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SESSION_SECONDS, bytes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from corpid.ports.access_reviews import AccessReviews
 from corpid.ports.audit import (
     Audit,
     AuditEntry,
@@ -34,6 +35,7 @@ from corpid.ports.emails import Action, Address, Code, Email, Facts, RenderedEma
 from corpid.ports.hourly_counts import CountOfReason, HourlyCount, HourlyCounts
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
 from corpid.ports.invitations import Invitations, Invited
+from corpid.ports.notices import NoticeGroup, Notices
 from corpid.ports.outbound import (
     COMMAND_LINE,
     ClientKeys,
@@ -102,6 +104,7 @@ Clock: TypeAlias = "Callable[[], float]"
 __all__ = [
     "COMMAND_LINE",
     "Accept",
+    "AccessReviews",
     "Account",
     "Action",
     "Address",
@@ -163,6 +166,8 @@ __all__ = [
     "NameTaken",
     "NetworkNames",
     "NobodyRemains",
+    "NoticeGroup",
+    "Notices",
     "Passwords",
     "PasswordsBusy",
     "Provisioning",

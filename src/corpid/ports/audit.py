@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from corpid.rules.audit_seals import Seal
 
@@ -119,6 +119,12 @@ class Audit(Protocol):
 
     async def part(self, query: AuditQuery, *, limit: int, examined: int) -> AuditPart:
         """The same, from so many entries of each way."""
+
+    async def among(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
+        """Entries with one of these actions, in order.
+
+        They come after a number, up to another.
+        """
 
     async def sign_ins_of(self, user_id: str, *, limit: int) -> list[AuditEntry]:
         """The last completed sign-ins of a person, the latest first."""

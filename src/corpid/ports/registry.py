@@ -21,6 +21,7 @@ from corpid.rules.oauth.records import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
+    from corpid.ports.access_reviews import AccessReviews
     from corpid.ports.audit import Audit, AuditSeals
     from corpid.ports.client_refusals import ClientRefusals
     from corpid.ports.consents import Consents
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from corpid.ports.hourly_counts import HourlyCounts
     from corpid.ports.idempotency import IdempotencyKeys
     from corpid.ports.invitations import Invitations
+    from corpid.ports.notices import Notices
     from corpid.ports.provisioning import Provisioning
     from corpid.ports.records import Account, FetchedKeySet, Link, SealedKey, Session, SessionFactors
     from corpid.ports.usage import Usage
@@ -494,3 +496,7 @@ class Registry(Protocol):
     def idempotency_keys(self) -> IdempotencyKeys: ...
     @property
     def provisioning(self) -> Provisioning: ...
+    @property
+    def notices(self) -> Notices: ...
+    @property
+    def access_reviews(self) -> AccessReviews: ...

@@ -192,6 +192,12 @@ class AuditAction(StrEnum):
     APPROVAL_WITHDRAW = "approval.withdraw", "A request was withdrawn by its requester"
     APPROVAL_EXPIRE = "approval.expire", "A request expired, after 14 days without a decision"
 
+    # the yearly access review of an entity; ending somebody's access in it has events of its own
+    ACCESS_REVIEW_BEGIN = "access_review.begin", "An access review began, with its first decision"
+    ACCESS_REVIEW_KEEP = "access_review.keep", "A person's access was kept in a review; `seen` names what was shown"
+    ACCESS_REVIEW_SIGN_OFF = "access_review.sign_off", (
+        "An access review was signed off; `kept` and `ended` say of how many people")
+
     # the deployment
     KEY_ROTATE = "key.rotate", "The next signing key was created; with `use` `audit`, the next key for the audit's seals"
     KEY_RETIRE = "key.retire", "A signing key was set to retire, when the next key takes over"

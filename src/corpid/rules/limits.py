@@ -119,6 +119,10 @@ EMAILS_PER_ADDRESS: Final = 5
 """e-mails of all entities to one address a day; the others wait"""
 INVITATIONS_PER_MINUTE: Final = 100
 """e-mails of entities that a deployment sends, whatever the number of its processes"""
+NOTICES_PER_PERSON: Final = 10
+"""e-mails about the administration of entities to one person a day; what is left comes the next day, in fewer"""
+NOTICES_PER_MINUTE: Final = 100
+"""such e-mails that a deployment sends, whatever the number of its processes"""
 PASSWORD_LINK_SECONDS: Final = 1800
 SECOND_FACTOR_LINK_SECONDS: Final = 24 * HOUR
 ENROLMENT_SECONDS: Final = HOUR

@@ -238,6 +238,11 @@ class Settings(IssuerSettings, BaseSettings):
     mail_reply_to: Annotated[str, AfterValidator(checks.mail_address)] = Field(
         default="", description="Address that answers to e-mails go to, such as a help desk. Empty: mail_from."
     )
+    notices_enabled: bool = Field(
+        default=True,
+        description="Whether people get e-mails about changes and ends of their access, and administrators about what "
+        "they have to do, if CorpID sends mail.",
+    )
     security_contact: List[Annotated[str, AfterValidator(checks.contact)]] = Field(
         default=(),
         description="Where to report a vulnerability of this deployment, as mailto:, https: or tel: URIs separated by "

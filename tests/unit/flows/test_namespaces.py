@@ -46,6 +46,8 @@ STORED = {
     "misses_of_owner": (86400, "d14dd35ed57105ba"),
     "challenge": (7500, "8998393caebf614e"),
     "answered_invitation": (86400, "09925d1e660b82ce"),
+    "notice_emails": (120, "c770538d334da16c"),
+    "notices_to_person": (86400, "d62d4132f50027c1"),
     "invitation_letters": (120, "e43255a84e15cd4c"),
     "invitations": (86400, "e4b77d2bf195a741"),
     "invitations_to_address": (86400, "e6323cac13b23c8f"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.account import links
+from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
 from corpid.ports import AuditEvent, Conflict, EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
@@ -27,15 +28,8 @@ if TYPE_CHECKING:
 OUTCOMES: Final = ("sent", "refused", "delayed", "put off")
 _AT_ONCE: Final = 20
 """e-mails that one round finds"""
-_FIRST_PAUSE_SECONDS: Final = 10.0
-_LONGEST_PAUSE_SECONDS: Final = 900.0
-_FIRST_STOP_SECONDS: Final = 3600.0
-_LONGEST_STOP_SECONDS: Final = 86400.0
-"""while the server refuses CorpID itself: an operator has to change something, and then starts it again"""
 _LATER_SECONDS: Final = 3600
 """until an e-mail is tried again that alone was not taken"""
-_SEVERAL: Final = 3
-"""domains for which nothing is taken in a round: then the fault is CorpID's"""
 _SYSTEM: Final = "system"
 
 
@@ -49,10 +43,9 @@ class InvitationEmails:
         self._provider: Final = provider
         self._log: Final = log
         self._count: Final = count
-        self._pause = 0.0
-        self._wait_until = 0.0
-        self._stopped_by = ""
-        """the refusal that was logged last"""
+        self._pauses: Final = MailPauses(
+            provider.clock, log, delayed="invitation_delayed", stopped="invitations_stopped"
+        )
 
     async def round(self) -> int:
         """Send the e-mails that are due, and return how many were sent.
@@ -63,7 +56,7 @@ class InvitationEmails:
         """
         provider, sent = self._provider, 0
         untaken: dict[str, str] = {}
-        if not provider.mail.works or provider.clock() < self._wait_until:
+        if not provider.mail.works or self._pauses.waits:
             return 0
         found = await provider.registry.invitations.due(now=provider.clock(), limit=_AT_ONCE)
         # Processes that find the same e-mails begin with different ones.
@@ -79,16 +72,19 @@ class InvitationEmails:
             try:
                 sent += await self._send(invited, taken)
             except SenderRefused as refused:
-                self._stop(str(refused))
+                self._pauses.stop(str(refused))
+                self._count("delayed")
                 return sent
             except EmailDelayed as delayed:
                 untaken[invited.membership.email.rpartition("@")[2].casefold()] = str(delayed)
                 await self._put_off(invited, taken, str(delayed))
             except MailDelayed as delayed:
-                self._delay(str(delayed))
+                self._pauses.delay(str(delayed))
+                self._count("delayed")
                 return sent
-        if not sent and len(untaken) >= _SEVERAL:
-            self._stop(next(iter(untaken.values())))
+        if not sent and len(untaken) >= SEVERAL_DOMAINS:
+            self._pauses.stop(next(iter(untaken.values())))
+            self._count("delayed")
         return sent
 
     async def _admitted(self) -> bool:
@@ -121,7 +117,7 @@ class InvitationEmails:
                 self._log("invitation_refused", f"membership {invited.membership.membership_id}: {refused}")
                 outcome, becomes = "refused", REFUSED
             else:
-                self._pause, self._stopped_by = 0.0, ""
+                self._pauses.end()
                 outcome, becomes = "sent", int(provider.clock())
         await provider.registry.invitations.settle(invited, taken=taken, becomes=becomes)
         self._count(outcome)
@@ -158,24 +154,6 @@ class InvitationEmails:
         becomes = being_sent(self._provider.clock() + _LATER_SECONDS - SENDING_SECONDS)
         await self._provider.registry.invitations.settle(invited, taken=taken, becomes=becomes)
         self._log("invitation_delayed", f"membership {invited.membership.membership_id}: {reason}; again in an hour")
-        self._count("delayed")
-
-    def _delay(self, reason: str) -> None:
-        self._pause = min(max(_FIRST_PAUSE_SECONDS, 2 * self._pause), _LONGEST_PAUSE_SECONDS)
-        self._wait_until = self._provider.clock() + self._pause
-        self._log("invitation_delayed", f"{reason}; the next attempt follows in {self._pause:g} seconds")
-        self._count("delayed")
-
-    def _stop(self, reason: str) -> None:
-        """Log a refusal of CorpID itself once, and try rarely."""
-        self._pause = min(max(_FIRST_STOP_SECONDS, 2 * self._pause), _LONGEST_STOP_SECONDS)
-        self._wait_until = self._provider.clock() + self._pause
-        if reason != self._stopped_by:
-            self._stopped_by = reason
-            self._log(
-                "invitations_stopped",
-                f"{reason}: the mail server refuses this deployment. Look at mail_url and mail_from, then restart",
-            )
         self._count("delayed")
 
 

@@ -241,7 +241,7 @@ def next_dates(keys: Iterable[SealedKey], *, now: float) -> list[KeyDate]:
 
 
 def newest_kid(stored: Sequence[SealedKey]) -> str:
-    """The kid of the key that was made last."""
+    """The kid of the key that was made last. Source: D42"""
     return stored[-1].kid if stored else ""
 
 

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 Action: TypeAlias = Literal["read", "write", "delete"]
 OtherKind: TypeAlias = Literal[
     "session", "consent", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
-    "provisioning token", "key", "deployment", "invitation", "deletion request", "access request",
+    "provisioning token", "key", "deployment", "invitation", "deletion request", "access review", "access request",
 ]  # fmt: skip
 """kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
 to decide on a change request, to write a `withdrawal` to take it back, to write an `invitation` to send its e-mail
-again, to delete a `deletion request` to withdraw it, to write an `access request` to ask for a role of one's own"""
+again, to delete a `deletion request` to withdraw it, to write an `access review` to keep somebody's access or to sign
+the review off, to write an `access request` to ask for a role of one's own"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]
 
@@ -83,6 +84,8 @@ class Object(msgspec.Struct, frozen=True, kw_only=True):
     """whether it is an invitation of somebody who is no person of the directory yet"""
     answers: bool = False
     """whether the person accepts or declines an invitation"""
+    has_other_reviewer: bool | None = None
+    """whether somebody else could keep the access of the actor in a review"""
     covered: bool | None = None
     """whether an accepted grant covers the role of a third party's person"""
 
@@ -249,6 +252,11 @@ def _no_operator(_actor: Actor, thing: Object) -> bool:
     return thing.operates is False
 
 
+def _reviewer(actor: Actor, thing: Object) -> bool:
+    own = isinstance(actor, Administering) and actor.user_id == thing.user_id
+    return not own or thing.has_other_reviewer is False
+
+
 def _without_parameters(_actor: Actor, thing: Object) -> bool:
     return thing.parameters is False
 
@@ -352,6 +360,12 @@ SOMEBODY_ELSE: Final = Condition(
     source="D54",
     reason=phrase("nobody can change their own membership, roles or level"),
 )
+REVIEWER: Final = Condition(
+    holds=_reviewer,
+    description="of another person; their own access only if nobody else can review it",
+    source="D54",
+    reason="another owner or administrator has to review your own access",
+)
 WITHIN_REACH: Final = Condition(
     holds=_within_reach,
     description="of a person of no higher level; an administrator not of an owner or another administrator",
@@ -420,7 +434,7 @@ AUDIT_READ: Final = _scope("audit.read")
 OPERATIONS: Final = _scope("operations")
 
 CONDITIONS: Final = (
-    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, ADDRESS_STAYS, RECIPIENT_STAYS, RECENT, SOMEBODY_ELSE, WITHIN_REACH, APPOINTS,
+    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, ADDRESS_STAYS, RECIPIENT_STAYS, RECENT, SOMEBODY_ELSE, REVIEWER, WITHIN_REACH, APPOINTS,
     NO_OWNER, BELONGS, BELONGS_OR_INVITED, ANSWERS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
     CLIENTS_READ, CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
 )  # fmt: skip

@@ -151,12 +151,13 @@ CLIENT: Final = Resource(
     filters=("search",),
     keys=_keyed("client_id", "clients"), identity=("client_id",),
 )  # fmt: skip
+ENTITY: Final = Resource(
+    kind="entity", path="entities", title="Entity", noun="an entity", record=Entity,
+    filters=("search",),
+    keys=_keyed("entity_id", "entities"), identity=("entity_id",),
+)  # fmt: skip
 RESOURCES: Final = (
-    Resource(
-        kind="entity", path="entities", title="Entity", noun="an entity", record=Entity,
-        filters=("search",),
-        keys=_keyed("entity_id", "entities"), identity=("entity_id",),
-    ),
+    ENTITY,
     Resource(
         kind="user", path="users", title="User", noun="a person", record=User,
         filters=("search", "entity", "name"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_start
 from corpid.stores.sql import migration_plan, schema
+from corpid.stores.sql.access_reviews import SqlAccessReviews
 from corpid.stores.sql.audit import SqlAudit
 from corpid.stores.sql.audit_seals import SqlSeals
 from corpid.stores.sql.client_refusals import SqlClientRefusals
@@ -27,6 +28,7 @@ from corpid.stores.sql.invitations import SqlInvitations
 from corpid.stores.sql.keys import SqlKeys, check_cipher, rewrap
 from corpid.stores.sql.mappers import record_types
 from corpid.stores.sql.migration_target import SchemaOlder
+from corpid.stores.sql.notices import SqlNotices
 from corpid.stores.sql.provisioning import SqlProvisioning
 from corpid.stores.sql.sessions import SignOuts, SqlSessions
 from corpid.stores.sql.sqlite import SqliteDatabase
@@ -66,11 +68,14 @@ class SqlRegistry:
     deployment: SqlDeployment
     idempotency_keys: SqlIdempotencyKeys
     provisioning: SqlProvisioning
+    notices: SqlNotices
+    access_reviews: SqlAccessReviews
 
 
 def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlRegistry:
     """The registry, its statements prepared."""
     audit, records, sign_outs = SqlAudit(database, clock), record_types(database, cipher), SignOuts(database)
+    notices = SqlNotices(database, records)
     return SqlRegistry(
         clients=SqlClients(database, audit),
         api_clients=SqlApiClients(database, audit),
@@ -90,6 +95,8 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         deployment=SqlDeployment(database, audit),
         idempotency_keys=SqlIdempotencyKeys(database),
         provisioning=SqlProvisioning(database),
+        notices=notices,
+        access_reviews=SqlAccessReviews(database, notices),
     )
 
 

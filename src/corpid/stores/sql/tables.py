@@ -11,6 +11,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.records import NO_END
 from corpid.stores.sql.column_types import (
     METADATA,
     TEXT,
@@ -37,6 +38,9 @@ DUE: Final = "invited AND (invitation_sent_at = 0 OR invitation_sent_at < -2)"
 
 OF_NO_SIGN_IN: Final = "substr(action, 1, 8) <> 'sign_in.'"
 """rows of the audit whose object is worth an index: that of a sign-in is its own identifier"""
+
+HAS_END: Final = f"end_date <> '{NO_END}'"
+"""rows of roles that end by themselves"""
 
 COMPLETED_SIGN_IN: Final = f"action = '{AuditAction.SIGN_IN_COMPLETE}'"
 NO_COMPLETED_SIGN_IN: Final = f"action <> '{AuditAction.SIGN_IN_COMPLETE}'"
@@ -189,6 +193,7 @@ provisioning_tokens: Final = table(
     text("created_by"),
     integer("last_used_at"),
     sa.Index(None, "entity_id"),
+    sa.Index(None, "expires_at"),
 )
 
 administrators: Final = table(
@@ -233,6 +238,7 @@ assignments: Final = table(
     membership(),
     sa.Index(None, "entity_id", "user_id"),
     sa.Index(None, "service_id", "user_id"),
+    partial("ix_assignments_end_date", "end_date", "entity_id", rows=HAS_END),
 )
 
 third_party_grants: Final = table(
@@ -259,6 +265,7 @@ third_party_assignments: Final = table(
     sa.Index(None, "entity_id", "user_id"),
     sa.Index(None, "client_entity_id", "user_id"),
     sa.Index(None, "service_id", "user_id"),
+    partial("ix_third_party_assignments_end_date", "end_date", "entity_id", rows=HAS_END),
 )
 
 change_requests: Final = table(

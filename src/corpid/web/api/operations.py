@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 from corpid.rules.directory.approvals import OF_ENTITIES
 from corpid.rules.directory.objects import CLIENT, RESOURCES
 from corpid.rules.directory.records import RequestState
-from corpid.web.api import approvals, audit, consents, endpoints, erasure, invitations, overview, sessions
+from corpid.web.api import (
+    access_reviews,
+    approvals,
+    audit,
+    consents,
+    endpoints,
+    erasure,
+    invitations,
+    overview,
+    sessions,
+)
 from corpid.web.api.operation import CURSOR, LIMIT, Operation, Query
 
 if TYPE_CHECKING:
@@ -397,6 +407,7 @@ _OTHERS: Final = (
         errors=(404,),
         bound=False,
     ),
+    *access_reviews.OPERATIONS,
     *consents.OPERATIONS,
     *erasure.OPERATIONS,
     Operation(

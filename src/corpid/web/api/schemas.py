@@ -126,6 +126,18 @@ _CONSENT: Final[Schema] = {
     "user": "lina", "user_id": _LINA, "client": "rp1", "entity": "E1001", "issuer": "first",
     "scopes": ["openid", "user.name"], "since": 1795000000, "until": 1826536000,
 }  # fmt: skip
+_ACCESS_REVIEW: Final[Schema] = {
+    "entity": "E1001", "due_at": 1826536000, "began_at": 1826000000, "began_by": f"user:{_LINA}", "people": 12,
+    "kept": 7, "signed_off_at": 1795000000, "signed_off_by": f"user:{_LINA}", "last_kept": 11, "last_ended": 2,
+}  # fmt: skip
+_REVIEWED: Final[Schema] = {
+    "membership": "0c5f9f2e-6c1b-4b53-9a55-1f2d7e0c9d11", "user_id": _LINA, "user": "lina", "name": "Lina Rahman",
+    "enabled": True, "invited": False, "level": "administrator", "services": [],
+    "roles": [{"service": "PERMITS", "role": "Approver", "sub_entity": "", "ref": "", "start_date": "0001-01-01",
+               "end_date": "2027-12-31", "parameters": []}],
+    "third_party_roles": [], "reviewed": False, "decision": "", "decided_at": None, "decided_by": "",
+    "seen": "5b0b6d0e9a1c4f7d8e2a3b4c5d6e7f80",
+}  # fmt: skip
 _DELETION_REQUEST: Final[Schema] = {"user": "lina", "user_id": _LINA, "requested_at": 1795000000}
 _ERASED: Final[Schema] = {"user_id": _LINA, "details": 42, "remarks": []}
 _LOCK: Final[Schema] = {
@@ -243,6 +255,16 @@ def _others() -> dict[str, Schema]:
             "What a person agreed to share with a relying party, for an entity.",
         ),
         "ConsentPage": _page({"$ref": "#/components/schemas/Consent"}, _CONSENT),
+        "AccessReview": _shown(
+            _ACCESS_REVIEW,
+            {
+                **dict.fromkeys(("people", "kept", "last_kept", "last_ended"), _NUMBER),
+                **dict.fromkeys(("due_at", "began_at", "signed_off_at"), _MAYBE_NUMBER),
+            },
+            "The yearly access review of an entity: the next or open one, and the last one.",
+        ),
+        "ReviewedPerson": _reviewed_person(),
+        "ReviewedPersonPage": _page({"$ref": "#/components/schemas/ReviewedPerson"}, _REVIEWED),
         "DeletionRequest": _shown(
             _DELETION_REQUEST, {"requested_at": _NUMBER}, "A person who asked to be deleted, and when."
         ),
@@ -403,6 +425,21 @@ def _approval() -> Schema:
         "required": list(_APPROVAL),
         "examples": [_APPROVAL],
     }
+
+
+def _reviewed_person() -> Schema:
+    """A person of an access review."""
+    flag: Schema = {"type": "boolean"}
+    roles: Schema = {"type": "array", "items": {"type": "object"}}
+    kinds: dict[str, Schema] = {
+        **dict.fromkeys(("enabled", "invited", "reviewed"), flag),
+        **dict.fromkeys(("roles", "third_party_roles"), roles),
+        "services": {"anyOf": [{"type": "array", "items": _TEXT}, {"const": "all"}]},
+        "decided_at": _MAYBE_NUMBER,
+        "reviewed": {**flag, "description": "Whether the person was kept with exactly what they may do now."},
+        "seen": {**_TEXT, "description": "Names what is shown; it changes if anything of it changes."},
+    }
+    return _shown(_REVIEWED, kinds, "A person of an entity, what they may do, and the decision about it.")
 
 
 def _verification() -> Schema:

@@ -63,7 +63,7 @@ async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalContext:
 
 
 def _ended(at: own_pages.PageContext[OwnVisit], forbidden: Forbidden) -> Problem:
-    """The page of a person whose right at the chosen entity has ended."""
+    """The page of a person without a right at the chosen entity."""
     return Problem(
         frame=BARE,
         heading=phrase("You cannot open this page"),

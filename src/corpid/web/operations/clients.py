@@ -252,7 +252,10 @@ async def save_switch(at: ConsoleContext) -> Saved:
 
 
 async def drop(at: ConsoleContext) -> View:
-    """The question before fetched keys are dropped. Raises Gone for a client without any."""
+    """The question before fetched keys are dropped.
+
+    Raises Gone for a client without any.
+    """
     found = await this_client(at)
     if found.jwks_uri is None:
         raise Gone

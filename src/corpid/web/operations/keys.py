@@ -93,7 +93,7 @@ def _line(at: ConsoleContext, key: SealedKey, *, writes: bool) -> KeyLine:
 
 
 async def rotate(at: ConsoleContext) -> View:
-    """The question before a key is made that signs in some hours. Raises access.Forbidden."""
+    """The question before the next key is made. Raises access.Forbidden."""
     return _question(
         at,
         phrase("Make the next signing key?"),
@@ -109,7 +109,7 @@ async def rotate(at: ConsoleContext) -> View:
 
 
 async def rotate_now(at: ConsoleContext) -> View:
-    """The question before a key is made that signs at once. Raises access.Forbidden."""
+    """The question before a key signs at once. Raises access.Forbidden."""
     return _question(
         at,
         phrase("Use a new signing key at once?"),
@@ -152,7 +152,7 @@ def _question(
 
 
 async def _newest(at: ConsoleContext) -> str:
-    """The newest key's kid, which the form names: sent twice, it makes one key."""
+    """The newest key's kid, by which a repeated form is known."""
     return flow.newest_kid(await flow.listed(at.context.provider.registry, at.actor))
 
 

@@ -21,6 +21,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from corpid import __version__
+from corpid.flows.directory import notice_emails
 from corpid.flows.directory.invitation_emails import OUTCOMES
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import StoreUnavailable
@@ -122,6 +123,11 @@ class Metrics:
         )
         for outcome in OUTCOMES:
             self._invitations.labels(outcome)
+        self._notices = Counter(
+            "corpid_notice_emails", "E-mails about the administration of entities.", ("outcome",), registry=registry
+        )
+        for outcome in notice_emails.OUTCOMES:
+            self._notices.labels(outcome)
         self._fetching = Histogram(
             "corpid_client_key_fetch_seconds", "Time to fetch a key set.", buckets=_FETCH_SECONDS, registry=registry
         )
@@ -193,6 +199,10 @@ class Metrics:
     def invitation(self, outcome: str) -> None:
         """Count an e-mail of an invitation, by outcome (D60)."""
         self._invitations.labels(outcome).inc()
+
+    def notice(self, outcome: str) -> None:
+        """Count an e-mail of notices, by outcome."""
+        self._notices.labels(outcome).inc()
 
     def counting(self, fetch: Callable[[str], Awaitable[bytes]]) -> Callable[[str], Awaitable[bytes]]:
         """A fetch of key sets, counted by result.

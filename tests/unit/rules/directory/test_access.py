@@ -48,7 +48,7 @@ SCOPES: frozenset[Scope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"
-EVERYTHING = f"{RECORDS} session consent lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request access_request"
+EVERYTHING = f"{RECORDS} session consent lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request access_request access_review"
 
 
 def administering(level: AdministratorLevel, **facts: object) -> Administering:
@@ -83,7 +83,7 @@ ACTORS: dict[Role, Actor] = {
 ALLOWED: dict[Role, dict[Action, str]] = {
     "command line": {
         "read": f"{RECORDS} session lock identity_number audit approval API_client provisioning_token key deployment "
-        "deletion_request consent",
+        "deletion_request consent access_review",
         "write": f"{RECORDS} link password_link approval API_client provisioning_token key deployment invitation",
         "delete": f"{RECORDS} session lock API_client provisioning_token key",
     },
@@ -95,21 +95,22 @@ ALLOWED: dict[Role, dict[Action, str]] = {
     },
     "support": {
         "read": "service entity user credentials membership administrator assignment grant third-party_row client "
-        "session lock audit approval key deployment",
+        "session lock audit approval key deployment access_review",
         "write": "link password_link invitation",
         "delete": "session lock",
     },
     "auditor": {"read": EVERYTHING, "write": "", "delete": ""},
     "owner": {
         "read": "service entity user membership administrator assignment grant third-party_row audit provisioning_token "
-        "approval",
+        "approval access_review",
         "write": "entity membership administrator assignment grant third-party_row provisioning_token approval withdrawal "
-        "invitation",
+        "invitation access_review",
         "delete": "membership administrator assignment grant third-party_row provisioning_token",
     },
     "administrator": {
-        "read": "service entity user membership administrator assignment grant third-party_row audit approval",
-        "write": "membership administrator assignment grant third-party_row approval withdrawal invitation",
+        "read": "service entity user membership administrator assignment grant third-party_row audit approval "
+        "access_review",
+        "write": "membership administrator assignment grant third-party_row approval withdrawal invitation access_review",
         "delete": "membership administrator assignment grant third-party_row",
     },
     "sub_administrator": {
@@ -124,13 +125,14 @@ ALLOWED: dict[Role, dict[Action, str]] = {
     },
     "API client": {
         "read": "service entity user membership administrator assignment grant third-party_row client session lock "
-        "identity_number audit approval key deployment deletion_request consent",
+        "identity_number audit approval key deployment deletion_request consent access_review",
         "write": "service entity user membership administrator assignment grant third-party_row client key deployment "
         "withdrawal invitation",
         "delete": "service entity user membership administrator assignment grant third-party_row client session lock",
     },
     "API client of an entity": {
-        "read": "service entity user membership administrator assignment grant third-party_row audit approval",
+        "read": "service entity user membership administrator assignment grant third-party_row audit approval "
+        "access_review",
         "write": "membership administrator assignment grant third-party_row withdrawal invitation",
         "delete": "membership administrator assignment grant third-party_row",
     },
@@ -157,6 +159,7 @@ FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "RECIPIENT_STAYS": lambda actor, thing: (actor, replace(thing, level="owner", moves_address=True)),
     "RECENT": lambda actor, thing: (replace(actor, auth_time=NOW - 901), thing),
     "SOMEBODY_ELSE": lambda actor, thing: (actor, replace(thing, user_id="u1")),
+    "REVIEWER": lambda actor, thing: (actor, replace(thing, user_id="u1", has_other_reviewer=True)),
     "WITHIN_REACH": lambda actor, thing: (actor, replace(thing, level=None)),
     "APPOINTS": lambda actor, thing: (actor, replace(thing, becomes=None)),
     "NO_OWNER": lambda actor, thing: (actor, replace(thing, becomes="owner")),

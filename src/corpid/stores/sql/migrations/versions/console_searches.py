@@ -11,7 +11,7 @@ from corpid.stores.sql.migrations import indexes
 if TYPE_CHECKING:
     from alembic.operations import Operations
 
-revision = "0033"
+revision = "0035"
 phase = "expand"
 locks = "nothing: the indexes are built while others write"
 concurrently = True

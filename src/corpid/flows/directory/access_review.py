@@ -1,0 +1,376 @@
+"""The yearly access review of an entity.
+
+A review begins with its first decision. It can be signed off once every member was kept with exactly what they may do at
+that moment: people who were added or changed since are in the list again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from corpid.flows.directory.administrators import still_acting
+from corpid.flows.directory.approvals import NoReason, submit
+from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.lists import Page, cut
+from corpid.flows.directory.write import Refused, audit_event, authorised
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory import access_review as rules
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access_review import ACCESS_ACTIONS, Access, AccessReview, ReviewDecision
+from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, User
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from corpid.ports import AuditEvent, Registry
+    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.records import Appointed, ChangeRequest
+
+R = TypeVar("R", Assignment, ThirdPartyAssignment)
+
+MOST_DECISIONS: Final = 100
+"""people that one call keeps"""
+_LOOKED_THROUGH: Final = 1000
+"""members of an entity whose decisions are compared with their access whenever the list is read"""
+_MOST_ROLES: Final = 1000
+"""roles of one person for one entity"""
+_MEMBERS_AT_ONCE: Final = 500
+_ROLES_AT_ONCE: Final = 1000
+_SHOWN: Final = 5
+"""people that a refusal names"""
+_ENTITIES_AT_ONCE: Final = 500
+_DATES_SECONDS: Final = 86400.0
+"""between two looks for entities without reviews"""
+_NO_SUCH_MEMBER: Final = "somebody in this list no longer belongs to the entity: read it again"
+_CHANGED: Final = "what somebody may do has changed since it was shown: look at it again"
+
+
+class ReviewState(msgspec.Struct, frozen=True, kw_only=True):
+    """The reviews of an entity, and how far the open one is."""
+
+    review: AccessReview | None
+    """None: it has none yet, since it got its first administrators less than a day ago"""
+    people: int
+    kept: int
+    """people who were kept in the open review, or in the last one if none is open"""
+
+
+class ReviewedPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """A person in a review, with their access and the decision."""
+
+    user: User
+    access: Access
+    decision: ReviewDecision | None
+    reviewed: bool
+    """whether the decision keeps exactly this"""
+    seen: str
+    """names what is shown here; to be handed back with the decision"""
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A person whose access is to be kept as it was shown."""
+
+    user_id: str
+    seen: str
+
+
+async def current(registry: Registry, actor: Actor, entity_id: str) -> ReviewState:
+    """The reviews of an entity.
+
+    Raises Refused if there is no such entity, access.Forbidden, StoreUnavailable. Source: docs/decisions/0022
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
+    people, kept = await registry.access_reviews.counts(entity_id)
+    return ReviewState(review=await registry.access_reviews.of(entity_id), people=people, kept=kept)
+
+
+def described(entity_id: str, state: ReviewState) -> dict[str, object]:
+    """The reviews of an entity, as API and command show them.
+
+    Source: docs/decisions/0022
+    """
+    review = state.review
+    return {
+        "entity": entity_id,
+        "due_at": review.due_at if review else None,
+        "began_at": (review.began_at or None) if review else None,
+        "began_by": review.began_by if review else "",
+        "people": state.people,
+        "kept": state.kept if review and review.began_at else 0,
+        "signed_off_at": (review.signed_off_at or None) if review else None,
+        "signed_off_by": review.signed_off_by if review else "",
+        "last_kept": review.kept if review else 0,
+        "last_ended": review.ended if review else 0,
+    }
+
+
+async def people(
+    registry: Registry, actor: Actor, entity_id: str, *, unreviewed: bool, after: str, limit: int
+) -> Page[ReviewedPerson]:
+    """A page of an entity's people, with what they may do.
+
+    `unreviewed` leaves out those who were kept; of a large entity, those who changed since come back when it is to be
+    signed off. Raises Refused, access.Forbidden, StoreUnavailable. Source: docs/decisions/0022
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "read", Object(kind="access review", entity_id=entity_id))
+    if not is_storable(after):
+        raise Refused("after: this is no place in this list")
+    review = await registry.access_reviews.of(entity_id)
+    is_open = review is not None and bool(review.began_at)
+    if unreviewed and is_open:
+        if not after and (await registry.access_reviews.counts(entity_id))[0] <= _LOOKED_THROUGH:
+            await _look_through(registry, entity_id)
+        found = await registry.access_reviews.undecided(entity_id, after=after, limit=limit + 1)
+    else:
+        found = await registry.directory.belonging(entity_id, after=after, limit=limit + 1)
+    page = cut(found, limit, [membership.membership_id for membership, _ in found])
+    user_ids = [user.user_id for _, user in page.found]
+    decisions = await registry.access_reviews.decisions(entity_id, user_ids) if is_open else {}
+    shown = [
+        _reviewed(user, await _access(registry, membership), decisions.get(user.user_id))
+        for membership, user in page.found
+    ]
+    return Page(found=tuple(shown), after=page.after)
+
+
+def _reviewed(user: User, access: Access, decision: ReviewDecision | None) -> ReviewedPerson:
+    return ReviewedPerson(
+        user=user,
+        access=access,
+        decision=decision,
+        reviewed=rules.is_reviewed(access, decision),
+        seen=rules.digest(access),
+    )
+
+
+async def _access(registry: Registry, membership: Membership) -> Access:
+    """The access of one person."""
+    key = membership.key
+    where = {"user_id": membership.user_id, "entity_id": membership.entity_id}
+    return Access(
+        membership=membership,
+        administrator=(await registry.directory.read(Administrator, [key])).get(key),
+        roles=tuple(await registry.directory.page(Assignment, where, after=("",) * 6, limit=_MOST_ROLES)),
+        third_party_roles=tuple(
+            await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=_MOST_ROLES)
+        ),
+    )
+
+
+async def keep(registry: Registry, actor: Actor, entity_id: str, wanted: Sequence[Kept], *, now: float) -> AccessReview:
+    """Keep people's access as it was shown.
+
+    The first decision begins a review. Raises Refused if somebody's access is no longer as it was shown, access.Forbidden, ChangedMeanwhile,
+    StoreUnavailable. Source: D54, D57
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    administrators = await registry.directory.administrators(entity_id)
+    for each in wanted:
+        authorise(actor, "write", _about(actor, entity_id, each.user_id, administrators))
+    if not 1 <= len(wanted) <= MOST_DECISIONS:
+        raise Refused(f"one call keeps 1 to {MOST_DECISIONS} people")
+    await _check_as_shown(registry, entity_id, wanted)
+    decisions = [
+        ReviewDecision(
+            entity_id=entity_id, user_id=each.user_id, decision="keep", seen=each.seen, decided_at=int(now),
+            decided_by=actor.name,
+        )
+        for each in wanted
+    ]  # fmt: skip
+    events = [
+        _event(actor, AuditAction.ACCESS_REVIEW_KEEP, f"{each.user_id}/{entity_id}", entity_id, seen=each.seen)
+        for each in wanted
+    ]
+    return await _decided(registry, actor, entity_id, decisions, events, now=now)
+
+
+async def end(
+    registry: Registry, actor: Actor, entity_id: str, user_id: str, *, reason: str, now: float, unique: str
+) -> ChangeRequest | None:
+    """End a person's membership, with their level and roles.
+
+    As outside of a review: returns the request if it needs approval, until which the person stays in the list.
+    `reason` and `unique` are as in `approvals.submit`. Raises Refused, access.Forbidden, Conflict, StoreUnavailable.
+    Source: D53, D54, D55
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "write", Object(kind="access review", entity_id=entity_id))
+    key = (user_id, entity_id)
+    membership = (await registry.directory.read(Membership, [key])).get(key)
+    if membership is None:
+        raise Refused(_NO_SUCH_MEMBER)
+    access = await _access(registry, membership)
+    changes = [
+        *(Change(verb="remove", kind="third-party row", key=row.key, was=row) for row in access.third_party_roles),
+        *(Change(verb="remove", kind="assignment", key=row.key, was=row) for row in access.roles),
+    ]
+    if access.administrator is not None:
+        changes.append(Change(verb="remove", kind="administrator", key=key, was=access.administrator))
+    changes.append(Change(verb="remove", kind="membership", key=key, was=membership))
+    found = await authorised(registry, actor, changes)
+    if found.needing and not reason.strip():
+        raise NoReason("reason: say why, for the approver")
+    decision = ReviewDecision(
+        entity_id=entity_id, user_id=user_id, decision="end", seen="", decided_at=int(now), decided_by=actor.name
+    )
+    await _decided(registry, actor, entity_id, [decision], [], now=now)
+    return await submit(registry, actor, changes, reason=reason, now=now, unique=unique)
+
+
+async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: float) -> AccessReview:
+    """Sign the open review off.
+
+    Raises Refused if none is open or somebody was not kept with what they may do now (they are in the list again),
+    access.Forbidden, ChangedMeanwhile if something changed at this moment, StoreUnavailable. Source: D54, D57
+    """
+    await entity_named(registry, entity_id, actor=actor)
+    authorise(actor, "write", Object(kind="access review", entity_id=entity_id))
+    review = await registry.access_reviews.of(entity_id)
+    if review is None or not review.began_at:
+        raise Refused("no access review is open: it begins with the first decision")
+    settled = await registry.seals.settled()
+    left, decisions = await _look_through(registry, entity_id)
+    if left:
+        names = await registry.directory.read(User, [(user_id,) for user_id in left[:_SHOWN]])
+        shown = ", ".join(user.user_name for user in names.values())
+        further = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+        raise Refused(f"these people have not been reviewed with what they may do now: {shown}{further}")
+    ended = sum(each.decision == "end" for each in decisions.values())
+    kept = len(decisions) - ended
+    becomes = rules.signed_off(review, by=actor.name, kept=kept, ended=ended, now=now)
+    event = _event(actor, AuditAction.ACCESS_REVIEW_SIGN_OFF, entity_id, entity_id, kept=str(kept), ended=str(ended))
+
+    async def within() -> None:
+        await registry.access_reviews.sign_off(review, becomes, actions=ACCESS_ACTIONS, after=settled)
+
+    await registry.directory.write(await still_acting(registry, actor), event, within)
+    return becomes
+
+
+def _about(actor: Actor, entity_id: str, user_id: str, administrators: Sequence[Appointed[Administrator]]) -> Object:
+    """A person's access as the object of a decision."""
+    others = any(
+        each.enabled and each.record.approves and f"user:{each.record.user_id}" != actor.name for each in administrators
+    )
+    return Object(kind="access review", entity_id=entity_id, user_id=user_id, has_other_reviewer=others)
+
+
+async def _check_as_shown(registry: Registry, entity_id: str, wanted: Sequence[Kept]) -> None:
+    keys = [(each.user_id, entity_id) for each in wanted]
+    held = await registry.directory.read(Membership, keys)
+    for each, key in zip(wanted, keys, strict=True):
+        if key not in held:
+            raise Refused(_NO_SUCH_MEMBER)
+        if rules.digest(await _access(registry, held[key])) != each.seen:
+            raise Refused(_CHANGED)
+
+
+async def _decided(
+    registry: Registry,
+    actor: Actor,
+    entity_id: str,
+    decisions: Sequence[ReviewDecision],
+    events: Sequence[AuditEvent],
+    *,
+    now: float,
+) -> AccessReview:
+    """Store decisions with their events, in one transaction."""
+    seen = await registry.access_reviews.of(entity_id)
+    review = seen or rules.first(entity_id, now=now)
+    if not review.began_at:
+        review = rules.begun(review, by=actor.name, now=now)
+        events = [_event(actor, AuditAction.ACCESS_REVIEW_BEGIN, entity_id, entity_id), *events]
+
+    async def within() -> None:
+        await registry.access_reviews.decide(seen, review, decisions)
+        for event in events:
+            await registry.audit.write(event, now=now)
+
+    await registry.directory.write(await still_acting(registry, actor), None, within)
+    return review
+
+
+async def _look_through(registry: Registry, entity_id: str) -> tuple[list[str], dict[str, ReviewDecision]]:
+    """Compare every decision with the person's access now.
+
+    Those that no longer fit are forgotten. Returns the people who are left to review, and the decisions that fit.
+    """
+    decisions = await registry.access_reviews.all_decisions(entity_id)
+    levels = {each.record.user_id: each.record for each in await registry.directory.administrators(entity_id)}
+    roles = await _roles(registry, Assignment, entity_id)
+    third_party_roles = await _roles(registry, ThirdPartyAssignment, entity_id)
+    left: list[str] = []
+    stale: list[ReviewDecision] = []
+    after, more = "", True
+    while more:
+        found = await registry.directory.belonging(entity_id, after=after, limit=_MEMBERS_AT_ONCE)
+        for membership, user in found:
+            access = Access(
+                membership=membership,
+                administrator=levels.get(user.user_id),
+                roles=tuple(roles.get(user.user_id, ())),
+                third_party_roles=tuple(third_party_roles.get(user.user_id, ())),
+            )
+            decision = decisions.get(user.user_id)
+            if rules.is_reviewed(access, decision):
+                continue
+            left.append(user.user_id)
+            if decision is not None and decision.decision == "keep":
+                stale.append(decision)
+        more = len(found) == _MEMBERS_AT_ONCE
+        after = found[-1][0].membership_id if found else ""
+        await asyncio.sleep(0)
+    if stale:
+        await registry.access_reviews.forget(stale)
+    forgotten = {each.user_id for each in stale}
+    return left, {user_id: each for user_id, each in decisions.items() if user_id not in forgotten}
+
+
+async def _roles(registry: Registry, kind: type[R], entity_id: str) -> dict[str, list[R]]:
+    """Every role for an entity of a kind, by person."""
+    found: defaultdict[str, list[R]] = defaultdict(list)
+    after: tuple[str, ...] = ("",) * (6 if kind is Assignment else 7)
+    while True:
+        rows = await registry.directory.page(kind, {"entity_id": entity_id}, after=after, limit=_ROLES_AT_ONCE)
+        for row in rows:
+            found[row.user_id].append(row)
+        if len(rows) < _ROLES_AT_ONCE:
+            return found
+        after = rows[-1].key
+        await asyncio.sleep(0)
+
+
+def _event(actor: Actor, action: AuditAction, subject: str, entity_id: str, **detail: str) -> AuditEvent:
+    return msgspec.structs.replace(audit_event(actor, action, subject, **detail), entity_id=entity_id)
+
+
+class ReviewDates:
+    """The first dates of entities that have got administrators, once a day."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry: Final = registry
+        self._next_at = 0.0
+        self._after = ""
+
+    async def round(self, *, now: float) -> None:
+        """Look at some entities.
+
+        Raises StoreUnavailable. Source: docs/decisions/0022
+        """
+        if now < self._next_at:
+            return
+        found = await self._registry.access_reviews.unscheduled(after=self._after, limit=_ENTITIES_AT_ONCE)
+        lacking = [rules.first(entity_id, now=now) for entity_id, lacks in found if lacks]
+        if lacking:
+            await self._registry.access_reviews.add(lacking)
+        self._after = found[-1][0] if len(found) == _ENTITIES_AT_ONCE else ""
+        if not self._after:
+            self._next_at = now + _DATES_SECONDS

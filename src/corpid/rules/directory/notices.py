@@ -1,0 +1,319 @@
+"""Notices by e-mail about the administration of entities: which, and to whom.
+
+A notice is queued with the facts that nobody can look up later; names are looked up when its e-mail is written. Those of
+one person, kind and entity go into one e-mail.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.actors import Administering
+from corpid.rules.directory.records import ThirdPartyAssignment
+from corpid.rules.limits import DAY, MINUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+    from corpid.rules.directory.records import Administrator, Appointed, Assignment
+
+NoticeKind: TypeAlias = Literal[
+    "access", "access_ends", "access_of_others_ends", "owner", "token", "request", "decision", "review"
+]
+
+COLLECTED_SECONDS: Final = 2 * MINUTE
+"""how long changes of somebody's access are collected for one e-mail"""
+ENDS_WITHIN_DAYS: Final = 30
+TOKEN_ENDS_WITHIN_DAYS: Final = (30, 7)
+OLDEST_CHANGE_SECONDS: Final = 2 * DAY
+"""older entries of the audit make no notices: none were sent for a while"""
+LONGEST_WAIT_SECONDS: Final = 7 * DAY
+"""a notice that could not be sent for so long is no longer sent"""
+KEPT_SECONDS: Final = 90 * DAY
+"""how long a sent notice is kept"""
+
+_WITHOUT_NOTICE: Final = frozenset({"file", "token"})
+"""kinds of actors whose changes of access come from a register of the entity or the operator"""
+_ROLES: Final[Mapping[str, str]] = {
+    AuditAction.ASSIGNMENT_ADD: "given",
+    AuditAction.ASSIGNMENT_UPDATE: "changed",
+    AuditAction.ASSIGNMENT_REMOVE: "ended",
+    AuditAction.THIRD_PARTY_ASSIGNMENT_ADD: "given",
+    AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE: "changed",
+    AuditAction.THIRD_PARTY_ASSIGNMENT_REMOVE: "ended",
+}
+_LEVELS: Final[Mapping[str, str]] = {
+    AuditAction.ADMINISTRATOR_ADD: "given",
+    AuditAction.ADMINISTRATOR_UPDATE: "changed",
+    AuditAction.ADMINISTRATOR_REMOVE: "ended",
+}
+_MEMBERSHIPS: Final = frozenset(
+    {AuditAction.MEMBERSHIP_ADD, AuditAction.MEMBERSHIP_UPDATE, AuditAction.MEMBERSHIP_REMOVE}
+)
+_DECISIONS: Final = frozenset({AuditAction.APPROVAL_APPROVE, AuditAction.APPROVAL_DECLINE, AuditAction.APPROVAL_EXPIRE})
+WATCHED: Final = tuple(sorted({*_ROLES, *_LEVELS, *_MEMBERSHIPS, *_DECISIONS, AuditAction.APPROVAL_REQUEST}))
+"""the actions of the audit that make notices"""
+_OF_ROLE: Final = ("service_id", "role", "sub_entity", "client_entity_id")
+"""members of a role's key, in the order of an object's name without person and entity"""
+
+
+class QueuedNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """A notice to one person that waits to be sent."""
+
+    user_id: str
+    kind: NoticeKind
+    entity_id: str
+    subject: str
+    """the occasion: there is one notice about it to a person"""
+    facts: dict[str, str] = msgspec.field(default_factory=dict)
+    created_at: int
+    due_at: int
+
+
+class Entry(Protocol):
+    """An entry of the audit."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def at(self) -> int: ...
+    @property
+    def actor(self) -> str: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def object(self) -> str: ...
+    @property
+    def entity_id(self) -> str: ...
+    @property
+    def before(self) -> Mapping[str, Any]: ...
+    @property
+    def after(self) -> Mapping[str, Any]: ...
+
+
+def person_of(entry: Entry) -> str:
+    """The person whose role, level or membership an entry is about.
+
+    Source: docs/decisions/0022
+    """
+    return entry.object.partition("/")[0]
+
+
+def of_access(entry: Entry) -> QueuedNotice | None:
+    """The notice to a person that somebody else changed their access.
+
+    None if they did it themselves, if it comes from a directory file or SCIM, and if nothing changed for them. Source:
+    D54, D57
+    """
+    kind, _, name = entry.actor.partition(":")
+    user_id = person_of(entry)
+    facts = _access_facts(entry)
+    if kind in _WITHOUT_NOTICE or name == user_id or not facts:
+        return None
+    return QueuedNotice(
+        user_id=user_id,
+        kind="access",
+        entity_id=entry.entity_id,
+        subject=f"{entry.number:020}",
+        facts=facts,
+        created_at=entry.at,
+        due_at=entry.at + COLLECTED_SECONDS,
+    )
+
+
+def _access_facts(entry: Entry) -> dict[str, str]:
+    """The facts of a change; none if it means nothing."""
+    if entry.action in _ROLES:
+        members = {**_key_members(entry), **entry.before, **entry.after}
+        facts = {name: str(members[name]) for name in (*_OF_ROLE, "end_date") if members.get(name)}
+        return {"what": "role", "change": _ROLES[entry.action], **facts}
+    if entry.action in _LEVELS:
+        level = str(entry.after.get("level") or entry.before.get("level") or "")
+        return {"what": "level", "change": _LEVELS[entry.action], "level": level}
+    if entry.action == AuditAction.MEMBERSHIP_ADD and not entry.after.get("invited"):
+        return {"what": "membership", "change": "given"}
+    if entry.action == AuditAction.MEMBERSHIP_REMOVE and not entry.before.get("invited"):
+        return {"what": "membership", "change": "ended"}
+    if entry.action == AuditAction.MEMBERSHIP_UPDATE and "enabled" in entry.after:
+        return {"what": "membership", "change": "restored" if entry.after["enabled"] else "suspended"}
+    return {}
+
+
+def _key_members(entry: Entry) -> dict[str, str]:
+    """Members of a role's key, from the object of an entry."""
+    _, _, *parts = entry.object.split("/")
+    if entry.action == AuditAction.ASSIGNMENT_UPDATE and len(parts) == len(("service", "role", "sub-entity", "ref")):
+        return dict(zip(_OF_ROLE, parts, strict=False))
+    if entry.action == AuditAction.THIRD_PARTY_ASSIGNMENT_UPDATE and len(parts) == len(_OF_ROLE) + 1:
+        return dict(zip(_OF_ROLE[:3], parts[1:], strict=False)) | {"client_entity_id": parts[0]}
+    return {}
+
+
+def owner_change(entry: Entry) -> Literal["", "appointed", "ended"]:
+    """Return how an entry changes who is an owner; else nothing. Source: D53"""
+    if entry.action not in _LEVELS:
+        return ""
+    was, becomes = entry.before.get("level") == "owner", entry.after.get("level") == "owner"
+    return "" if was is becomes else "appointed" if becomes else "ended"
+
+
+def of_owner(entry: Entry, administrators: Iterable[Appointed[Administrator]]) -> list[QueuedNotice]:
+    """The notices that an owner was appointed or is none any more.
+
+    To every other administrator of the entity, except the one who did it. Source: D53
+    """
+    _, _, by = entry.actor.partition(":")
+    facts = {"change": owner_change(entry), "person": person_of(entry)}
+    return [
+        QueuedNotice(
+            user_id=each.record.user_id,
+            kind="owner",
+            entity_id=entry.entity_id,
+            subject=f"{entry.number:020}",
+            facts=facts,
+            created_at=entry.at,
+            due_at=entry.at + COLLECTED_SECONDS,
+        )
+        for each in administrators
+        if each.enabled and each.record.user_id not in {by, person_of(entry)}
+    ]
+
+
+def is_request(entry: Entry) -> bool:
+    """Return whether an entry is about a new change request. Source: D55"""
+    return entry.action == AuditAction.APPROVAL_REQUEST
+
+
+def is_decision(entry: Entry) -> bool:
+    """Return whether a request was decided, or expired. Source: D55"""
+    return entry.action in _DECISIONS
+
+
+def may_approve(held: Administrator, thing: Object, *, now: float) -> bool:
+    """Return whether the rules let an administrator decide on a request. Source: D55"""
+    actor = Administering(
+        user_id=held.user_id,
+        entity_id=held.entity_id,
+        level=held.level,
+        services=held.services,
+        alone=False,
+        auth_time=now,
+        now=now,
+    )
+    try:
+        authorise(actor, "write", thing)
+    except Forbidden:
+        return False
+    return True
+
+
+def of_request(entry: Entry, user_ids: Iterable[str]) -> list[QueuedNotice]:
+    """The notices about a request that waits or was decided.
+
+    Source: docs/decisions/0022
+    """
+    return [
+        QueuedNotice(
+            user_id=user_id,
+            kind="request" if is_request(entry) else "decision",
+            entity_id=entry.entity_id,
+            subject=entry.object,
+            created_at=entry.at,
+            due_at=entry.at,
+        )
+        for user_id in user_ids
+    ]
+
+
+def last_day_told(today: date) -> str:
+    """The last day of roles whose end is near.
+
+    Source: docs/decisions/0022
+    """
+    return (today + timedelta(days=ENDS_WITHIN_DAYS)).isoformat()
+
+
+def of_end(row: Assignment | ThirdPartyAssignment, *, now: float) -> QueuedNotice:
+    """The notice to a person that a role ends.
+
+    Source: docs/decisions/0022
+    """
+    facts = {name: str(getattr(row, name, "")) for name in (*_OF_ROLE, "ref", "end_date")}
+    client = row.client_entity_id if isinstance(row, ThirdPartyAssignment) else ""
+    parts = (row.end_date, row.service_id, row.role, row.sub_entity, row.ref, client)
+    return QueuedNotice(
+        user_id=row.user_id,
+        kind="access_ends",
+        entity_id=row.entity_id,
+        subject="/".join(parts),
+        facts={name: value for name, value in facts.items() if value},
+        created_at=int(now),
+        due_at=int(now) + COLLECTED_SECONDS,
+    )
+
+
+def of_ends(end_date: str, held: Appointed[Administrator], *, now: float) -> QueuedNotice:
+    """The notice to an administrator that roles end on a day.
+
+    Source: docs/decisions/0022
+    """
+    return QueuedNotice(
+        user_id=held.record.user_id,
+        kind="access_of_others_ends",
+        entity_id=held.record.entity_id,
+        subject=end_date,
+        created_at=int(now),
+        due_at=int(now) + COLLECTED_SECONDS,
+    )
+
+
+def of_token(
+    token: RegisteredProvisioningToken, days: int, administrators: Iterable[Appointed[Administrator]], *, now: float
+) -> list[QueuedNotice]:
+    """The notices to owners that a provisioning token ends.
+
+    None if it was made for fewer days. Source: D60
+    """
+    if token.expires_at - token.created_at <= days * DAY:
+        return []
+    return [
+        QueuedNotice(
+            user_id=each.record.user_id,
+            kind="token",
+            entity_id=token.entity_id,
+            subject=f"{token.token_id}/{days}",
+            facts={"token": token.token_id},
+            created_at=int(now),
+            due_at=int(now),
+        )
+        for each in administrators
+        if each.enabled and each.record.level == "owner"
+    ]
+
+
+def of_review(
+    entity_id: str, due_at: int, administrators: Iterable[Appointed[Administrator]], *, again: bool, now: float
+) -> list[QueuedNotice]:
+    """The notices to owners about a due access review.
+
+    Source: docs/decisions/0022
+    """
+    return [
+        QueuedNotice(
+            user_id=each.record.user_id,
+            kind="review",
+            entity_id=entity_id,
+            subject=f"{due_at}{'/again' if again else ''}",
+            facts={"due_at": str(due_at), **({"again": "true"} if again else {})},
+            created_at=int(now),
+            due_at=int(now),
+        )
+        for each in administrators
+        if each.enabled and each.record.level == "owner"
+    ]

@@ -1,0 +1,107 @@
+"""An entity with an owner, an administrator and a member, and a process that makes and sends notices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from corpid.flows.directory import approvals
+from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.notice_emails import NoticeEmails
+from corpid.flows.directory.notices import Notices
+from corpid.flows.directory.write import write
+from corpid.rules.directory.notices import COLLECTED_SECONDS
+from corpid.rules.directory.plan import Change
+from corpid.rules.directory.records import Administrator, Assignment
+from tests.postbox import Postbox
+from tests.sign_in.world import entity
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.actors import Actor, Administering
+    from corpid.rules.directory.records import AdministratorLevel, ChangeRequest
+    from tests.postbox import Sent
+    from tests.sign_in.world import World
+
+HARBOUR: Final = "200000077H"
+NAME: Final = "Harbour Logistics"
+LEVELS: Final[dict[str, AdministratorLevel]] = {"olivia": "owner", "adam": "administrator"}
+
+
+def role(who: str, name: str = "Maker", **members: Any) -> Assignment:
+    return Assignment(user_id=f"id-{who}", entity_id=HARBOUR, service_id="PERMITS", role=name, **members)
+
+
+def given(record: Assignment | Administrator) -> Change:
+    kind: Any = "assignment" if isinstance(record, Assignment) else "administrator"
+    return Change(verb="add", kind=kind, key=record.key, becomes=record)
+
+
+def taken(record: Assignment | Administrator) -> Change:
+    return replace_verb(given(record), was=record)
+
+
+def replace_verb(change: Change, was: Any) -> Change:
+    return Change(verb="remove", kind=change.kind, key=change.key, was=was)
+
+
+async def peopled(made: World, **entity_members: Any) -> None:
+    """Harbour Logistics with Olivia (owner), Adam (administrator) and Mira."""
+    harbour = entity(HARBOUR, NAME, **entity_members)
+    for who in ("olivia", "adam", "mira"):
+        await made.person(who, harbour, name=who.capitalize(), email=f"{who}@harbour.example")
+    await made.write(
+        *(Administrator(user_id=f"id-{who}", entity_id=HARBOUR, level=level) for who, level in LEVELS.items())
+    )
+
+
+async def acting(made: World, who: str = "olivia") -> Administering:
+    """A person who administers Harbour Logistics, signed in just now."""
+    now = made.clock()
+    return await acting_administrator(made.provider.registry, f"id-{who}", HARBOUR, auth_time=now, now=now)
+
+
+async def change(made: World, *changes: Change, actor: Actor | None = None) -> None:
+    await write(made.provider.registry, actor or await acting(made), changes)
+
+
+async def ask(made: World, *changes: Change, by: str = "olivia", unique: str = "1") -> ChangeRequest:
+    """A change request of somebody."""
+    found = await approvals.submit(
+        made.provider.registry, await acting(made, by), changes, reason="New colleague", now=made.clock(), unique=unique
+    )
+    assert found is not None
+    return found
+
+
+@dataclass(kw_only=True)
+class Process:
+    """A process that makes and sends notices."""
+
+    made: World
+    postbox: Postbox = field(default_factory=Postbox)
+    logged: list[tuple[str, str]] = field(default_factory=list)
+    counted: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # The world has no mail: nothing else sends what is due.
+        provider = replace(self.made.provider, mail=self.postbox)
+        self.notices = Notices(provider)
+        self.emails = NoticeEmails(
+            provider, lambda event, detail: self.logged.append((event, detail)), self.counted.append
+        )
+
+    async def sent(self, *, later: float = COLLECTED_SECONDS) -> list[Sent]:
+        """What it makes of everything until now, and sends when it has collected."""
+        await self.notices.round()
+        self.made.clock.pass_(later)
+        self.postbox.emails.clear()
+        await self.emails.round()
+        return sorted(self.postbox.emails, key=lambda each: (each.to, str(each.subject)))
+
+
+async def begun(made: World, **entity_members: Any) -> Process:
+    """A process that has seen everything until now."""
+    await peopled(made, **entity_members)
+    process = Process(made=made)
+    await process.notices.round()
+    return process
