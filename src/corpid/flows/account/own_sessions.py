@@ -131,7 +131,7 @@ async def kept_form(context: RequestContext, visit: OwnVisit, page: str) -> dict
 
 
 async def saved_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> str:
-    """Return the address that the same form led to before.
+    """The address to which this form led before; empty if it was not sent.
 
     Empty if it was not sent before. Raises StoreUnavailable. Source: D15
     """
@@ -139,9 +139,7 @@ async def saved_form(context: RequestContext, visit: OwnVisit, page: str, form: 
 
 
 async def save_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str], led_to: str) -> None:
-    """Note the address that a form led to, for a minute.
-
-    Raises StoreUnavailable. Source: D15"""
+    """Note for a minute to which address a form led. Raises StoreUnavailable. Source: D15"""
     async with context.provider.transient.unit(context.now) as unit:
         await _saved(context, visit, page, form).put(unit, led_to)
 
