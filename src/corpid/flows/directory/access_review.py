@@ -52,7 +52,7 @@ _CHANGED: Final = "what somebody may do has changed since it was shown: look at 
 
 
 class NotAsShown(Refused):
-    """What somebody may do is no longer as it was shown."""
+    """Somebody's access is no longer as it was shown."""
 
 
 class NotOpen(Refused):

@@ -59,7 +59,7 @@ _OWN: Final = phrase("This is you. Another owner or administrator has to look at
 
 
 async def review(at: PortalContext) -> View:
-    """The state of the review, and a page of people to look at."""
+    """The review's state, and a page of people to review."""
     registry, entity_id, query = at.context.provider.registry, at.entity.entity_id, at.query
     state = await access_review.current(registry, at.actor, entity_id)
     of = state.review
@@ -206,7 +206,7 @@ def _role(at: PortalContext, name: str, role: Role) -> ShownRole:
 
 
 async def keep(at: PortalContext) -> Saved:
-    """Keep the access of those who were chosen, as it was shown. Raises Rejected, Conflict."""
+    """Keep the access of the chosen people. Raises Rejected, Conflict."""
     wanted = _wanted(at.form)
     if not wanted:
         raise Rejected(phrase("Tick the people whose access is to stay, or use the button below a person."))
@@ -232,7 +232,7 @@ async def keep(at: PortalContext) -> Saved:
 
 
 def _wanted(form: Mapping[str, str]) -> dict[str, str]:
-    """What was seen of each person to keep, by membership."""
+    """The digest shown for each chosen person, by membership."""
     membership_id, _, seen = form.get(_KEEP, "").rpartition(" ")
     if membership_id:
         return {membership_id: seen}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedPerson:
-    """A person who has not been looked at yet, with what they may do."""
+    """A person to review, with their access."""
 
     url: str
     name: str
@@ -40,7 +40,7 @@ class ReviewedPerson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessReview(PageView):
-    """The state of the review, and who has not been looked at yet."""
+    """The review's state, and a page of people to review."""
 
     template: ClassVar[str] = "manage/access_review.html"
     heading: ClassVar[Phrase] = phrase("Access review")
