@@ -423,7 +423,10 @@ async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Res
 
 
 def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tuple[FieldError, ...]:
-    """The errors of a form that was not accepted, `field` the one of its page."""
+    """The errors of a form that was not accepted.
+
+    `field` is the one of its page.
+    """
     if isinstance(refused, Invalid):
         return refused.errors
     if isinstance(refused, Rejected):
