@@ -131,7 +131,7 @@ async def kept_form(context: RequestContext, visit: OwnVisit, page: str) -> dict
 
 
 async def saved_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> str:
-    """The address to which this form led before; empty if it was not sent.
+    """The address that a repeated form led to before.
 
     Empty if it was not sent before. Raises StoreUnavailable. Source: D15
     """
