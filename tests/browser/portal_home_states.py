@@ -43,7 +43,11 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         ),
     )  # fmt: skip
     listed = views.Administrators(
-        frame=frame, rows=rows, appoint="/manage/administrators/appoint", tokens="/manage/tokens"
+        frame=frame,
+        rows=rows,
+        appoint="/manage/administrators/appoint",
+        tokens="/manage/tokens",
+        review="/manage/access-review",
     )
     people = (
         views.Candidate(name="Marcus Lim Sample", user_name="marcus", level=None, tag=None, url="/x"),

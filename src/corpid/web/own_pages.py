@@ -448,7 +448,7 @@ async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Res
 
 
 def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tuple[FieldError, ...]:
-    """The errors of a rejected form, at `field` if at no other."""
+    """The errors of a rejected form, with `field` as the page's."""
     if isinstance(refused, Invalid):
         return refused.errors
     if isinstance(refused, Rejected):

@@ -131,9 +131,9 @@ async def kept_form(context: RequestContext, visit: OwnVisit, page: str) -> dict
 
 
 async def saved_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> str:
-    """The address to which this form led before; empty if to none.
+    """The address that a repeated form led to before.
 
-    Raises StoreUnavailable. Source: D15
+    Empty if it was not sent before. Raises StoreUnavailable. Source: D15
     """
     return await _saved(context, visit, page, form).read(context.provider.transient, now=context.now) or ""
 

@@ -39,6 +39,8 @@ class Administrators(PageView):
     """the address of the choice of a person; empty for those who appoint nobody"""
     tokens: str
     """the address of the provisioning tokens; empty for those who may not see them"""
+    review: str
+    """the address of the access review; empty as `appoint`"""
     saved: Phrase | None = None
 
 

@@ -81,6 +81,7 @@ async def administrators(at: PortalContext) -> View:
         rows=tuple(_row(at, each, services) for each in found),
         appoint=portal_path(at.web, _APPOINT) if own else "",
         tokens=portal_path(at.web, "tokens") if at.actor.level == "owner" else "",
+        review=portal_path(at.web, "access-review") if own else "",
         saved=at.saved,
     )
 

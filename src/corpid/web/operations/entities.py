@@ -173,7 +173,7 @@ def _facts(found: ShownEntity) -> tuple[views.Fact, ...]:
 
 
 def _links_to_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
-    links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("People"))]
+    links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("Its people"))]
     if may(at.actor, "write", "administrator"):
         links.append(Link(url=entity_path(at.web, entity.entity_id, "owner"), text=phrase("Appoint an owner")))
     if may(at.actor, "write", "entity"):
