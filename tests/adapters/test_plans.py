@@ -253,13 +253,14 @@ def test_a_sweep_reads_a_stretch_and_no_more(filled: Filled) -> None:
 
 def test_an_entitys_requests_are_read_in_their_order(filled: Filled) -> None:
     """D55: a page of a state costs the same after years."""
-    [asked] = [
+    forwards, backwards = [
         text
         for text in filled.statements
         if "FROM change_requests" in text and ".entity_id = " in text and ".state = " in text and "LIMIT" in text
     ]
-    steps = filled.plan(asked)
-    assert not any("TEMP B-TREE" in step or step.startswith("Sort") for step in steps), steps
+    for asked in (forwards, backwards):
+        steps = filled.plan(asked)
+        assert not any("TEMP B-TREE" in step or step.startswith("Sort") for step in steps), steps
 
 
 def test_a_page_of_an_entitys_people_is_read_in_its_order(filled: Filled) -> None:

@@ -72,7 +72,7 @@ STATES: Final[Mapping[str, View]] = {
         ),
         no_owner=True,
         deeds=(
-            Link(url="/console/entities/1/people", text=phrase("People")),
+            Link(url="/console/entities/1/people", text=phrase("Its people")),
             Link(url="/console/entities/1/owner", text=phrase("Appoint an owner")),
             Link(url="/console/entities/1/disable", text=phrase("Disable")),
         ),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import counted, phrase
-from corpid.web.directory.administrator_views import LEVELS
 from corpid.web.directory.member_texts import EACH_GETS
 from corpid.web.directory.member_texts import STATES as MEMBER_STATES
 from corpid.web.directory.people_views import (
@@ -23,6 +22,7 @@ from corpid.web.directory.people_views import (
     ShownEntry,
     ShownRole,
 )
+from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager
 from tests.browser.access_states import DETAILS, ENTITY, SENTENCE, UP, WAS
 from tests.browser.account_states import NOW, THEN

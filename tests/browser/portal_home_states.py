@@ -10,6 +10,7 @@ from corpid.texts import phrase
 from corpid.web.directory import administrator_views as views
 from corpid.web.directory import administrators, history, home, tokens
 from corpid.web.directory.history_texts import KINDS
+from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 AT: Final = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 LONG: Final = "Wolfeschlegelsteinhausenbergerdorff Subramaniam Venkataraghavan-Balasubramanian"
-LEVELS: Final = tuple((each, views.LEVELS[each], administrators.MAY[each]) for each in views.LEVELS)
+LEVELS: Final = tuple((each, access_texts.LEVELS[each], administrators.MAY[each]) for each in access_texts.LEVELS)
 SERVICES: Final = (
     ("service-HARBOUR-PERMIT", "Harbour permits", "Permits for vessels to berth, load and leave.", True),
     ("service-TAX-FILING", "Company tax filing", "", False),
@@ -31,22 +32,28 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
     """The states, in a frame of the site; `below` has a link to the page above."""
     rows = (
         views.Row(
-            name="Tan Wei Ling", user_name="wei.ling", level=views.LEVELS["owner"],
+            name="Tan Wei Ling", user_name="wei.ling", level=access_texts.LEVELS["owner"],
             sentence=administrators.MAY["owner"], tags=(phrase("You"),), change="",
             reason=phrase("You cannot change your own level: ask another owner or administrator."),
         ),
         views.Row(
-            name=LONG, user_name="wolfe", level=views.LEVELS["sub_administrator"],
+            name=LONG, user_name="wolfe", level=access_texts.LEVELS["sub_administrator"],
             sentence=phrase("Gives and takes away access at {services}.", services=("Harbour permits", "Tax filing")),
             tags=(phrase("Invited"),), change="/manage/administrators/x", reason=None,
         ),
     )  # fmt: skip
     listed = views.Administrators(
-        frame=frame, rows=rows, appoint="/manage/administrators/appoint", tokens="/manage/tokens"
+        frame=frame,
+        rows=rows,
+        appoint="/manage/administrators/appoint",
+        tokens="/manage/tokens",
+        review="/manage/access-review",
     )
     people = (
         views.Candidate(name="Marcus Lim Sample", user_name="marcus", level=None, tag=None, url="/x"),
-        views.Candidate(name=LONG, user_name="wolfe", level=views.LEVELS["owner"], tag=phrase("Disabled"), url="/x"),
+        views.Candidate(
+            name=LONG, user_name="wolfe", level=access_texts.LEVELS["owner"], tag=phrase("Disabled"), url="/x"
+        ),
     )
     choice = views.ChoosePerson(
         frame=below, action="/x", query="m", people=people, invite="/x", pager=Pager(next="/x?after=y")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.texts import phrase
 from corpid.web.directory.page_context import SECTIONS
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
-from tests.browser import portal_home_states
+from tests.browser import portal_home_states, review_states
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,4 +38,5 @@ _UP: Final = Link(url="/manage/administrators", text=phrase("Administrators"))
 
 STATES: Final[Mapping[str, View]] = {
     **portal_home_states.states(framed(), framed("administrators", up=_UP)),
+    **review_states.states(framed("administrators", up=_UP)),
 }

@@ -33,7 +33,7 @@ NAMED: Final = {
     "searchbox",
     "textbox",
 }
-LANDMARKS: Final = {"banner": 1, "main": 1, "contentinfo": 1, "navigation": 1}
+LANDMARKS: Final = {"banner": 1, "main": 1, "contentinfo": 1}
 PRESSED: Final = """() => [...document.querySelectorAll("button")].filter(each => each.checkVisibility()).map(each => {
     const does = each.type === "submit" ? [each.form.action, ...new FormData(each.form, each)].join() : each.outerHTML;
     const description = each.getAttribute("aria-describedby");
@@ -66,9 +66,12 @@ def test_a_page_is_heard_as_its_snapshot_says(page: Page, heard: list[Node], sta
 
 
 def test_a_page_has_its_landmarks_one_heading_and_a_name_for_everything(heard: list[Node]) -> None:
-    """WCAG 2.4.6, 4.1.2."""
+    """WCAG 2.4.6, 4.1.2: each list of links to pages has a name of its own."""
     counted = Counter(each.role for each in heard)
     assert {role: counted[role] for role in LANDMARKS} == LANDMARKS
+    lists = [each.name for each in heard if each.role == "navigation"]
+    assert lists
+    assert len(lists) == len(set(lists)), lists
     assert [each.properties["level"] for each in heard if each.role == "heading"].count(1) == 1
     nameless = [each.role for each in heard if each.role in NAMED and not each.name.strip()]
     assert not nameless, listed(nameless)

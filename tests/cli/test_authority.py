@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.flows.directory import (
+    access_review,
     apply,
     appointments,
     clients,
@@ -63,6 +64,7 @@ COMMANDS: dict[str, Callable[[Stores], Awaitable[object]]] = {
     "entity list": lambda s: lists.entities(s.registry, SOMEBODY, **PAGE),
     "entity list --name": lambda s: lists.entities_by_name(s.registry, SOMEBODY, name="A", after="", limit=5),
     "entity show": lambda s: finding.entity_named(s.registry, "A1", actor=SOMEBODY),
+    "entity review": lambda s: access_review.current(s.registry, SOMEBODY, "A1"),
     "service list": lambda s: lists.services(s.registry, SOMEBODY, **PAGE),
     "service show": lambda s: finding.service_named(s.registry, "X", actor=SOMEBODY),
     "role list": lambda s: lists.roles(s.registry, SOMEBODY, lists.Wanted(), after="", limit=5),

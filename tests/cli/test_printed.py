@@ -81,6 +81,7 @@ KNOWN: Final = {
     ("client", "refusals"): (CLIENT.client_id,),
     ("entity", "disable"): (ENTITY.entity_id,),
     ("entity", "enable"): (ENTITY.entity_id,),
+    ("entity", "review"): (ENTITY.entity_id,),
     ("entity", "show"): (ENTITY.entity_id,),
     ("entity", "update"): (ENTITY.entity_id, "--name", hostile("name")),
     ("service", "show"): (filled(Service).service_id,),

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
 from msgspec.structs import replace
 
 from corpid.rules.directory.records import Entity
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
-from tests.sign_in.world import World, form_of, run
+from tests.sign_in.world import World, entity, form_of, run
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
 
 
 def test_the_only_organisation_that_a_person_administers_is_chosen_without_a_question() -> None:
@@ -154,3 +160,48 @@ def test_the_portal_can_be_switched_off() -> None:
         assert browser.response.status_code == 404
 
     run(within, manage_enabled=False)
+
+
+async def too_late(made: World) -> tuple[Browser, str]:
+    """A browser in which Alice's form came too late, at the sign-in that this asks for, and what she had typed."""
+    await appoint(made, ACME)
+    browser = await in_portal(made, "invite")
+    form = {**form_of(browser, "form_token", "email"), "name": "Grace Ho"}
+    made.clock.pass_(901)
+    answer = await send(made, browser, "invite", **form)
+    made.clock.pass_(60)
+    await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
+    return browser, "Grace Ho"
+
+
+def test_a_form_that_came_too_late_is_shown_once_after_the_sign_in() -> None:
+    """D54."""
+
+    async def within(made: World) -> None:
+        browser, typed = await too_late(made)
+        await made.factors(browser, made.people["alice"])
+        assert typed in page_of(browser)
+        await browser.open(browser.url, site="same-origin")
+        assert typed not in page_of(browser)
+
+    run(within)
+
+
+def test_a_form_that_came_too_late_is_not_shown_to_another_person() -> None:
+    """D54."""
+
+    async def within(made: World) -> None:
+        browser, typed = await too_late(made)
+        await made.person("bob", entity(ACME, "Acme Pte. Ltd."), name="Bob")
+        await appoint(made, ACME, who="bob")
+        await made.factors(browser, made.people["bob"])
+        assert browser.page.heading == "Invite a person"
+        assert typed not in page_of(browser)
+
+    run(within)
+
+
+def page_of(browser: Browser) -> str:
+    """The page that is shown, as it was sent."""
+    assert browser.response is not None
+    return browser.response.text

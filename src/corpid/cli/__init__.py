@@ -53,7 +53,7 @@ COMMANDS: Final = {
         "People: list, show, add, import, invite, link, factors, reset-password, reset-factors, disable, enable, unlock, "
         "erase.",
     ),
-    "entity": Listed("entity", "app", "Entities: list, show, add, update, disable, enable."),
+    "entity": Listed("entity", "app", "Entities: list, show, review, add, update, disable, enable."),
     "membership": Listed(
         "membership", "app", "Memberships of people in entities: list, invite, resend, add, remove, disable, enable."
     ),

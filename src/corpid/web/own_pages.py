@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -136,8 +137,32 @@ class PageContext(Generic[Visit]):
         """The notes at the top of a page."""
         return (SIGNED_IN_AGAIN,) if self.again else ()
 
+    def moment(self, seconds: float) -> datetime:
+        """Epoch seconds in the time zone of the deployment."""
+        return datetime.fromtimestamp(seconds, self.context.provider.policy.timezone)
+
 
 At = TypeVar("At", bound=PageContext[Any])
+
+
+async def open_form(at: At) -> At:
+    """Require a sign-in that leaves time to fill in a form.
+
+    Raises TooOld. Source: D54
+    """
+    own_sessions.require_recent(at.context, at.visit, seconds=own_sessions.FORM_SECONDS)
+    return at
+
+
+async def use_form(at: At) -> At:
+    """Require a recent sign-in for a form. Raises TooOld. Source: D54"""
+    own_sessions.require_recent(at.context, at.visit)
+    return at
+
+
+async def extend_session(at: PageContext[Any]) -> None:
+    """Restart the idle time of the session. Source: D30, WCAG 2.2.1"""
+    await own_sessions.use(at.context, at.visit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -423,7 +448,7 @@ async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Res
 
 
 def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tuple[FieldError, ...]:
-    """The errors of a form that was not accepted, `field` the one of its page."""
+    """The errors of a rejected form, with `field` as the page's."""
     if isinstance(refused, Invalid):
         return refused.errors
     if isinstance(refused, Rejected):

@@ -19,7 +19,7 @@ from corpid.flows.directory.lists import Page, cut
 from corpid.flows.directory.write import Refused, audit_event, authorised
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import access_review as rules
-from corpid.rules.directory.access import Object, authorise
+from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.access_review import ACCESS_ACTIONS, Access, AccessReview, ReviewDecision
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.ports import AuditEvent, Registry
-    from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.actors import Actor, Administering
     from corpid.rules.directory.records import Appointed, ChangeRequest
 
 R = TypeVar("R", Assignment, ThirdPartyAssignment)
@@ -49,6 +49,18 @@ _DATES_SECONDS: Final = 86400.0
 """between two looks for entities without reviews"""
 _NO_SUCH_MEMBER: Final = "somebody in this list no longer belongs to the entity: read it again"
 _CHANGED: Final = "what somebody may do has changed since it was shown: look at it again"
+
+
+class NotAsShown(Refused):
+    """Somebody's access is no longer as it was shown."""
+
+
+class NotOpen(Refused):
+    """No access review is open."""
+
+
+class SomebodyLeft(Refused):
+    """Somebody has not been reviewed with what they may do now."""
 
 
 class ReviewState(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +177,20 @@ async def _access(registry: Registry, membership: Membership) -> Access:
     )
 
 
+async def may_keep_own(registry: Registry, actor: Administering) -> bool:
+    """Return whether an actor may keep their own access.
+
+    With a recent sign-in. Raises StoreUnavailable. Source: D54
+    """
+    administrators = await registry.directory.administrators(actor.entity_id)
+    recent = msgspec.structs.replace(actor, auth_time=actor.now)
+    try:
+        authorise(recent, "write", _about(actor, actor.entity_id, actor.user_id, administrators))
+    except Forbidden:
+        return False
+    return True
+
+
 async def keep(registry: Registry, actor: Actor, entity_id: str, wanted: Sequence[Kept], *, now: float) -> AccessReview:
     """Keep people's access as it was shown.
 
@@ -235,14 +261,14 @@ async def sign_off(registry: Registry, actor: Actor, entity_id: str, *, now: flo
     authorise(actor, "write", Object(kind="access review", entity_id=entity_id))
     review = await registry.access_reviews.of(entity_id)
     if review is None or not review.began_at:
-        raise Refused("no access review is open: it begins with the first decision")
+        raise NotOpen("no access review is open: it begins with the first decision")
     settled = await registry.seals.settled()
     left, decisions = await _look_through(registry, entity_id)
     if left:
         names = await registry.directory.read(User, [(user_id,) for user_id in left[:_SHOWN]])
         shown = ", ".join(user.user_name for user in names.values())
         further = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-        raise Refused(f"these people have not been reviewed with what they may do now: {shown}{further}")
+        raise SomebodyLeft(f"these people have not been reviewed with what they may do now: {shown}{further}")
     ended = sum(each.decision == "end" for each in decisions.values())
     kept = len(decisions) - ended
     becomes = rules.signed_off(review, by=actor.name, kept=kept, ended=ended, now=now)
@@ -268,9 +294,9 @@ async def _check_as_shown(registry: Registry, entity_id: str, wanted: Sequence[K
     held = await registry.directory.read(Membership, keys)
     for each, key in zip(wanted, keys, strict=True):
         if key not in held:
-            raise Refused(_NO_SUCH_MEMBER)
+            raise NotAsShown(_NO_SUCH_MEMBER)
         if rules.digest(await _access(registry, held[key])) != each.seen:
-            raise Refused(_CHANGED)
+            raise NotAsShown(_CHANGED)
 
 
 async def _decided(

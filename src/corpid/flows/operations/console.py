@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from corpid.flows.account.own_sessions import OwnVisit
 from corpid.flows.directory.administrators import acting_operator
+from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.oauth import acr
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Operating
 
 
@@ -42,3 +46,17 @@ async def arrived(context: RequestContext, visit: OwnVisit, *, needs_passkey: bo
     if needs_passkey and tuple(session.amr) not in acr.BY_PASSKEY:
         raise NeedsPasskey
     return ConsoleVisit(user=visit.user, browser=visit.browser, session=session, actor=actor)
+
+
+def may(actor: Operating, action: Action, kind: ObjectKind, *, operates: bool = False) -> bool:
+    """Return whether an operator may do this after a recent sign-in.
+
+    `operates`: whether the person it is about is an operator. For what is offered on a page: each change asks again.
+    Source: D53, D54
+    """
+    somebody = Object(kind=kind, user_id="?", operates=operates)
+    try:
+        authorise(replace(actor, auth_time=actor.now), action, somebody)
+    except Forbidden:
+        return False
+    return True

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import msgspec
-from msgspec.structs import replace
 
 from corpid.flows.directory import people, sessions
 from corpid.flows.directory.lists import Belonging, Page, Wanted, memberships, roles
 from corpid.flows.directory.people_facts import authorise_on_person
+from corpid.flows.operations.console import may
 from corpid.ports import Session
 from corpid.rules.authentication.records import HeldFactors
 from corpid.rules.authentication.throttling import CodeGuesses
-from corpid.rules.directory.access import Forbidden, Object, authorise
+from corpid.rules.directory.access import Object
 from corpid.rules.directory.effect import Role
 from corpid.rules.directory.records import Operator, OperatorLevel, User
 
@@ -89,17 +89,3 @@ async def shown_person(registry: Registry, user: User, *, actor: Operating, limi
         locks=tuple(paused),
         deeds=frozenset(deed for deed in get_args(Deed) if may(actor, *_DEEDS[deed], operates=bool(operators))),
     )
-
-
-def may(actor: Operating, action: Action, kind: ObjectKind, *, operates: bool = False) -> bool:
-    """Return whether an operator may do this after a recent sign-in.
-
-    `operates`: whether the person it is about is an operator. For what is offered on a page: each change asks again.
-    Source: D53, D54
-    """
-    somebody = Object(kind=kind, user_id="?", operates=operates)
-    try:
-        authorise(replace(actor, auth_time=actor.now), action, somebody)
-    except Forbidden:
-        return False
-    return True

@@ -1,24 +1,15 @@
-"""Views of the administrators in the portal, and the names of levels (D53)."""
+"""Views of the administrators in the portal (D53)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import phrase
 from corpid.web.pages.layout import FormView, Pager, PageView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from corpid.rules.directory.records import AdministratorLevel
     from corpid.texts import Phrase
-
-LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
-    "owner": phrase("Owner"),
-    "administrator": phrase("Administrator"),
-    "sub_administrator": phrase("Sub-administrator"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +39,8 @@ class Administrators(PageView):
     """the address of the choice of a person; empty for those who appoint nobody"""
     tokens: str
     """the address of the provisioning tokens; empty for those who may not see them"""
+    review: str
+    """the address of the access review; empty as `appoint`"""
     saved: Phrase | None = None
 
 

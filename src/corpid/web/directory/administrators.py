@@ -15,7 +15,6 @@ from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web.directory.administrator_views import (
-    LEVELS,
     Administrators,
     Candidate,
     ChooseLevel,
@@ -26,6 +25,7 @@ from corpid.web.directory.administrator_views import (
 )
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
+from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ async def administrators(at: PortalContext) -> View:
         rows=tuple(_row(at, each, services) for each in found),
         appoint=portal_path(at.web, _APPOINT) if own else "",
         tokens=portal_path(at.web, "tokens") if at.actor.level == "owner" else "",
+        review=portal_path(at.web, "access-review") if own else "",
         saved=at.saved,
     )
 

@@ -17,6 +17,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.texts import phrase
+from corpid.web.pages.access_texts import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -25,14 +26,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.request_lists import Names
     from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import AdministratorLevel, Approvals, Parameter
+    from corpid.rules.directory.records import Approvals, Parameter
     from corpid.texts import Phrase
 
-LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
-    "owner": phrase("Owner"),
-    "administrator": phrase("Administrator"),
-    "sub_administrator": phrase("Sub-administrator"),
-}
 APPROVALS: Final[Mapping[Approvals, Phrase]] = {
     "none": phrase("Nothing needs approval"),
     "roles": phrase("Access, administrators and third parties need approval"),

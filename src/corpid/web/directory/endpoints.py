@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import own_sessions
-from corpid.flows.account.own_sessions import FORM_SECONDS
 from corpid.flows.directory import portal
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
@@ -14,6 +12,7 @@ from corpid.web.directory import (
     access_changes,
     access_copy,
     access_import,
+    access_review,
     administrators,
     history,
     home,
@@ -27,7 +26,7 @@ from corpid.web.directory import (
     tokens,
 )
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, portal_path, remembered
-from corpid.web.own_pages import Elsewhere, Instead, SignInAgain, Site, serve
+from corpid.web.own_pages import Elsewhere, Instead, SignInAgain, Site, extend_session, open_form, serve, use_form
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.views import Problem
 
@@ -72,26 +71,13 @@ def _ended(at: own_pages.PageContext[OwnVisit], forbidden: Forbidden) -> Problem
     )
 
 
-async def _open(at: PortalContext) -> PortalContext:
-    own_sessions.require_recent(at.context, at.visit, seconds=FORM_SECONDS)
-    return at
-
-
-async def _still_open(at: PortalContext) -> PortalContext:
-    own_sessions.require_recent(at.context, at.visit)
-    return at
-
-
-async def _extend(at: PortalContext) -> None:
-    await own_sessions.use(at.context, at.visit)
-
-
 _SITE: Final = Site(
     purpose="manage",
     sections=(
         home.SECTION,
         organisation.SECTION,
         administrators.SECTION,
+        access_review.SECTION,
         tokens.SECTION,
         history.SECTION,
         requests.SECTION,
@@ -106,9 +92,9 @@ _SITE: Final = Site(
         person_changes.SECTION,
     ),
     arrive=_arrive,
-    open=_open,
-    still_open=_still_open,
-    extend=_extend,
+    open=open_form,
+    still_open=use_form,
+    extend=extend_session,
     remembered=remembered,
     keeps=True,
 )

@@ -168,13 +168,9 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
 
 
-def _moment(at: PortalContext, entry: AuditEntry) -> datetime:
-    return datetime.fromtimestamp(entry.at, at.context.provider.policy.timezone)
-
-
 def _row(at: PortalContext, entry: AuditEntry, names: Names) -> Row:
     return Row(
-        at=_moment(at, entry),
+        at=at.moment(entry.at),
         who=texts.who(entry.actor, entry, names, at.actor.entity_id),
         what=texts.sentence(entry, names),
         url=portal_path(at.web, f"{HISTORY}/{entry.number}"),
@@ -201,7 +197,7 @@ async def change(at: PortalContext) -> View:
         frame=frame(at, section=HISTORY, up=Link(url=portal_path(at.web, HISTORY), text=History.heading)),
         what=texts.sentence(entry, names),
         who=texts.who(entry.actor, entry, names, own),
-        at=_moment(at, entry),
+        at=at.moment(entry.at),
         notes=texts.notes(entry, names, own),
         differences=texts.differences(entry, names, at.context.provider.policy.timezone),
         erased=entry.erased,
@@ -257,7 +253,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: Names, say: Translator) -
     )
     plain: Iterable[str] = (
         str(entry.number),
-        _moment(at, entry).isoformat(),
+        at.moment(entry.at).isoformat(),
         said(texts.who(entry.actor, entry, names, own)),
         said(texts.sentence(entry, names)),
         was,

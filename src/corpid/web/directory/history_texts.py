@@ -9,7 +9,7 @@ from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import phrase
-from corpid.web.directory.administrator_views import LEVELS
+from corpid.web.pages.access_texts import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
-from corpid.flows.directory import entity_home
+from corpid.flows.directory import access_review, entity_home
 from corpid.flows.directory.write import Refused
 from corpid.texts import counted, phrase
 from corpid.web.directory import history
@@ -98,7 +98,7 @@ async def home(at: PortalContext) -> View:
         invite=portal_path(at.web, "invite") if sees_all else "",
         warning=_STATUS.get(at.entity.status),
         first_steps=_first_steps(at) if alone else (),
-        lines=_lines(at, found, sees_all=sees_all),
+        lines=(*(await _review(at) if sees_all else ()), *_lines(at, found, sees_all=sees_all)),
         changes=await history.recent(at, most=_RECENT) if sees_all else None,
         history=portal_path(at.web, history.HISTORY),
     )
@@ -141,6 +141,22 @@ def _lines(at: PortalContext, found: Overview, *, sees_all: bool) -> tuple[Link,
             else phrase("No offer to act for another organisation waits for you.")
         )
     return tuple(Link(url=portal_path(at.web, page), text=text) for page, text in texts.items())
+
+
+async def _review(at: PortalContext) -> tuple[Link, ...]:
+    """The access review, if it is due or under way (D57)."""
+    state = await access_review.current(at.context.provider.registry, at.actor, at.entity.entity_id)
+    review = state.review
+    if review is None or not (review.began_at or review.due_at <= at.context.now):
+        return ()
+    text = (
+        phrase(
+            "The access review is under way: {kept} of {count} people looked at.", kept=state.kept, count=state.people
+        )
+        if review.began_at
+        else phrase("The yearly access review is due.")
+    )
+    return (Link(url=portal_path(at.web, "access-review"), text=text),)
 
 
 def _people(count: int) -> Phrase:

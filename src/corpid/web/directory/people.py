@@ -12,11 +12,11 @@ from corpid.flows.directory.provisioning import State
 from corpid.flows.directory.write import Refused
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON, name_of, user_name_of
-from corpid.web.directory.administrator_views import LEVELS
 from corpid.web.directory.member_texts import STATES, email_of
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people_views import ListedPerson, People
 from corpid.web.own_pages import Section
+from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Pager
 
 if TYPE_CHECKING:

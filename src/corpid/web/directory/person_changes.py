@@ -170,7 +170,7 @@ async def confirm(at: PortalContext) -> View:
         heading=action.heading(name_of(found)),
         action=portal_path(at.web, at.page),
         sentences=action.sentences(at, found),
-        taken=await _taken(at, found) if kind in {"end", "revoke"} else (),
+        taken=await taken(at, found) if kind in {"end", "revoke"} else (),
         button=phrase("Send for approval") if possible.needs_approval else action.button,
         look="" if kind == "restore" else "button-danger",
         back=Link(url=_back(at, found).url, text=action.keep),
@@ -211,7 +211,7 @@ def _action(at: PortalContext, found: Member) -> _Action:
     return action
 
 
-async def _taken(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
+async def taken(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
     """Everything that ends with the membership, a sentence each."""
     registry, name, today = at.context.provider.registry, name_of(found), at.context.day
     ending = await members.ending(registry, found.membership, actor=at.actor)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote, urlencode
 
@@ -22,6 +21,7 @@ from corpid.web.pages.layout import FormView, Link, Pager, PageView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from corpid.flows.directory.lists import Page as ListPage
     from corpid.flows.directory.request_lists import Request
@@ -146,10 +146,6 @@ class ChooseApprovals(FormView):
     most: int = REASON_CHARACTERS
 
 
-def _moment(at: PortalContext, seconds: int) -> datetime:
-    return datetime.fromtimestamp(seconds, at.context.provider.policy.timezone)
-
-
 def _limits(change: Change) -> tuple[Phrase, ...]:
     record = change.becomes or change.was
     return details(record) if isinstance(record, Assignment | ThirdPartyAssignment) else ()
@@ -166,8 +162,8 @@ def _line(at: PortalContext, found: Request) -> RequestLine:
         own=found.own,
         reason=record.reason,
         state=STATES[found.state],
-        made=_moment(at, record.created_at),
-        ends=_moment(at, record.decided_at or found.expires_at),
+        made=at.moment(record.created_at),
+        ends=at.moment(record.decided_at or found.expires_at),
     )
 
 

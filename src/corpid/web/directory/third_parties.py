@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
@@ -35,6 +34,8 @@ from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.layout import Pager, PageView
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from corpid.flows.directory.grants import Authorisation, GivenRole
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import ThirdPartyGrant
@@ -301,7 +302,7 @@ def _person(at: PortalContext, found: Authorisation, given: GivenRole, *, client
         dates=span(
             max(row.start_date, found.grant.start_date, NO_BEGINNING), min(row.end_date, found.grant.end_date, NO_END)
         ),
-        signed_in=datetime.fromtimestamp(signed_in, at.context.provider.policy.timezone) if signed_in else None,
+        signed_in=at.moment(signed_in) if signed_in else None,
         change="" if client or found.grant.state != "accepted" else url(at, "change-role", row),
         take_away="" if client else url(at, "take-away", row),
     )

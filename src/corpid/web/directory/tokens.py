@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.authentication.sign_in import Rejected
@@ -22,6 +21,7 @@ from corpid.web.pages.layout import FormView, Link, PageView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
     from corpid.texts import Phrase
@@ -117,9 +117,9 @@ async def tokens(at: PortalContext) -> View:
             Row(
                 name=each.name,
                 made_by=makers.get(each.created_by, _FORMER),
-                created=_moment(at, each.created_at),
-                used=_moment(at, each.last_used_at) if each.last_used_at else None,
-                until=_moment(at, each.expires_at),
+                created=at.moment(each.created_at),
+                used=at.moment(each.last_used_at) if each.last_used_at else None,
+                until=at.moment(each.expires_at),
                 ended=at.context.now >= each.expires_at,
                 revoke=portal_path(at.web, f"{TOKENS}/{each.token_id}/revoke"),
             )
@@ -141,10 +141,6 @@ async def _names(at: PortalContext, found: list[RegisteredProvisioningToken]) ->
     users = await at.context.provider.registry.directory.read(User, [(user_id,) for user_id in sorted(ids.values())])
     known = {each: users[user_id,].name for each, user_id in ids.items() if (user_id,) in users}
     return {**dict.fromkeys(makers - ids.keys(), _OPERATOR), **known}
-
-
-def _moment(at: PortalContext, seconds: int) -> datetime:
-    return datetime.fromtimestamp(seconds, at.context.provider.policy.timezone)
 
 
 def _up(at: PortalContext) -> Link:
@@ -209,7 +205,7 @@ async def create(at: PortalContext) -> Saved:
             name=record.name,
             token=secret,
             url=at.context.provider.policy.base_url + _SCIM,
-            until=_moment(at, record.expires_at),
+            until=at.moment(record.expires_at),
             back=portal_path(at.web, TOKENS),
         )
     )
@@ -239,7 +235,7 @@ async def revocation(at: PortalContext) -> View:
         notes=at.notes,
         heading=phrase("Revoke the token “{name}”?", name=found.name),
         action=portal_path(at.web, f"{TOKENS}/{found.token_id}/revoke"),
-        used=_moment(at, found.last_used_at) if found.last_used_at else None,
+        used=at.moment(found.last_used_at) if found.last_used_at else None,
         back=portal_path(at.web, TOKENS),
     )
 

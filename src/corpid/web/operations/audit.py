@@ -13,7 +13,7 @@ from corpid.flows.operations import audit_seals
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, moment
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.own_pages import Section
 from corpid.web.pages.layout import Link, Pager, PageView
 
@@ -136,7 +136,7 @@ def _line(at: ConsoleContext, entry: AuditEntry, names: dict[str, str]) -> Entry
     members = dict.fromkeys((*entry.before, *entry.after))
     return EntryLine(
         number=entry.number,
-        at=moment(at, entry.at),
+        at=at.moment(entry.at),
         actor=_named(entry.actor, names),
         action=entry.action,
         object="/".join(names.get(part, part) for part in entry.object.split("/")),
@@ -179,7 +179,7 @@ async def verify(at: ConsoleContext) -> View:
         seals=found.seals,
         entries=found.entries,
         unsealed=found.unsealed,
-        sealed_at=moment(at, found.sealed_at) if found.sealed_at else None,
+        sealed_at=at.moment(found.sealed_at) if found.sealed_at else None,
         more=f"{here}?after={found.next}" if found.next else "",
     )
 

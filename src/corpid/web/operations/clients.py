@@ -12,16 +12,16 @@ from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import Refused
 from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
 from corpid.flows.operations import client_keys
+from corpid.flows.operations.console import may
 from corpid.flows.operations.migration_report import report
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import RULES
 from corpid.rules.oauth.client_registration import used
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.confirm import Confirm
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, moment
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.layout import Link, Pager, PageView
 
@@ -123,14 +123,9 @@ async def clients(at: ConsoleContext) -> View:
         search=search,
         clients=tuple(_line(at, each) for each in shown),
         pager=Pager(first=f"{here}?{urlencode(narrowed)}" if after else "", next=more),
-        register=console_path(at.web, "new-client") if may_write(at) else "",
+        register=console_path(at.web, "new-client") if may(at.actor, "write", "client") else "",
         saved=at.saved,
     )
-
-
-def may_write(at: ConsoleContext) -> bool:
-    """Return whether the operator's level may change clients at all (D53)."""
-    return (at.actor.role, "write", "client") in RULES
 
 
 def client_path(at: ConsoleContext, client_id: str, page: str = CLIENT) -> str:
@@ -171,7 +166,7 @@ async def client(at: ConsoleContext) -> View:
     )
     mine = tuple(each for each in uses if each.client_id == found.client_id)
     looked = await client_keys.look(provider, found, actor=at.actor, now=at.context.now)
-    writes = may_write(at)
+    writes = may(at.actor, "write", "client")
     return ClientPage(
         frame=frame(at, section=CLIENTS, up=Link(url=console_path(at.web, CLIENTS), text=Clients.heading)),
         heading=phrase("Client {name}", name=found.name),
@@ -181,7 +176,7 @@ async def client(at: ConsoleContext) -> View:
         keys=looked,
         migration=mine,
         last_days={each.generation: date.fromisoformat(each.last_day) for each in mine if each.last_day},
-        last_used={each.generation: moment(at, each.last_at) for each in mine if each.last_at},
+        last_used={each.generation: at.moment(each.last_at) for each in mine if each.last_at},
         refusals=tuple(_refusal(at, each) for each in refusals if not each.claimed),
         claimed=tuple(_refusal(at, each) for each in refusals if each.claimed),
         most=KEPT[False],
@@ -206,7 +201,7 @@ def _facts(client: Client) -> list[tuple[str, str]]:
 
 def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> RefusalLine:
     return RefusalLine(
-        at=moment(at, refusal.at),
+        at=at.moment(refusal.at),
         request=f"{refusal.method} {refusal.path}",
         reason=refusal.reason,
         detail=refusal.detail,

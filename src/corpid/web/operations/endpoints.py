@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.account import own_sessions
-from corpid.flows.account.own_sessions import FORM_SECONDS
 from corpid.flows.operations import console as flow
 from corpid.flows.operations.console import NeedsPasskey
 from corpid.texts import phrase
@@ -22,7 +20,7 @@ from corpid.web.operations import (
     services,
 )
 from corpid.web.operations.page_context import ConsoleContext
-from corpid.web.own_pages import Instead, Site, serve
+from corpid.web.own_pages import Instead, Site, extend_session, open_form, serve, use_form
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.views import Problem
 
@@ -62,20 +60,6 @@ async def _arrive(at: own_pages.PageContext[OwnVisit]) -> ConsoleContext:
     )
 
 
-async def _open(at: ConsoleContext) -> ConsoleContext:
-    own_sessions.require_recent(at.context, at.visit, seconds=FORM_SECONDS)
-    return at
-
-
-async def _still_open(at: ConsoleContext) -> ConsoleContext:
-    own_sessions.require_recent(at.context, at.visit)
-    return at
-
-
-async def _extend(at: ConsoleContext) -> None:
-    await own_sessions.use(at.context, at.visit)
-
-
 _SITE: Final = Site(
     purpose="console",
     sections=(
@@ -91,9 +75,9 @@ _SITE: Final = Site(
         audit.SECTION,
     ),
     arrive=_arrive,
-    open=_open,
-    still_open=_still_open,
-    extend=_extend,
+    open=open_form,
+    still_open=use_form,
+    extend=extend_session,
     in_maintenance=True,
     keeps=True,
 )

@@ -12,19 +12,20 @@ from corpid.flows.directory import entities, invitations, lists
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.write import Refused
+from corpid.flows.operations.console import may
 from corpid.flows.operations.console_entities import open_invitation, shown_entity
-from corpid.flows.operations.console_people import may
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
 from corpid.rules.directory.records import NO_END
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
-from corpid.web.operations.people import AT_ONCE, LEVELS, pager, person_path
+from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
+from corpid.web.operations.people import person_path
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
 from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
@@ -71,10 +72,6 @@ def here(entity_id: str, page: str = "") -> str:
     return f"entities/{quote(entity_id, safe='')}" + (f"/{page}" if page else "")
 
 
-def _state(entity: Entity) -> State:
-    return State(text=phrase("Active")) if entity.enabled else State(text=phrase("Disabled"), tone="error")
-
-
 async def entities_page(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
     search = at.query.get("search", "").strip()[:_SEARCH_CHARACTERS]
@@ -100,7 +97,7 @@ async def entities_page(at: ConsoleContext) -> View:
                 url=entity_path(at.web, each.entity_id),
                 name=each.name,
                 texts=(each.registration_number or each.entity_id, STATUSES[each.status]),
-                state=_state(each),
+                state=views.active(each.enabled),
             )
             for each in page.found
         ),
@@ -149,7 +146,7 @@ async def entity_page(at: ConsoleContext) -> View:
         ),
         heading=phrase("Organisation: {name}", name=entity.name),
         name=entity.name,
-        state=_state(entity),
+        state=views.active(entity.enabled),
         facts=_facts(found),
         no_owner=not found.has_owner,
         deeds=tuple(_deeds(at, entity)),
@@ -176,7 +173,7 @@ def _facts(found: ShownEntity) -> tuple[views.Fact, ...]:
 
 
 def _deeds(at: ConsoleContext, entity: Entity) -> list[Link]:
-    links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("People"))]
+    links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("Its people"))]
     if may(at.actor, "write", "administrator"):
         links.append(Link(url=entity_path(at.web, entity.entity_id, "owner"), text=phrase("Appoint an owner")))
     if may(at.actor, "write", "entity"):
@@ -195,11 +192,7 @@ def _administrator(at: ConsoleContext, each: Appointment) -> views.Administrator
         name=(membership.name or membership.email) if invited else user.name,
         level=LEVELS[level.level],
         services=_services_of(level.services) if level.level == "sub_administrator" else "",
-        state=State(text=phrase("Invited"), tone="warning")
-        if invited
-        else State(text=phrase("Active"))
-        if active
-        else State(text=phrase("Disabled"), tone="error"),
+        state=State(text=phrase("Invited"), tone="warning") if invited else views.active(active),
         resend=entity_path(at.web, membership.entity_id, resend)
         if invited and may(at.actor, "write", "invitation")
         else "",
@@ -258,7 +251,6 @@ def _member(at: ConsoleContext, each: lists.Member) -> views.Line:
     invited = each.membership.invited
     level = LEVELS[each.level] if each.level else ""  # type: ignore[index]
     active = each.membership.enabled and each.user.enabled
-    state = State(text=phrase("Active")) if active else State(text=phrase("Disabled"), tone="error")
     return views.Line(
         url=entity_path(
             at.web, each.membership.entity_id, f"invitation/{quote(each.membership.membership_id, safe='')}"
@@ -267,7 +259,7 @@ def _member(at: ConsoleContext, each: lists.Member) -> views.Line:
         else person_path(at.web, each.user.user_id),
         name=(each.membership.user_name or each.membership.email) if invited else each.user.user_name,
         texts=(each.membership.name if invited else each.user.name, level),
-        state=State(text=phrase("Invited"), tone="warning") if invited else state,
+        state=State(text=phrase("Invited"), tone="warning") if invited else views.active(active),
     )
 
 

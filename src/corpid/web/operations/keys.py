@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import signing_keys as flow
+from corpid.flows.operations.console import may
 from corpid.flows.operations.signing_keys import KEPT_SECONDS, RotationRefused
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import RULES
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.confirm import Confirm
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, moment
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages.layout import Link, PageView
 
@@ -68,7 +68,7 @@ class Keys(PageView):
 async def keys(at: ConsoleContext) -> View:
     """Every signing key, the newest first. Raises access.Forbidden."""
     found = await flow.listed(at.context.provider.registry, at.actor)
-    writes = (at.actor.role, "write", "key") in RULES
+    writes = may(at.actor, "write", "key")
     return Keys(
         frame=frame(at, section=KEYS),
         keys=tuple(_line(at, each, writes=writes) for each in reversed(found)),
@@ -85,9 +85,9 @@ def _line(at: ConsoleContext, key: SealedKey, *, writes: bool) -> KeyLine:
     return KeyLine(
         kid=key.kid,
         state=STATES[state],
-        signs_from=moment(at, key.active_from),
-        retired=None if key.retired_at is None else moment(at, key.retired_at),
-        gone=None if key.retired_at is None else moment(at, key.retired_at + KEPT_SECONDS),
+        signs_from=at.moment(key.active_from),
+        retired=None if key.retired_at is None else at.moment(key.retired_at),
+        gone=None if key.retired_at is None else at.moment(key.retired_at + KEPT_SECONDS),
         revoke=console_path(at.web, f"revoke-key/{key.kid}") if writes and not ended else "",
     )
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import readiness
+from corpid.flows.operations.console import may
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.access import RULES
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.own_pages import Saved, Section
@@ -41,7 +41,7 @@ async def maintenance(at: ConsoleContext) -> View:
         frame=frame(at, section=MAINTENANCE),
         action=console_path(at.web, MAINTENANCE),
         on=await readiness.maintenance(at.context.provider.registry, actor=at.actor),
-        may_switch=(at.actor.role, "write", "deployment") in RULES,
+        may_switch=may(at.actor, "write", "deployment"),
         saved=at.saved,
         notes=at.notes,
         errors=at.errors,

@@ -10,7 +10,7 @@ from corpid.flows.operations import overview as flow
 from corpid.rules.oauth.errors import reason_of
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.keys import STATES
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, moment
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.own_pages import Section
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import PageView
@@ -102,8 +102,8 @@ async def overview(at: ConsoleContext) -> View:
             KeyShown(
                 kid=each.kid,
                 state=STATES[each.state],
-                signs_from=moment(at, each.signs_from),
-                retired=moment(at, each.retired_at) if each.retired_at else None,
+                signs_from=at.moment(each.signs_from),
+                retired=at.moment(each.retired_at) if each.retired_at else None,
             )
             for each in found.keys
             if each.state not in {"revoked", "retired"}
@@ -111,7 +111,7 @@ async def overview(at: ConsoleContext) -> View:
         keys_page=console_path(at.web, "keys"),
         ending=tuple((each, _client_page(at, each.client_id)) for each in found.ending[:MOST]),
         engines=found.engines,
-        started=moment(at, found.engines.started_at),
+        started=at.moment(found.engines.started_at),
         saved=at.saved,
     )
 

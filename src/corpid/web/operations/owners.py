@@ -9,7 +9,7 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import owners as flow
 from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console_people import may
+from corpid.flows.operations.console import may
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import STATUSES

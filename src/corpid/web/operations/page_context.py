@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
+from urllib.parse import urlencode
 
 from corpid.flows.authentication import interactions
 from corpid.flows.operations.console import ConsoleVisit
 from corpid.texts import phrase
 from corpid.web import own_pages
 from corpid.web.own_pages import PageContext, site_path
-from corpid.web.pages.layout import Frame, Navigation, NavigationLink
+from corpid.web.pages.layout import Frame, Navigation, NavigationLink, Pager
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,8 @@ SECTIONS: Final[Mapping[str, Phrase]] = {
     "maintenance": phrase("Maintenance"),
 }
 """the sections of the console by path"""
+AT_ONCE: Final = 50
+"""lines of a list on one page"""
 
 
 def console_path(web: WebContext, page: str = "") -> str:
@@ -53,9 +55,14 @@ def console_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "console", page)
 
 
-def moment(at: ConsoleContext, seconds: float) -> datetime:
-    """Epoch seconds in the time zone of the deployment."""
-    return datetime.fromtimestamp(seconds, at.context.provider.policy.timezone)
+def pager(at: ConsoleContext, page: str, after: str, **kept: str) -> Pager:
+    """Addresses of the first and the next page of a list."""
+    here = console_path(at.web, page)
+    known = {name: value for name, value in kept.items() if value}
+    return Pager(
+        first=(f"{here}?{urlencode(known)}" if known else here) if at.query.get("after") else "",
+        next=f"{here}?{urlencode({**known, 'after': after})}" if after else "",
+    )
 
 
 def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:

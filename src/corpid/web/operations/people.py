@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from corpid.flows.authentication.code_guesses import LINK, UNKNOWN
 from corpid.flows.authentication.sign_in import Rejected
@@ -18,11 +18,12 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import NO_END
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
 from corpid.web.own_pages import Gone, Saved, Section
-from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.access_texts import LEVELS
+from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,21 +31,15 @@ if TYPE_CHECKING:
     from corpid.flows.operations.console_people import Deed, ShownPerson
     from corpid.ports import LinkPurpose, Session, SessionPurpose
     from corpid.rules.directory.actors import Operating
-    from corpid.rules.directory.records import AdministratorLevel, OperatorLevel, User
+    from corpid.rules.directory.records import OperatorLevel, User
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
-AT_ONCE: Final = 50
 _SEARCH_CHARACTERS: Final = 100
 _PERSON: Final = re.compile(r"people/[^/]+")
 _ACTIONS: Final = ("unlock", "link", "renew", "sign-out", "disable", "enable")
 
-LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
-    "owner": phrase("Owner"),
-    "administrator": phrase("Administrator"),
-    "sub_administrator": phrase("Sub-administrator"),
-}
 _OPERATORS: Final[Mapping[OperatorLevel, Phrase]] = {
     "operator": phrase("Operator"),
     "support": phrase("Support"),
@@ -65,31 +60,16 @@ _SET: Final = phrase("Set")
 _NONE: Final = phrase("None")
 
 
-def moment(at: ConsoleContext, seconds: float) -> datetime:
-    """Epoch seconds in the time zone of the deployment."""
-    return datetime.fromtimestamp(seconds, at.web.provider.policy.timezone)
-
-
 def person_path(web: WebContext, user_id: str, action: str = "") -> str:
     """The address path of a person's page."""
     return console_path(web, f"people/{quote(user_id, safe='')}" + (f"/{action}" if action else ""))
-
-
-def pager(at: ConsoleContext, page: str, after: str, **kept: str) -> Pager:
-    """Addresses of the first and the next page of a list."""
-    here = console_path(at.web, page)
-    known = {name: value for name, value in kept.items() if value}
-    return Pager(
-        first=(f"{here}?{urlencode(known)}" if known else here) if at.query.get("after") else "",
-        next=f"{here}?{urlencode({**known, 'after': after})}" if after else "",
-    )
 
 
 def state_of(user: User) -> State:
     """A person's state in a word."""
     if user.placeholder:
         return State(text=phrase("Invited"), tone="warning")
-    return State(text=phrase("Active")) if user.enabled else State(text=phrase("Disabled"), tone="error")
+    return views.active(user.enabled)
 
 
 async def people_page(at: ConsoleContext) -> View:
@@ -168,15 +148,15 @@ async def person_page(at: ConsoleContext) -> View:
         state=state_of(user),
         facts=_facts(found),
         sign_in=_factors(found),
-        invited_until=moment(at, found.invited_until) if found.invited_until else None,
-        paused=tuple((_where(each.browser), moment(at, each.paused_until)) for each in found.locks),
+        invited_until=at.moment(found.invited_until) if found.invited_until else None,
+        paused=tuple((_where(each.browser), at.moment(each.paused_until)) for each in found.locks),
         deeds=tuple(_deeds(at, found)),
         organisations=tuple(
             views.OrganisationLine(
                 url=console_path(at.web, f"entities/{quote(each.entity.entity_id, safe='')}"),
                 name=each.entity.name,
                 level=LEVELS[each.level] if each.level else None,  # type: ignore[index]
-                state=_belongs(enabled=each.membership.enabled and each.entity.enabled),
+                state=views.active(each.membership.enabled and each.entity.enabled),
             )
             for each in found.memberships.found
         ),
@@ -196,10 +176,6 @@ async def person_page(at: ConsoleContext) -> View:
         else phrase("Each table shows the first {count}.", count=AT_ONCE),
         saved=at.saved,
     )
-
-
-def _belongs(*, enabled: bool) -> State:
-    return State(text=phrase("Active")) if enabled else State(text=phrase("Disabled"), tone="error")
 
 
 def _facts(found: ShownPerson) -> tuple[views.Fact, ...]:
@@ -235,8 +211,8 @@ def _session(at: ConsoleContext, each: Session) -> views.SessionLine:
     return views.SessionLine(
         device=each.device,
         purpose=_PURPOSES[each.purpose],
-        since=moment(at, each.auth_time),
-        seen=moment(at, each.seen_at or each.auth_time),
+        since=at.moment(each.auth_time),
+        seen=at.moment(each.seen_at or each.auth_time),
     )
 
 

@@ -14,17 +14,15 @@ from corpid.flows.directory import lists
 from corpid.flows.directory import services as flow
 from corpid.flows.directory.finding import service_named
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console_people import may
+from corpid.flows.operations.console import may
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import RoleDescription, Service
 from corpid.rules.directory.values import DESCRIPTION_CHARACTERS
 from corpid.texts import phrase
 from corpid.web.operations import views
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
-from corpid.web.operations.people import AT_ONCE, pager
+from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.views import State
 from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages.layout import Link
 
@@ -39,10 +37,6 @@ _SEEN: Final = "seen"
 _NAME_CHARACTERS: Final = 100
 _YES: Final = phrase("Yes")
 _NO: Final = phrase("No")
-
-
-def _state(service: Service) -> State:
-    return State(text=phrase("Active")) if service.enabled else State(text=phrase("Disabled"), tone="error")
 
 
 async def services_page(at: ConsoleContext) -> View:
@@ -69,7 +63,7 @@ async def services_page(at: ConsoleContext) -> View:
                 url=console_path(at.web, _here(each)),
                 name=each.service_id,
                 texts=(each.name, _YES if each.approval_required else _NO),
-                state=_state(each),
+                state=views.active(each.enabled),
             )
             for each in page.found
         ),
@@ -102,7 +96,7 @@ async def service_page(at: ConsoleContext) -> View:
         heading=phrase("Service: {name}", name=service.name),
         name=service.name,
         description=service.description,
-        state=_state(service),
+        state=views.active(service.enabled),
         facts=(
             (phrase("Identifier"), service.service_id),
             (phrase("Roles need approval at every organisation"), _YES if service.approval_required else _NO),

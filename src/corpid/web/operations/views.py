@@ -26,6 +26,11 @@ class State:
     tone: str = ""
 
 
+def active(enabled: bool) -> State:
+    """The state of a record that can be disabled."""
+    return State(text=phrase("Active")) if enabled else State(text=phrase("Disabled"), tone="error")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """A line of a list: a link, further texts, and a state."""

@@ -1,16 +1,24 @@
-"""Roles in sentences, in the reader's language (DESIGN "Pages")."""
+"""Levels and roles in words, in the reader's language (DESIGN "Pages")."""
 
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from corpid.rules.directory.records import Assignment, Service, ThirdPartyAssignment
+    from collections.abc import Mapping
+
+    from corpid.rules.directory.records import AdministratorLevel, Assignment, Service, ThirdPartyAssignment
     from corpid.texts import Phrase
+
+LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
+    "owner": phrase("Owner"),
+    "administrator": phrase("Administrator"),
+    "sub_administrator": phrase("Sub-administrator"),
+}
 
 
 def sentence(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:

@@ -1,0 +1,365 @@
+"""The yearly access review in the portal (D54, D57)."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import access_review, lists, members
+from corpid.flows.directory.access_review import Kept, NotAsShown, NotOpen, SomebodyLeft
+from corpid.flows.directory.provisioning import Member
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.records import Membership, Service, User
+from corpid.texts import counted, phrase
+from corpid.web.directory.access import PERSON, address, name_of, user_name_of
+from corpid.web.directory.access_review_views import AccessReview, ReviewedPerson
+from corpid.web.directory.history_texts import GONE
+from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
+from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.people_views import ConfirmAction, ShownRole
+from corpid.web.directory.person import membership_id_of, this_member
+from corpid.web.directory.person_changes import taken
+from corpid.web.directory.writing import listed, reason
+from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages import access_texts
+from corpid.web.pages.layout import Link, Pager
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import date
+
+    from corpid.flows.directory.access_review import ReviewedPerson as Found
+    from corpid.flows.directory.access_review import ReviewState
+    from corpid.rules.directory.effect import Role
+    from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
+    from corpid.texts import Phrase
+    from corpid.web.pages.views import View
+
+REVIEW: Final = "access-review"
+_SIGN_OFF: Final = f"{REVIEW}/sign-off"
+_BEGIN: Final = "begin"
+"""the parameter that shows the list before the review is due"""
+_KEEP: Final = "keep"
+"""the name of the buttons"""
+_TICK: Final = "keep-"
+"""before a membership in the name of its checkbox"""
+_SHOWN: Final = 50
+_CHANGED: Final = phrase("What somebody may do has changed since you looked. Look at it again, then keep it.")
+_NOT_OPEN: Final = phrase("No review is under way. It begins when you keep or end the first person.")
+_LEFT: Final = phrase("Somebody was added or changed meanwhile. Look at everybody who is in the list again.")
+_OWN: Final = phrase("This is you. Another owner or administrator has to look at your access.")
+
+
+# --- the list
+
+
+async def review(at: PortalContext) -> View:
+    """The review's state, and a page of people to review."""
+    registry, entity_id, query = at.context.provider.registry, at.entity.entity_id, at.query
+    state = await access_review.current(registry, at.actor, entity_id)
+    of = state.review
+    under_way = of is not None and bool(of.began_at)
+    due = of is not None and of.due_at <= at.context.now
+    shows = under_way or due or bool(query.get(_BEGIN))
+    begin = {} if under_way or due else {_BEGIN: "yes"}
+    after = query.get("after", "")
+    found = await _people(at, after) if shows else lists.Page(found=())
+    if after and not found.found:
+        after, found = "", await _people(at, "")
+    left = bool(found.found)
+    if left:  # those who changed meanwhile may have come back
+        state = await access_review.current(registry, at.actor, entity_id)
+    return AccessReview(
+        frame=frame(at, section="administrators", up=_up(at)),
+        action=address(at, REVIEW, **begin, after=after),
+        state=await _state(at, state),
+        last=await _last(at, state),
+        progress=phrase("{kept} of {count} people looked at", kept=state.kept, count=state.people)
+        if under_way
+        else None,
+        kept=state.kept,
+        count=state.people,
+        begin="" if shows else address(at, REVIEW, **begin),
+        people=await _shown(at, found.found),
+        sign_off=portal_path(at.web, _SIGN_OFF) if under_way and not left else "",
+        pager=Pager(
+            first=address(at, REVIEW, **begin) if after else "",
+            next=address(at, REVIEW, **begin, after=found.after) if found.after else "",
+        ),
+        saved=at.saved,
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def _people(at: PortalContext, after: str) -> lists.Page[Found]:
+    reading = access_review.people(
+        at.context.provider.registry, at.actor, at.entity.entity_id, unreviewed=True, after=after, limit=_SHOWN
+    )
+    return await listed(reading)
+
+
+def _up(at: PortalContext) -> Link:
+    return Link(url=portal_path(at.web, "administrators"), text=phrase("Administrators"))
+
+
+async def _state(at: PortalContext, state: ReviewState) -> Phrase:
+    of = state.review
+    if of is None:
+        return phrase("There has been no review yet. The first one is due within a year.")
+    if of.began_at:
+        name = await _who(at, of.began_by)
+        return phrase("{name} began this review on {day}.", name=name, day=_day(at, of.began_at))
+    if of.due_at <= at.context.now:
+        return phrase("A review has been due since {day}.", day=_day(at, of.due_at))
+    return phrase("The next review is due on {day}.", day=_day(at, of.due_at))
+
+
+async def _last(at: PortalContext, state: ReviewState) -> Phrase | None:
+    of = state.review
+    if of is None or not of.signed_off_at:
+        return None
+    return phrase(
+        "{name} signed off the last review on {day}. People kept: {kept}. Memberships ended: {ended}.",
+        name=await _who(at, of.signed_off_by), day=_day(at, of.signed_off_at), kept=of.kept, ended=of.ended,
+    )  # fmt: skip
+
+
+def _day(at: PortalContext, moment: int) -> date:
+    return datetime.fromtimestamp(moment, at.context.provider.policy.timezone).date()
+
+
+async def _who(at: PortalContext, actor: str) -> str | Phrase:
+    """The name of a person who decided, if they still belong (D61)."""
+    directory, user_id = at.context.provider.registry.directory, actor.removeprefix("user:")
+    key = (user_id, at.entity.entity_id)
+    membership = (await directory.read(Membership, [key])).get(key)
+    user = (await directory.read(User, [(user_id,)])).get((user_id,))
+    return name_of(Member(membership=membership, user=user)) if membership and user else GONE
+
+
+async def _shown(at: PortalContext, found: Sequence[Found]) -> tuple[ReviewedPerson, ...]:
+    directory = at.context.provider.registry.directory
+    rows: list[Assignment | ThirdPartyAssignment] = []
+    for each in found:
+        rows += each.access.roles
+        rows += each.access.third_party_roles
+    roles: defaultdict[str, list[Role]] = defaultdict(list)
+    for role in await lists.with_records(directory, rows):
+        roles[role.row.user_id].append(role)
+    held = [each.access.administrator for each in found if each.access.administrator]
+    named = {service for one in held if isinstance(one.services, tuple) for service in one.services}
+    services = {
+        each.service_id: each.name for each in (await directory.read(Service, [(one,) for one in named])).values()
+    }
+    return tuple([await _person(at, each, roles[each.user.user_id], services) for each in found])
+
+
+async def _person(at: PortalContext, each: Found, roles: Sequence[Role], services: Mapping[str, str]) -> ReviewedPerson:
+    registry, access = at.context.provider.registry, each.access
+    membership, held = access.membership, access.administrator
+    member = Member(membership=membership, user=each.user)
+    name, own = name_of(member), each.user.user_id == at.actor.user_id
+    ends = True
+    if own or held is not None:
+        ends = not (await members.possible_change(registry, membership, actor=at.actor, end=True)).refusal
+    listed_services = held.services if held is not None and isinstance(held.services, tuple) else ()
+    ticked = at.form.get(_TICK + membership.membership_id, "")
+    pressed, _, pressed_seen = at.form.get(_KEEP, "").rpartition(" ")
+    sent = pressed_seen if pressed == membership.membership_id else ticked
+    person = f"{PERSON}/{membership.membership_id}"
+    kind = f"{person}/revoke" if membership.invited else f"{REVIEW}/{membership.membership_id}/end"
+    return ReviewedPerson(
+        url=portal_path(at.web, person),
+        name=name,
+        user_name=user_name_of(member),
+        tags=() if member.state == "active" else (STATES[member.state],),
+        level=level_sentence(name, held, at.entity, tuple(sorted(services.get(one, one) for one in listed_services)))
+        if held
+        else None,
+        roles=tuple(_role(at, name, role) for role in roles),
+        field=_TICK + membership.membership_id,
+        seen=each.seen,
+        button=f"{membership.membership_id} {each.seen}",
+        ticked=ticked == each.seen,
+        changed=bool(sent) and sent != each.seen,
+        why_not=_OWN if own and not await access_review.may_keep_own(registry, at.actor) else None,
+        end=portal_path(at.web, kind) if ends else "",
+    )
+
+
+def _role(at: PortalContext, name: str, role: Role) -> ShownRole:
+    entity, today = role.client_entity or role.entity, at.context.day
+    return ShownRole(
+        sentence=access_texts.sentence(name, role.row, role.service, entity.name, today),
+        details=access_texts.details(role.row),
+        tag=access_texts.state(role.row, today),
+    )
+
+
+# --- keeping
+
+
+async def keep(at: PortalContext) -> Saved:
+    """Keep the access of the chosen people. Raises Rejected, Conflict."""
+    wanted = _wanted(at.form)
+    if not wanted:
+        raise Rejected(phrase("Tick the people whose access is to stay, or use the button below a person."))
+    registry = at.context.provider.registry
+    await access_review.current(registry, at.actor, at.entity.entity_id)
+    kept = []
+    for membership_id, seen in wanted.items():
+        try:
+            found = await this_member(at, membership_id)
+        except Gone:
+            raise Rejected(_CHANGED) from None
+        kept.append(Kept(user_id=found.user.user_id, seen=seen))
+    try:
+        await access_review.keep(registry, at.actor, at.entity.entity_id, kept, now=at.context.now)
+    except NotAsShown:
+        raise Rejected(_CHANGED) from None
+    except Forbidden as error:
+        own = any(each.user_id == at.actor.user_id for each in kept)
+        raise Rejected(_OWN if own else phrase("The reason: {reason}.", reason=error.reason)) from None
+    after = at.query.get("after", "")
+    page = f"{REVIEW}?{urlencode({'after': after})}" if after else REVIEW
+    return Saved("access-kept" if len(kept) > 1 else "access-kept-one", page)
+
+
+def _wanted(form: Mapping[str, str]) -> dict[str, str]:
+    """The digest shown for each chosen person, by membership."""
+    membership_id, _, seen = form.get(_KEEP, "").rpartition(" ")
+    if membership_id:
+        return {membership_id: seen}
+    chosen = {name.removeprefix(_TICK): seen for name, seen in form.items() if name.startswith(_TICK)}
+    return dict(list(chosen.items())[: access_review.MOST_DECISIONS])
+
+
+# --- ending
+
+
+async def ask_end(at: PortalContext) -> View:
+    """The question before a membership is ended, with what it takes away."""
+    registry = at.context.provider.registry
+    await access_review.current(registry, at.actor, at.entity.entity_id)
+    found = await _belonging(at)
+    name = name_of(found)
+    possible = await members.possible_change(registry, found.membership, actor=at.actor, end=True)
+    view = ConfirmAction(
+        frame=frame(at, section="administrators", up=_to_review(at)),
+        heading=phrase("End the membership of {name}?", name=name),
+        action=portal_path(at.web, at.page),
+        sentences=(),
+        button=phrase("Send for approval") if possible.needs_approval else phrase("End the membership"),
+        look="button-danger",
+        back=Link(url=portal_path(at.web, REVIEW), text=phrase("Keep the membership")),
+        needs_approval=possible.needs_approval,
+        reason=at.form.get("reason", ""),
+        notes=at.notes,
+        errors=at.errors,
+    )
+    if possible.refusal:
+        return replace(view, refused=refusal_sentence(possible.refusal, name, at.entity))
+    account = phrase(
+        "The account itself stays, and so does the history. To come back, {name} needs a new invitation and new access.",
+        name=name,
+    )
+    no_longer = phrase("{name} can then no longer act for {entity}.", name=name, entity=at.entity.name)
+    return replace(view, sentences=(no_longer, account), taken=await taken(at, found))
+
+
+async def end(at: PortalContext) -> Saved:
+    """End a membership, or request it. Raises Gone, Rejected."""
+    found = await _belonging(at)
+    provider = at.context.provider
+    try:
+        request = await access_review.end(
+            provider.registry, at.actor, at.entity.entity_id, found.user.user_id, reason=reason(at),
+            now=at.context.now, unique=provider.new_id(),
+        )  # fmt: skip
+    except REFUSALS as error:
+        raise rejected(error, entity=at.entity, name=name_of(found)) from None
+    provider.registry_cache.drop()
+    return Saved("person-ended" if request is None else "access-requested", REVIEW)
+
+
+async def _belonging(at: PortalContext) -> Member:
+    """The member that the address names, who is not only invited."""
+    found = await this_member(at, membership_id_of(at))
+    if found.membership.invited:
+        raise Gone
+    return found
+
+
+def _to_review(at: PortalContext) -> Link:
+    return Link(url=portal_path(at.web, REVIEW), text=AccessReview.heading)
+
+
+# --- signing off
+
+
+async def ask_sign_off(at: PortalContext) -> View:
+    """The question before the review is signed off."""
+    state = await access_review.current(at.context.provider.registry, at.actor, at.entity.entity_id)
+    under_way = state.review is not None and bool(state.review.began_at)
+    refused = None
+    if not under_way:
+        refused = _NOT_OPEN
+    elif (await _people(at, "")).found:
+        refused = _LEFT
+    return ConfirmAction(
+        frame=frame(at, section="administrators", up=_to_review(at)),
+        heading=phrase("Sign off the review?"),
+        action=portal_path(at.web, at.page),
+        sentences=()
+        if refused
+        else (
+            counted(
+                state.kept,
+                "The access of {count} person stays as you and other administrators saw it.",
+                "The access of {count} people stays as you and other administrators saw it.",
+            ),
+            phrase("Your name and the day stand in the history. The next review is due in a year."),
+        ),
+        refused=refused,
+        button=phrase("Sign off"),
+        back=Link(url=portal_path(at.web, REVIEW), text=phrase("Go back")),
+        needs_approval=False,
+        reason="",
+        notes=at.notes,
+        errors=at.errors if not refused else (),
+    )
+
+
+async def sign_off(at: PortalContext) -> Saved:
+    """Sign the review off. Raises Rejected."""
+    signing = access_review.sign_off(at.context.provider.registry, at.actor, at.entity.entity_id, now=at.context.now)
+    try:
+        await signing
+    except NotOpen:
+        raise Rejected(_NOT_OPEN) from None
+    except SomebodyLeft:
+        raise Rejected(_LEFT) from None
+    return Saved("review-signed-off", REVIEW)
+
+
+_ID: Final = "[^/]{1,100}"
+SECTION: Final = Section[PortalContext](
+    pages={
+        REVIEW: Page(view=review, submit=keep, fresh=True),
+        _SIGN_OFF: Page(view=ask_sign_off, submit=sign_off, fresh=True),
+    },
+    named_pages={re.compile(f"{REVIEW}/{_ID}/end"): Page(view=ask_end, submit=end, fresh=True)},
+    fields=frozenset({_KEEP, "reason"}),
+    prefixes=(_TICK,),
+    changes={
+        "access-kept-one": phrase("The access stays as it was shown."),
+        "access-kept": phrase("The access of those people stays as it was shown."),
+        "review-signed-off": phrase("The review has been signed off."),
+    },
+)
