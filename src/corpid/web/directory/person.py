@@ -165,7 +165,7 @@ def _mail(at: PortalContext, membership: Membership) -> Phrase | None:
 
 
 def _access_refused(at: PortalContext, found: Member, held: Held, name: str) -> Phrase | None:
-    """Why the reader cannot change this person's access, as the form would say."""
+    """The reason against changing this access, as its form gives it. Source: D54"""
     if found.user.user_id == at.actor.user_id:
         return own_access(at.entity)
     return administers(name, at.entity) if held.administrator is not None else None
