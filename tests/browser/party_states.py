@@ -50,6 +50,7 @@ CHANGE: Final = ChangeInWords(
 LINE: Final = RequestLine(
     url="/manage/requests/1",
     sentence=CHANGE.sentence,
+    limits=(phrase("Part of the organisation: {name}", name="Pier 4"),),
     further=0,
     requester="Priya Nair",
     own=False,

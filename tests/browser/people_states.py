@@ -133,6 +133,7 @@ PERSON: Final = PersonPage(
     mail=None,
     roles=ROLES,
     pager=Pager(),
+    access_refused=None,
     own_services=False,
     for_others=(replace(ROLES[1], tag=phrase("No effect at present"), change="", take_away=""),),
     refused=None,

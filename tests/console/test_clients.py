@@ -38,7 +38,7 @@ def test_a_client_shows_its_keys_and_why_it_was_refused_with_what_to_do() -> Non
         await made.provider.refusals.flush(made.provider.registry)
         browser = await in_console(made, "operator", "client/rp1")
         assert browser.page.heading == "Client Relying Party 1"
-        assert "ES256" in browser.page.text
+        assert "(ES256)" in browser.page.text
         assert "Refused requests that only name this client" in browser.page.text
         assert "POST /request" in browser.page.text
 

@@ -78,7 +78,7 @@ def test_a_service_without_roles_and_no_end_need_no_more_than_a_confirmation() -
         await staffed(made)
         browser = await in_portal(made, "access/new?person=m-nadia&service=NOTICES")
         await browser.fill_and_submit(end="none")
-        assert "Nadia Rahman may act at Notices for Acme Pte. Ltd. from today, without an end." in browser.page.text
+        assert "Nadia Rahman may act at Notices for Acme Pte. Ltd. from today, with no end date." in browser.page.text
         await confirm(browser)
         [row] = await roles(made, "nadia")
         assert (row.role, row.end_date) == ("", NO_END)

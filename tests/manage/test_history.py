@@ -171,6 +171,22 @@ def test_sub_administrators_see_no_history() -> None:
     run(within)
 
 
+def test_what_is_only_offered_is_called_an_offer() -> None:
+    """D56: nobody may act before the third party accepts, also if the operator entered the offer."""
+
+    async def within(made: World) -> None:
+        await scene(made)
+        await made.person("dan", entity(BANYAN, "Banyan Trading"))
+        offer = ThirdPartyGrant(client_entity_id=ACME, entity_id=BANYAN, service_id="PERMITS", state="offered")
+        added = event("grant.add", by="cli:admin", subject="/".join(offer.key), other=BANYAN)
+        await write(made, Upsert(offer, added))
+        browser = await in_portal(made, "history")
+        assert "offers" in browser.page.text
+        assert "may act for" not in browser.page.text
+
+    run(within)
+
+
 def test_every_kind_of_change_has_a_sentence_of_its_own() -> None:
     """D57: an action that is added later is not left to its technical summary."""
     from corpid.flows.operations.history import KINDS

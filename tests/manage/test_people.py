@@ -369,6 +369,23 @@ def test_a_sub_administrator_sees_people_and_access_at_their_services_and_change
     run(within)
 
 
+def test_access_that_the_reader_may_not_change_has_no_links_and_says_why() -> None:
+    """D54: an administrator's access is changed by owners only."""
+
+    async def within(made: World) -> None:
+        await staffed(made, level="sub_administrator", services=("NOTICES",))
+        await made.write(Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES"))
+        browser = await in_portal(made, "person/m-marcus")
+        assert "Take away" in browser.page.text
+        await appoint(made, who="marcus")
+        await go(made, browser, "person/m-marcus")
+        assert "Marcus Lee may act at Notices" in browser.page.text
+        assert "Take away" not in browser.page.text
+        assert "Only an owner can change this access." in browser.page.text
+
+    run(within)
+
+
 def form_of_or_none(browser: object) -> object:
     """The form that changes something; None if there is none."""
     return browser.page.form_with("form_token", "step")  # type: ignore[attr-defined]

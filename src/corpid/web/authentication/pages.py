@@ -52,6 +52,8 @@ _SIGN_IN_AGAIN: Final = phrase(
     "To change how you sign in, sign in again: you last signed in more than {minutes} minutes ago.",
     minutes=ACCOUNT_FRESH_SECONDS // MINUTE,
 )
+_SIGN_IN_AGAIN_TO_GO_ON: Final = phrase("To go on, sign in again: this step needs a recent sign-in.")
+"""in the portal and the console, whose windows differ from the account's"""
 _NO_MORE_TIME: Final = phrase("You cannot get more time for this sign-in.")
 
 
@@ -61,6 +63,12 @@ def step_name(interaction: Interaction) -> str:
     An extension does not change it. Source: D15, WCAG 2.2.1
     """
     return str(interaction.serial - interaction.extensions)
+
+
+def _reason(interaction: Interaction) -> Phrase | None:
+    if not own_pages.is_reauthentication(interaction.request):
+        return None
+    return _SIGN_IN_AGAIN if own_pages.purpose(interaction.request) == "account" else _SIGN_IN_AGAIN_TO_GO_ON
 
 
 def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple[int, int | None] | None) -> Frame:
@@ -87,7 +95,7 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
             at_end=_NO_MORE_TIME,
         ),
         under_way=True,
-        reason=_SIGN_IN_AGAIN if own_pages.is_reauthentication(interaction.request) else None,
+        reason=_reason(interaction),
         ui_locales=interaction.request.ui_locales,
         account_language=interaction.language if interaction.user_id else visit.browser.language,
         here=interaction_path(web, where),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.provisioning import Member
     from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import Service
+    from corpid.rules.directory.records import Entity, Service
     from corpid.texts import Phrase
     from corpid.web.directory.access_views import Pairs
     from corpid.web.pages.layout import FieldError
@@ -74,15 +74,20 @@ async def refused(at: PortalContext, found: Member, service: Service) -> Phrase 
     if not why:
         return None
     if why == SOMEBODY_ELSE.reason:
-        return phrase(
-            "You cannot change your own access. Another administrator of {entity} can do it.", entity=at.entity.name
-        )
+        return own_access(at.entity)
     if why == WITHIN_REACH.reason:
-        return phrase(
-            "{name} administers {entity}. Only an owner can change this access.",
-            name=name_of(found), entity=at.entity.name,
-        )  # fmt: skip
+        return administers(name_of(found), at.entity)
     return phrase("The reason: {reason}.", reason=why)
+
+
+def own_access(entity: Entity) -> Phrase:
+    """The refusal of a change to the reader's own access. Source: D54"""
+    return phrase("You cannot change your own access. Another administrator of {entity} can do it.", entity=entity.name)
+
+
+def administers(name: str, entity: Entity) -> Phrase:
+    """The refusal of a change to an administrator's access. Source: D54"""
+    return phrase("{name} administers {entity}. Only an owner can change this access.", name=name, entity=entity.name)
 
 
 def address(at: PortalContext, page: str, **values: str) -> str:

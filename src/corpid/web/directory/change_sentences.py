@@ -214,7 +214,7 @@ def _of_membership(change: Change, held: Membership, names: Names) -> Phrase:
 
 _MEMBERS: Final[Mapping[str, Phrase]] = {
     "role": phrase("Role"),
-    "sub_entity": phrase("Sub-entity"),
+    "sub_entity": phrase("Part of the organisation"),
     "ref": phrase("Reference"),
     "start_date": phrase("From"),
     "end_date": phrase("Until"),

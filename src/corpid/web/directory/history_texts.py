@@ -113,7 +113,7 @@ _MEMBERS: Final[Mapping[str, Phrase]] = {
     "services": phrase("Services"),
     "service_id": phrase("Service"),
     "role": phrase("Role"),
-    "sub_entity": phrase("Sub-entity"),
+    "sub_entity": phrase("Part of the organisation"),
     "ref": phrase("Reference"),
     "start_date": phrase("From"),
     "end_date": phrase("Until"),
@@ -171,6 +171,8 @@ def sentence(entry: AuditEntry, names: Names) -> Phrase:
         return _OF_ROLE[action](**named, role=role) if role else _OF_ROLELESS[action](**named)
     if action in _OF_GRANT:
         client, third_party = _entity(entry.entity_id, names), _entity(entry.other_entity_id, names)
+        if action == AuditAction.GRANT_ADD and entry.after.get("state") == "offered":
+            action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
         return _OF_GRANT[action](client=client, third_party=third_party, service=service)
     return _PLAIN.get(action, phrase("Another change"))
 

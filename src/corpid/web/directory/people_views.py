@@ -150,6 +150,8 @@ class PersonPage(PageView):
     """what became of the e-mail of the invitation"""
     roles: tuple[ShownRole, ...]
     pager: Pager
+    access_refused: Phrase | None
+    """why the reader cannot change this access"""
     own_services: bool
     for_others: tuple[ShownRole, ...]
     refused: Phrase | None

@@ -19,7 +19,17 @@ from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Assignment, Service
 from corpid.texts import phrase
 from corpid.web.directory import history_texts
-from corpid.web.directory.access import CHANGE, NEW, PERSON, REMOVE, address, name_of, user_name_of
+from corpid.web.directory.access import (
+    CHANGE,
+    NEW,
+    PERSON,
+    REMOVE,
+    address,
+    administers,
+    name_of,
+    own_access,
+    user_name_of,
+)
 from corpid.web.directory.history import HISTORY
 from corpid.web.directory.member_texts import (
     STATES,
@@ -93,6 +103,7 @@ async def person(at: PortalContext) -> View:
         actions.append("suspend")
     entries = await _entries(at, found)
     refusal = change.refusal or end.refusal
+    may_give = members.may_give_access(membership, held.administrator, actor=actor)
     return PersonPage(
         frame=frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People"))),
         heading=phrase("{name}", name=name),
@@ -104,17 +115,16 @@ async def person(at: PortalContext) -> View:
         state_sentence=state_sentence(state, entity),
         level=await _level(at, held, name),
         mail=_mail(at, membership),
-        roles=tuple(_role(at, name, role, state=state) for role in held.roles.found),
+        roles=tuple(_role(at, name, role, state=state, changeable=may_give) for role in held.roles.found),
         pager=Pager(
             first=here if at.query.get("after") else "",
             next=address(at, at.page, after=held.roles.after) if held.roles.after else "",
         ),
+        access_refused=None if may_give else _access_refused(at, found, held, name),
         own_services=actor.level == "sub_administrator",
-        for_others=tuple(_role(at, name, role, state=state) for role in held.for_others),
+        for_others=tuple(_role(at, name, role, state=state, changeable=may_give) for role in held.for_others),
         refused=refusal_sentence(refusal, name, entity) if refusal and actor.level != "sub_administrator" else None,
-        give_access=address(at, NEW, person=membership.membership_id)
-        if members.may_give_access(membership, held.administrator, actor=actor)
-        else None,
+        give_access=address(at, NEW, person=membership.membership_id) if may_give else None,
         edit=None if change.refusal else links["details"].url,
         actions=tuple(links[each] for each in actions),
         end=None if end.refusal else links["revoke" if membership.invited else "end"],
@@ -154,13 +164,20 @@ def _mail(at: PortalContext, membership: Membership) -> Phrase | None:
     return phrase("No e-mail is sent for this invitation.")
 
 
-def _role(at: PortalContext, name: str, role: Role, *, state: str) -> ShownRole:
+def _access_refused(at: PortalContext, found: Member, held: Held, name: str) -> Phrase | None:
+    """The reason against changing this access, as its form gives it. Source: D54"""
+    if found.user.user_id == at.actor.user_id:
+        return own_access(at.entity)
+    return administers(name, at.entity) if held.administrator is not None else None
+
+
+def _role(at: PortalContext, name: str, role: Role, *, state: str, changeable: bool) -> ShownRole:
     row, today = role.row, at.context.day
     tag = access_texts.state(row, today)
     if tag is None and state == "active" and reasons(role, today.isoformat()):
         tag = phrase("No effect at present")
     identifier = object_id(row.key)
-    own = isinstance(row, Assignment)
+    own = changeable and isinstance(row, Assignment)
     return ShownRole(
         sentence=access_texts.sentence(name, row, role.service, (role.client_entity or role.entity).name, today),
         details=access_texts.details(row),

@@ -10,11 +10,13 @@ from urllib.parse import quote, urlencode
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import approval_setting, approvals, request_lists
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State
+from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, listed, reason, written
 from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages.access_texts import details
 from corpid.web.pages.layout import FormView, Link, Pager, PageView
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.lists import Page as ListPage
     from corpid.flows.directory.request_lists import Request
+    from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Approvals
     from corpid.web.pages.views import View
 
@@ -50,6 +53,8 @@ class RequestLine:
 
     url: str
     sentence: Phrase
+    limits: tuple[Phrase, ...]
+    """part of the organisation and parameters of its first change"""
     further: int
     """how many changes it has in addition"""
     requester: str
@@ -141,11 +146,17 @@ class ChooseApprovals(FormView):
     most: int = MOST_REASON_CHARACTERS
 
 
+def _limits(change: Change) -> tuple[Phrase, ...]:
+    record = change.becomes or change.was
+    return details(record) if isinstance(record, Assignment | ThirdPartyAssignment) else ()
+
+
 def _line(at: PortalContext, found: Request) -> RequestLine:
     record = found.record
     return RequestLine(
         url=portal_path(at.web, f"{REQUESTS}/{quote(record.request_id, safe='')}"),
         sentence=in_words(found.changes[0], found.names).sentence,
+        limits=_limits(found.changes[0]),
         further=len(found.changes) - 1,
         requester=found.requester,
         own=found.own,

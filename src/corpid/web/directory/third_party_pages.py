@@ -99,7 +99,7 @@ def sentence(found: Authorisation, grant: ThirdPartyGrant | None = None) -> Phra
 def facts(grant: ThirdPartyGrant | ThirdPartyAssignment) -> tuple[tuple[Phrase, str], ...]:
     """The terms that no sentence names."""
     pairs = (
-        (phrase("Sub-entity"), grant.sub_entity),
+        (phrase("Part of the organisation"), grant.sub_entity),
         (phrase("Reference"), grant.ref),
         (phrase("Only with"), parameters_in_words(grant.parameters)),
     )

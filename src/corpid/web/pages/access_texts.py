@@ -62,12 +62,12 @@ def duration(start_date: str, end_date: str, today: date) -> Phrase:
     first = None if start_date == NO_BEGINNING else date.fromisoformat(start_date)
     last = None if end_date == NO_END else date.fromisoformat(end_date)
     if first == today:
-        return phrase("from today until {until}", until=last) if last else phrase("from today, without an end")
+        return phrase("from today until {until}", until=last) if last else phrase("from today, with no end date")
     if first is not None and last is not None:
         return phrase("from {start} until {until}", start=first, until=last)
     if first is not None:
-        return phrase("from {start}, without an end", start=first)
-    return phrase("until {until}", until=last) if last is not None else phrase("without an end")
+        return phrase("from {start}, with no end date", start=first)
+    return phrase("until {until}", until=last) if last is not None else phrase("with no end date")
 
 
 def details(row: Assignment | ThirdPartyAssignment) -> tuple[Phrase, ...]:

@@ -123,7 +123,7 @@ def shown(form: RoleForm, today: date, *, always: bool = False) -> RoleFields:
             (YEAR_END, phrase("At the end of this year"), phrase("{day}", day=year_end(today))),
             (ONE_YEAR, phrase("After one year"), ""),
             (ENDLESS, phrase("Never"), phrase("Until somebody ends it")),
-            (ON_DAY, phrase("After a day that I choose"), ""),
+            (ON_DAY, phrase("On a day that I choose"), ""),
         ),
         end=form.end,
         end_date=form.end_date,
