@@ -72,7 +72,7 @@ OVERLAPPING: Final = """() => {
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), lines = [];
     while (texts.nextNode()) {
         const each = texts.currentNode, parent = each.parentElement, range = document.createRange();
-        if (!each.data.trim() || !parent.checkVisibility() || parent.closest(".visually-hidden, template, noscript, script, style")) continue;
+        if (!each.data.trim() || !parent.checkVisibility({ visibilityProperty: true }) || parent.closest(".visually-hidden, template, noscript, script, style")) continue;
         range.selectNodeContents(each);
         for (const box of range.getClientRects()) lines.push([each.data.trim(), box]);
     }
