@@ -215,13 +215,15 @@ class Site(Generic[At]):
 
     purpose: SessionPurpose
     sections: tuple[Section[At], ...]
-    arrive: Callable[[PageContext[OwnVisit]], Awaitable[At]]
-    """the person as the site knows them; raises Elsewhere, Forbidden"""
-    open: Callable[[At], Awaitable[At]]
+    context: type[At]
+    """what its pages are given"""
+    arrive: Callable[[PageContext[OwnVisit]], Awaitable[OwnVisit]]
+    """the person as the site knows them: the visit of `context`; raises Elsewhere, Forbidden"""
+    open: Callable[[At], Awaitable[At]] = open_form
     """before a page is shown that needs a recent sign-in; raises TooOld"""
-    still_open: Callable[[At], Awaitable[At]]
+    still_open: Callable[[At], Awaitable[At]] = use_form
     """before its form is used; raises TooOld, StaleStep"""
-    extend: Callable[[At], Awaitable[object]]
+    extend: Callable[[At], Awaitable[object]] = extend_session
     """extends the time of a page; raises Rejected, StaleStep"""
     remembered: Callable[[OwnVisit], str] = lambda _: ""
     """what a new sign-in for a change leads back with, as a query; empty for nothing"""
@@ -315,7 +317,7 @@ async def _answer(
     """The answer to a person who is signed in. Raises TooOld, SignInAgain."""
     web = came.web
     try:
-        at = await site.arrive(came)
+        at = site.context(**{**vars(came), "visit": await site.arrive(came)})
         if longer:
             return await _extend(site, request, at, page)
         return await (_post if request.method == "POST" else _get)(site, request, at, page)
@@ -328,7 +330,8 @@ async def _answer(
     except Gone:
         return await not_found(request, web)
     except Forbidden as forbidden:
-        return page_response(request, web.renderer, _forbidden(site, web, forbidden), status=403)
+        back = Link(url=site.path(web), text=phrase("Go back"))
+        return page_response(request, web.renderer, forbidden_page(forbidden, back), status=403)
 
 
 def _kept_query(request: Request) -> str:
@@ -340,12 +343,13 @@ def _kept_query(request: Request) -> str:
     return "&".join(pair for pair in pairs if pair and pair.partition("=")[0] not in (AGAIN, SAVED))
 
 
-def _forbidden(site: Site[At], web: WebContext, forbidden: Forbidden) -> View:
+def forbidden_page(forbidden: Forbidden, back: Link) -> Problem:
+    """The page that says why another one cannot be opened."""
     return Problem(
         frame=BARE,
         heading=phrase("You cannot open this page"),
         paragraphs=(phrase("The reason: {reason}.", reason=forbidden.reason),),
-        back=Link(url=site.path(web), text=phrase("Go back")),
+        back=back,
     )
 
 

@@ -47,7 +47,7 @@ async def arrived(context: RequestContext, visit: OwnVisit, *, wanted: str = "")
         chosen = wanted if any(each.entity_id == wanted for each in mine) else only
         if not chosen:
             return found
-        return await choose(context, found, chosen)
+        return await _chosen(context, found, chosen)
     return await _acting(context, found)
 
 
@@ -61,6 +61,11 @@ async def choose(context: RequestContext, visit: PortalVisit, entity_id: str) ->
         raise StaleStep
     if entity_id not in {each.entity_id for each in await administered(context, visit.user.user_id)}:
         raise Rejected(phrase("Choose one of your organisations."), field="entity")
+    return await _chosen(context, visit, entity_id)
+
+
+async def _chosen(context: RequestContext, visit: PortalVisit, entity_id: str) -> PortalVisit:
+    """Store the choice of an entity that they administer. Raises StaleStep."""
     if await sessions.use(context, visit.session, entity_id=entity_id) is None:
         raise StaleStep
     session = await context.provider.registry.sessions.get(visit.session.session_id, now=context.now)

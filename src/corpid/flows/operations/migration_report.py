@@ -81,6 +81,23 @@ async def report(
     return uses_of(await registry.clients.all(), counts, generations=generations, today=today, rules=rules)
 
 
+async def report_of(
+    registry: Registry,
+    client: Client,
+    *,
+    actor: Actor,
+    generations: Mapping[str, Generation],
+    today: str,
+    rules: Rules = PLAIN_RULES,
+) -> list[ClientUse]:
+    """The same of one client, without reading the others.
+
+    Raises access.Forbidden, StoreUnavailable. Source: decisions.md "Generations", D8, D64
+    """
+    authorise(actor, "read", Object(kind="client"))
+    return uses_of([client], await registry.usage.all(), generations=generations, today=today, rules=rules)
+
+
 def uses_of(
     clients: Iterable[Client],
     every: Iterable[UseCount],

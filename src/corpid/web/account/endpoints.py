@@ -198,18 +198,8 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
 """by what a page's `submit` returns"""
 
 
-async def _arrive(at: own_pages.PageContext[OwnVisit]) -> AccountContext:
-    visit = AccountVisit(user=at.visit.user, browser=at.visit.browser, session=at.visit.session)
-    return AccountContext(
-        web=at.web,
-        context=at.context,
-        visit=visit,
-        page=at.page,
-        cookie=at.cookie,
-        query=at.query,
-        saved=at.saved,
-        again=at.again,
-    )
+async def _arrive(at: own_pages.PageContext[OwnVisit]) -> AccountVisit:
+    return AccountVisit(user=at.visit.user, browser=at.visit.browser, session=at.visit.session)
 
 
 async def _open(account: AccountContext) -> AccountContext:
@@ -227,6 +217,7 @@ async def _extend(account: AccountContext) -> None:
 _SITE: Final = Site(
     purpose="account",
     sections=(Section(pages=_PAGES, named_pages=_NAMED_PAGES, fields=FIELDS, changes=_CHANGES), access_pages.SECTION),
+    context=AccountContext,
     arrive=_arrive,
     open=_open,
     still_open=_still_open,

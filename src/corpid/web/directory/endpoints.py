@@ -26,20 +26,20 @@ from corpid.web.directory import (
     tokens,
 )
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, portal_path, remembered
-from corpid.web.own_pages import Elsewhere, Instead, SignInAgain, Site, extend_session, open_form, serve, use_form
-from corpid.web.pages.layout import BARE, Link
-from corpid.web.pages.views import Problem
+from corpid.web.own_pages import Elsewhere, Instead, SignInAgain, Site, forbidden_page, serve
+from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
     from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.flows.directory.portal import PortalVisit
     from corpid.web import own_pages
     from corpid.web.context import WebContext
 
 
-async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalContext:
+async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalVisit:
     # A link of somebody else's does not choose, only a sign-in that came back for a change (D54).
     wanted = at.query.get(ENTITY, "") if at.again else ""
     try:
@@ -47,28 +47,11 @@ async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalContext:
     except Forbidden as forbidden:
         if at.page == ORGANISATION:
             raise SignInAgain(ORGANISATION) from None
-        raise Instead(_ended(at, forbidden), status=403) from None
+        back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
+        raise Instead(forbidden_page(forbidden, back), status=403) from None
     if visit.entity is None and at.page != ORGANISATION:
         raise Elsewhere(ORGANISATION)
-    return PortalContext(
-        web=at.web,
-        context=at.context,
-        visit=visit,
-        page=at.page,
-        query=at.query,
-        saved=at.saved,
-        again=at.again,
-    )
-
-
-def _ended(at: own_pages.PageContext[OwnVisit], forbidden: Forbidden) -> Problem:
-    """The page of a person without a right at the chosen entity."""
-    return Problem(
-        frame=BARE,
-        heading=phrase("You cannot open this page"),
-        paragraphs=(phrase("The reason: {reason}.", reason=forbidden.reason),),
-        back=Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation")),
-    )
+    return visit
 
 
 _SITE: Final = Site(
@@ -91,10 +74,8 @@ _SITE: Final = Site(
         person.SECTION,
         person_changes.SECTION,
     ),
+    context=PortalContext,
     arrive=_arrive,
-    open=open_form,
-    still_open=use_form,
-    extend=extend_session,
     remembered=remembered,
     keeps=True,
 )

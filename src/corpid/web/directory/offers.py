@@ -31,6 +31,7 @@ from corpid.web.directory.third_party_pages import (
 )
 from corpid.web.directory.third_party_terms import (
     ANY,
+    NO_END_HINT,
     Confirm,
     EnterTerms,
     kept,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
-_END_HINT: Final = phrase("Leave it empty for no end.")
 _SUB_ENTITY_HINT: Final = phrase("Leave it empty to allow any.")
 
 
@@ -188,7 +188,7 @@ def _terms(at: PortalContext, to: Entity, service: Service) -> View:
         sub_entity_hint=_SUB_ENTITY_HINT,
         start=at.form.get("start", at.context.today),
         end=at.form.get("end", ""),
-        end_hint=_END_HINT,
+        end_hint=NO_END_HINT,
         parameters=parameter_fields(at, service, (), None),
         hidden=(("to", to.entity_id), ("service", service.service_id)),
         reason=at.form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
@@ -278,7 +278,7 @@ def _change(at: PortalContext, found: Authorisation) -> View:
         sub_entity_hint=_SUB_ENTITY_HINT,
         start=form.get("start", "") if form else shown_day(grant.start_date),
         end=form.get("end", "") if form else shown_day(grant.end_date),
-        end_hint=_END_HINT,
+        end_hint=NO_END_HINT,
         parameters=parameter_fields(at, found.service, grant.parameters, None),
         hidden=(("version", version(at, grant)),),
         reason=form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,

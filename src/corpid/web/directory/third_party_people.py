@@ -31,6 +31,7 @@ from corpid.web.directory.third_party_pages import (
     version,
 )
 from corpid.web.directory.third_party_terms import (
+    NO_END_HINT,
     Confirm,
     EnterTerms,
     kept,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import User
     from corpid.web.pages.views import View
 
-_END_HINT: Final = phrase("Leave it empty for no end.")
 _END_OF_GRANT: Final = phrase("Leave it empty for the last day of the authorisation.")
 _SUB_ENTITY_HINT: Final = phrase("For which part of the organisation.")
 
@@ -160,7 +160,7 @@ def _terms(at: PortalContext, found: Authorisation, person: User) -> View:
         sub_entity_hint=_SUB_ENTITY_HINT,
         start=form.get("start", first),
         end=form.get("end", "") if form else shown_day(grant.end_date),
-        end_hint=_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
+        end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
         parameters=parameter_fields(at, service, (), grant),
         hidden=(("person", person.user_id),),
         reason=form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
@@ -261,7 +261,7 @@ def _change(at: PortalContext, given: GivenRole, found: Authorisation) -> View:
         sub_entity_hint=_SUB_ENTITY_HINT,
         start=form.get("start", "") if form else shown_day(row.start_date),
         end=form.get("end", "") if form else shown_day(row.end_date),
-        end_hint=_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
+        end_hint=NO_END_HINT if found.grant.end_date == NO_END else _END_OF_GRANT,
         parameters=parameter_fields(at, found.service, row.parameters, found.grant),
         hidden=(("version", version(at, row)),),
         reason=form.get("reason", "") if grants.needs_approval(at.entity, found.service) else None,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError, Link
 
 _ANY_ROLE: Final = phrase("Any role")
+NO_END_HINT: Final = phrase("Leave it empty for no end.")
 ANY: Final = "*"
 """the value of the field `role` for any"""
 FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})

@@ -13,7 +13,7 @@ from corpid.flows.operations import audit_seals
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame
 from corpid.web.own_pages import Section
 from corpid.web.pages.layout import Link, Pager, PageView
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 AUDIT: Final = "audit"
 _VERIFY: Final = "verify-audit"
-SHOWN: Final = 50
-"""entries of one page"""
 SEALS: Final = 200
 """seals that one page verifies"""
 FILTERS: Final = ("user", "entity", "client", "action", "since")
@@ -111,7 +109,7 @@ async def audit(at: ConsoleContext) -> View:
         # Rights are asked for what cannot be read, too.
         await flow.part(registry, msgspec.structs.replace(query, since=int(at.context.now)), limit=1, actor=at.actor)
     else:
-        part = await flow.part(registry, query, limit=SHOWN, actor=at.actor)
+        part = await flow.part(registry, query, limit=AT_ONCE, actor=at.actor)
         found, following = part.entries, part.before
         names = await flow.names(registry, found)
     return Audit(

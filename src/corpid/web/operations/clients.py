@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import Refused
 from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
 from corpid.flows.operations import client_keys
 from corpid.flows.operations.console import may
-from corpid.flows.operations.migration_report import report
+from corpid.flows.operations.migration_report import report_of
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth.client_registration import used
 from corpid.rules.oauth.errors import reason_of
@@ -21,7 +21,7 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.confirm import Confirm
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.layout import Link, Pager, PageView
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 CLIENTS: Final = "clients"
 CLIENT: Final = "client"
-SHOWN: Final = 50
-"""clients of one page"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,18 +109,15 @@ async def clients(at: ConsoleContext) -> View:
     """The list of clients, by identifier. Raises access.Forbidden."""
     search, after = at.query.get("search", "").strip(), at.query.get("after", "")
     found = await flow.page_of_clients(
-        at.context.provider.registry, search=search, after=after, limit=SHOWN + 1, actor=at.actor
+        at.context.provider.registry, search=search, after=after, limit=AT_ONCE + 1, actor=at.actor
     )
-    here = console_path(at.web, CLIENTS)
-    shown = found[:SHOWN]
-    narrowed = {"search": search} if search else {}
-    more = f"{here}?{urlencode({**narrowed, 'after': shown[-1].client_id})}" if len(found) > SHOWN else ""
+    shown = found[:AT_ONCE]
     return Clients(
         frame=frame(at, section=CLIENTS),
-        action=here,
+        action=console_path(at.web, CLIENTS),
         search=search,
         clients=tuple(_line(at, each) for each in shown),
-        pager=Pager(first=f"{here}?{urlencode(narrowed)}" if after else "", next=more),
+        pager=pager(at, CLIENTS, shown[-1].client_id if len(found) > AT_ONCE else "", search=search),
         register=console_path(at.web, "new-client") if may(at.actor, "write", "client") else "",
         saved=at.saved,
     )
@@ -157,14 +152,14 @@ async def client(at: ConsoleContext) -> View:
     """One client. Raises Gone, access.Forbidden."""
     provider, found = at.context.provider, await this_client(at)
     refusals = await refusals_of(provider.registry, found.client_id, actor=at.actor)
-    uses = await report(
+    uses = await report_of(
         provider.registry,
+        found,
         actor=at.actor,
         generations=GENERATIONS,
         today=at.context.today,
         rules=at.web.client_rules,
     )
-    mine = tuple(each for each in uses if each.client_id == found.client_id)
     looked = await client_keys.look(provider, found, actor=at.actor, now=at.context.now)
     writes = may(at.actor, "write", "client")
     return ClientPage(
@@ -174,9 +169,9 @@ async def client(at: ConsoleContext) -> View:
         enabled=found.enabled,
         facts=tuple(_facts(found)),
         keys=looked,
-        migration=mine,
-        last_days={each.generation: date.fromisoformat(each.last_day) for each in mine if each.last_day},
-        last_used={each.generation: at.moment(each.last_at) for each in mine if each.last_at},
+        migration=tuple(uses),
+        last_days={each.generation: date.fromisoformat(each.last_day) for each in uses if each.last_day},
+        last_used={each.generation: at.moment(each.last_at) for each in uses if each.last_at},
         refusals=tuple(_refusal(at, each) for each in refusals if not each.claimed),
         claimed=tuple(_refusal(at, each) for each in refusals if each.claimed),
         most=KEPT[False],

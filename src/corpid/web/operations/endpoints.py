@@ -20,7 +20,7 @@ from corpid.web.operations import (
     services,
 )
 from corpid.web.operations.page_context import ConsoleContext
-from corpid.web.own_pages import Instead, Site, extend_session, open_form, serve, use_form
+from corpid.web.own_pages import Instead, Site, serve
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.views import Problem
 
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.flows.operations.console import ConsoleVisit
     from corpid.web import own_pages
     from corpid.web.context import WebContext
 
 
-async def _arrive(at: own_pages.PageContext[OwnVisit]) -> ConsoleContext:
+async def _arrive(at: own_pages.PageContext[OwnVisit]) -> ConsoleVisit:
     try:
-        visit = await flow.arrived(at.context, at.visit, needs_passkey=at.web.operators_need_passkey)
+        return await flow.arrived(at.context, at.visit, needs_passkey=at.web.operators_need_passkey)
     except NeedsPasskey:
         raise Instead(
             Problem(
@@ -49,15 +50,6 @@ async def _arrive(at: own_pages.PageContext[OwnVisit]) -> ConsoleContext:
             ),
             status=403,
         ) from None
-    return ConsoleContext(
-        web=at.web,
-        context=at.context,
-        visit=visit,
-        page=at.page,
-        query=at.query,
-        saved=at.saved,
-        again=at.again,
-    )
 
 
 _SITE: Final = Site(
@@ -74,10 +66,8 @@ _SITE: Final = Site(
         maintenance.SECTION,
         audit.SECTION,
     ),
+    context=ConsoleContext,
     arrive=_arrive,
-    open=open_form,
-    still_open=use_form,
-    extend=extend_session,
     in_maintenance=True,
     keeps=True,
 )

@@ -20,7 +20,16 @@ from corpid.rules.directory.records import NO_END
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
-from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
+from corpid.web.operations.page_context import (
+    AT_ONCE,
+    ConsoleContext,
+    Page,
+    console_path,
+    frame,
+    pager,
+    searched,
+    searched_text,
+)
 from corpid.web.operations.people import person_path
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
@@ -42,7 +51,6 @@ if TYPE_CHECKING:
 ONE: Final = r"entities/[^/]+"
 NEW: Final = "new-organisation"
 """the page's path: any name below `entities` could be an organisation's identifier"""
-_SEARCH_CHARACTERS: Final = 100
 _FEW: Final = 20
 """third parties on an organisation's page"""
 _WAYS: Final = (
@@ -74,9 +82,7 @@ def here(entity_id: str, page: str = "") -> str:
 
 async def entities_page(at: ConsoleContext) -> View:
     """A page of organisations, narrowed by what is searched (R-12.4)."""
-    search = at.query.get("search", "").strip()[:_SEARCH_CHARACTERS]
-    by = at.query.get("by", "")
-    by = by if by in dict(_WAYS) else "name"
+    search, by = searched(at, _WAYS)
     try:
         page = await _found(at, by, search, at.query.get("after", ""))
     except Refused:
@@ -220,7 +226,7 @@ async def members_page(at: ConsoleContext) -> View:
     """The people of an organisation, by user name."""
     entity = await entity_of(at)
     registry = at.context.provider.registry
-    search = at.query.get("search", "").strip()[:_SEARCH_CHARACTERS]
+    search = searched_text(at)
     try:
         page = await lists.members(
             registry, at.actor, entity.entity_id, search=search, after=at.query.get("after", ""), limit=AT_ONCE

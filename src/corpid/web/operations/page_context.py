@@ -46,6 +46,8 @@ SECTIONS: Final[Mapping[str, Phrase]] = {
     "maintenance": phrase("Maintenance"),
 }
 """the sections of the console by path"""
+SEARCH_CHARACTERS: Final = 100
+"""of a search text; the rest is ignored"""
 AT_ONCE: Final = 50
 """lines of a list on one page"""
 
@@ -53,6 +55,20 @@ AT_ONCE: Final = 50
 def console_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the console."""
     return site_path(web, "console", page)
+
+
+def searched(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tuple[str, str]:
+    """The text that a list is searched for, and one of `ways`.
+
+    The first way by default.
+    """
+    by = at.query.get("by", "")
+    return searched_text(at), by if by in dict(ways) else ways[0][0]
+
+
+def searched_text(at: ConsoleContext) -> str:
+    """The text that a list is searched for."""
+    return at.query.get("search", "").strip()[:SEARCH_CHARACTERS]
 
 
 def pager(at: ConsoleContext, page: str, after: str, **kept: str) -> Pager:

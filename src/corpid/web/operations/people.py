@@ -18,7 +18,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import NO_END
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
-from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
+from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager, searched
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
 from corpid.web.own_pages import Gone, Saved, Section
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
-_SEARCH_CHARACTERS: Final = 100
 _PERSON: Final = re.compile(r"people/[^/]+")
 _ACTIONS: Final = ("unlock", "link", "renew", "sign-out", "disable", "enable")
 
@@ -74,9 +73,7 @@ def state_of(user: User) -> State:
 
 async def people_page(at: ConsoleContext) -> View:
     """A page of people, narrowed by what is searched (D51)."""
-    search = at.query.get("search", "").strip()[:_SEARCH_CHARACTERS]
-    by = at.query.get("by", "")
-    by = by if by in dict(_WAYS) else "user_name"
+    search, by = searched(at, _WAYS)
     try:
         page = await _found(at, by, search, at.query.get("after", ""))
     except Refused:
