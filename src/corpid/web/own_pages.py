@@ -30,6 +30,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
+from corpid.web import repeated_forms
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.plain import not_found, remember_language
@@ -429,26 +430,33 @@ async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Res
     sent = await _sent(site, request, at, page)
     if sent is None:
         return _to(site, at.web, at.page)
-    if site.keeps and (led_to := await own_sessions.saved_form(at.context, at.visit, at.page, sent.form)):
-        return see_other(led_to)
+    if site.keeps:
+        return await repeated_forms.once(
+            request, sent, lambda: _submitted(site, request, sent, page), start=site.path(at.web)
+        )
+    answer, _ = await _submitted(site, request, sent, page)
+    return answer
+
+
+async def _submitted(site: Site[At], request: Request, at: At, page: Page[At]) -> tuple[Response, bool]:
+    """The answer to a form, and whether it changed something."""
+    assert page.submit is not None  # noqa: S101 - asked by `_post`
     try:
-        changed = await page.submit(sent)
+        changed = await page.submit(at)
     except Throttled as slowed:
-        failed = replace(sent, errors=((page.field, slowed.sentence),))
-        return throttled(await _shown(request, failed, page), slowed)
+        failed = replace(at, errors=((page.field, slowed.sentence),))
+        return throttled(await _shown(request, failed, page), slowed), False
     except (Rejected, Invalid, Refused, Conflict) as refused:
-        failed = replace(sent, errors=_errors(refused, page.field))
-        return await _shown(request, failed, page, status=422)
+        failed = replace(at, errors=_errors(refused, page.field))
+        return await _shown(request, failed, page, status=422), False
     if isinstance(changed, Response):
-        return changed
-    saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else sent.page)
+        return changed, False
+    saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else at.page)
     answer = _to(site, at.web, saved.page, saved.change)
-    if site.keeps and saved.change:
-        await own_sessions.save_form(at.context, at.visit, at.page, sent.form, answer.headers["Location"])
-    language = lookup((sent.form.get("language", ""),), LANGUAGES)
+    language = lookup((at.form.get("language", ""),), LANGUAGES)
     if language is not None:
         remember_language(answer, at.web, Pick(tag=language.tag))
-    return answer
+    return answer, bool(saved.change)
 
 
 def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tuple[FieldError, ...]:
