@@ -21,7 +21,8 @@ from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
 from tests.manage.access_scene import demand, requests, staffed
 from tests.manage.scene import appoint, in_portal, portal, send
-from tests.sign_in.world import FORM, World, cookies_of, form_of, run, run_alone, world
+from tests.sign_in.world import FORM, World, cookies_of, form_of, run, world
+from tests.world.loop import run_alone
 from tests.world.provider import served
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Slow:
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     made = Slow()
     monkeypatch.setattr(repeated_forms, "_LOOKS", 3)
-    monkeypatch.setitem(organisation.SECTION.pages, "slow", Page(view=made.view, submit=made.submit))  # type: ignore[arg-type]
+    monkeypatch.setitem(organisation.SECTION.pages, "slow", Page(view=made.view, submit=made.submit))
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from corpid.flows.account import own_sessions
 from corpid.texts import phrase
@@ -12,20 +12,37 @@ from corpid.web.pages.responses import page_response, see_other
 from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from corpid.web.own_pages import PageContext
+    from corpid.flows.account.own_sessions import OwnVisit
+    from corpid.flows.request_context import RequestContext
+    from corpid.web.context import WebContext
 
 _LOOKS: Final = 15
 """how often a repeated form looks for the result of the first"""
 _LOOK_SECONDS: Final = 0.2
 
 
+class SentForm(Protocol):
+    """A person at a page, with the form that they sent."""
+
+    @property
+    def web(self) -> WebContext: ...
+    @property
+    def context(self) -> RequestContext: ...
+    @property
+    def visit(self) -> OwnVisit: ...
+    @property
+    def page(self) -> str: ...
+    @property
+    def form(self) -> Mapping[str, str]: ...
+
+
 async def once(
-    request: Request, at: PageContext[Any], use: Callable[[], Awaitable[tuple[Response, bool]]], *, start: str
+    request: Request, at: SentForm, use: Callable[[], Awaitable[tuple[Response, bool]]], *, start: str
 ) -> Response:
     """Use a form unless the same one was sent in the last minute.
 
@@ -44,7 +61,7 @@ async def once(
     return page_response(request, at.web.renderer, _still_running(start), status=409)
 
 
-async def _first(at: PageContext[Any], use: Callable[[], Awaitable[tuple[Response, bool]]]) -> Response:
+async def _first(at: SentForm, use: Callable[[], Awaitable[tuple[Response, bool]]]) -> Response:
     try:
         answer, has_changed = await use()
     except Exception:  # a cancelled one may have changed something

@@ -12,9 +12,11 @@ import msgspec
 from corpid.flows.directory.entities import prepared_entry
 from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.lists import Page, as_place, cut, place
+from corpid.flows.directory.provisioning import Member
 from corpid.flows.directory.third_parties import narrowed_or_offered, roles_ending
 from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import needed
 from corpid.rules.directory.entity_choice import search_words
@@ -53,11 +55,13 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A third party's role as the client entity sees it (D61)."""
+    """A third party's role as either entity sees it (D61)."""
 
     row: ThirdPartyAssignment
     name: str
+    """empty if the client entity may not know it"""
     user_name: str
+    """empty for the client entity"""
     signed_in_at: int
     """when the person last signed in to the service for the third party, in epoch seconds; 0: not known"""
 
@@ -227,7 +231,7 @@ async def roles(registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, aft
             break
         start = rows[-1].key
     page = cut(found, limit, [as_place(row.key) for row in found])
-    return Page(found=tuple(await _with_people(registry, page.found)), after=page.after)
+    return Page(found=tuple(await _with_people(registry, actor, page.found)), after=page.after)
 
 
 async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:
@@ -249,7 +253,7 @@ async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOf
     under = await _with_names(registry, allowing[:1])
     clients, of = (row.client_entity_id,), (row.service_id,)
     return RoleOfGrant(
-        given=(await _with_people(registry, [row]))[0],
+        given=(await _with_people(registry, actor, [row]))[0],
         client_entity=(await directory.read(Entity, [clients]))[clients],
         service=(await directory.read(Service, [of]))[of],
         under=under[0] if under else None,
@@ -260,7 +264,9 @@ def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> No
     authorise(actor, "read", Object(kind="third-party row", entity_id=third_party, other_entity_id=client_entity))
 
 
-async def _with_people(registry: Registry, rows: Sequence[ThirdPartyAssignment]) -> list[GivenRole]:
+async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[GivenRole]:
+    """Roles with their people: whole for their own entity, else only the name (D61)."""
+    held = await registry.directory.read(Membership, {row.key[:2] for row in rows if row.entity_id == _own(actor)})
     users = await registry.directory.read(User, {(row.user_id,) for row in rows})
     last = {
         key: await _last_sign_in(registry, *key)
@@ -268,10 +274,14 @@ async def _with_people(registry: Registry, rows: Sequence[ThirdPartyAssignment])
     }
     found = []
     for row in rows:
-        user = users.get((row.user_id,))
-        name, user_name = (user.name, user.user_name) if user is not None else ("", "")
+        user, membership = users.get((row.user_id,)), held.get(row.key[:2])
+        name = user_name = ""
+        if user is not None and membership is not None:
+            name, user_name = person_names.shown_name(membership, user), person_names.user_name(membership, user)
+        elif user is not None:
+            name = person_names.name_outside(user)
         at = last[row.user_id, row.entity_id, row.service_id]
-        found.append(GivenRole(row=row, name=name or user_name, user_name=user_name, signed_in_at=at))
+        found.append(GivenRole(row=row, name=name, user_name=user_name, signed_in_at=at))
     return found
 
 
@@ -289,7 +299,7 @@ async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, servic
     return 0
 
 
-async def member(registry: Registry, actor: Actor, user_id: str) -> User | None:
+async def member(registry: Registry, actor: Actor, user_id: str) -> Member | None:
     """Return a person of the actor's entity who can get a role.
 
     None for anybody else, and for somebody invited. Raises access.Forbidden, StoreUnavailable. Source: D56, D60
@@ -297,7 +307,8 @@ async def member(registry: Registry, actor: Actor, user_id: str) -> User | None:
     key = (user_id, _own(actor))
     authorise(actor, "read", Object(kind="membership", entity_id=_own(actor), user_id=user_id))
     held = (await registry.directory.read(Membership, [key])).get(key) if is_storable(user_id) else None
-    return await registry.directory.user(user_id) if held is not None and not held.invited else None
+    user = await registry.directory.user(user_id) if held is not None and not held.invited else None
+    return Member(membership=held, user=user) if held is not None and user is not None else None
 
 
 async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignment) -> bool:

@@ -10,12 +10,13 @@ import msgspec
 
 from corpid.flows.directory.approvals import NoRequest, object_of_request
 from corpid.flows.directory.lists import Page, cut, place
+from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, authorised
 from corpid.rules.directory.access import Forbidden, authorise
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service, User
+from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service
 from corpid.rules.oauth.api_client import RegisteredApiClient
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     names: Names
     requester: str
-    """the name of a person, else as the audit names the actor"""
+    """the name of a person or an API client; empty if the entity may not know it"""
     decided_by: str
     own: bool
     why_not: str
@@ -179,7 +180,7 @@ async def _shown(
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
-    names = await named(registry, [each for some in changes.values() for each in some], people)
+    names = await named(registry, actor.entity_id, [each for some in changes.values() for each in some], people)
     called = {name: await _called(registry, name, names) for name in actors}
     shown = []
     for each in page.found:
@@ -205,41 +206,31 @@ async def _called(registry: Registry, name: str, names: Names) -> str:
     if kind == "client":
         client = await registry.api_clients.get(identifier)
         return client.name if isinstance(client, RegisteredApiClient) else identifier
-    return names.people.get(identifier, identifier or name) if kind == "user" else name
+    return names.people.get(identifier, "") if kind == "user" else name
 
 
-async def named(registry: Registry, changes: Iterable[Change], people: Iterable[str] = ()) -> Names:
+async def named(registry: Registry, entity_id: str, changes: Iterable[Change], people: Iterable[str] = ()) -> Names:
     """Return the names of people, entities and services in changes.
 
-
-
-    A person who has not accepted an invitation has the name that the entity typed. Raises StoreUnavailable. Source:
-    D55, D60
+    People are named as the entity of the changes knows them; who acted on them, in `people`, only if they belong to it.
+    Raises StoreUnavailable. Source: D55, D60, D61
     """
-    users, entities, services = set(people), set[str](), set[str]()
-    members: set[tuple[str, str]] = set()
+    about, entities, services = set[str](), set[str](), set[str]()
     typed: dict[str, str] = {}
     for change in changes:
         for record in filter(None, (change.was, change.becomes)):
-            user_id, entity_id = str(getattr(record, "user_id", "")), str(getattr(record, "entity_id", ""))
-            users.add(user_id)
-            entities |= {entity_id, str(getattr(record, "client_entity_id", ""))}
+            about.add(str(getattr(record, "user_id", "")))
+            entities |= {str(getattr(record, "entity_id", "")), str(getattr(record, "client_entity_id", ""))}
             services.add(str(getattr(record, "service_id", "")))
             if isinstance(record, Administrator) and isinstance(record.services, tuple):
                 services |= set(record.services)
-            if isinstance(record, Membership):
-                typed[user_id] = record.name or record.email or record.user_name
-            elif user_id:
-                members.add((user_id, entity_id))
+            if isinstance(record, Membership) and record.entity_id == entity_id:
+                typed[record.user_id] = record.name or record.user_name or record.email
     directory = registry.directory
-    found = await directory.read(User, {(each,) for each in users if each})
-    held = await directory.read(Membership, members)
-    waiting_names = {each.user_id: each.name or each.email or each.user_name for each in held.values() if each.invited}
-    persons = {user.user_id: user.name or user.user_name for user in found.values() if not user.placeholder}
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
     return Names(
-        people={**typed, **waiting_names, **persons},
+        people=typed | await names_of(registry, entity_id, set(people), also=about),
         entities={each.entity_id: each.name for each in known.values()},
         services={each.service_id: each.name for each in of.values()},
     )

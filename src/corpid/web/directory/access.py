@@ -48,18 +48,6 @@ CHECK: Final = "check"
 # --- a person and a service
 
 
-def name_of(found: Member) -> str:
-    """The name of a member, as the entity knows it (D61)."""
-    of_entity = found.membership.name or found.membership.user_name or found.membership.email
-    own = "" if found.membership.invited else found.user.name
-    return found.membership.name or own or of_entity
-
-
-def user_name_of(found: Member) -> str:
-    """The user name of a member, as the entity knows it (D61)."""
-    return found.membership.user_name or ("" if found.membership.invited else found.user.user_name)
-
-
 async def this_person(at: PortalContext, membership_id: str) -> Member:
     """The member that an address names. Raises Gone."""
     found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
@@ -76,7 +64,7 @@ async def refused(at: PortalContext, found: Member, service: Service) -> Phrase 
     if why == SOMEBODY_ELSE.reason:
         return own_access(at.entity)
     if why == WITHIN_REACH.reason:
-        return administers(name_of(found), at.entity)
+        return administers(found.name, at.entity)
     return phrase("The reason: {reason}.", reason=why)
 
 
@@ -100,7 +88,7 @@ def to_person(at: PortalContext, found: Member) -> Link:
     """A link to the page of a person."""
     return Link(
         url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"),
-        text=phrase("{name}", name=name_of(found)),
+        text=phrase("{name}", name=found.name),
     )
 
 
@@ -123,8 +111,8 @@ async def choose_person(
         found=tuple(
             FoundPerson(
                 url=address(at, page, **dict(kept), **{field: each.membership.membership_id}),
-                name=name_of(each),
-                user_name=user_name_of(each),
+                name=each.name,
+                user_name=each.user_name,
                 invited=each.membership.invited,
             )
             for each in found
@@ -168,8 +156,8 @@ async def new(at: PortalContext) -> View:
 
 
 def _described(person: Member) -> str:
-    user_name = user_name_of(person)
-    name = name_of(person)
+    user_name = person.user_name
+    name = person.name
     return f"{name} ({user_name})" if user_name and user_name != name else name
 
 
@@ -225,7 +213,7 @@ async def _details(
     return replace(
         view,
         confirm=Confirm(
-            sentence=access_texts.sentence(name_of(person), row, service, at.entity.name, today),
+            sentence=access_texts.sentence(person.name, row, service, at.entity.name, today),
             details=access_texts.details(row),
             kept=kept,
             needs_approval=needs,
@@ -241,15 +229,15 @@ def _role_field(service: Service) -> str:
 
 
 def _already(person: Member) -> Phrase:
-    return phrase("{name} has this role already. Change it instead.", name=name_of(person))
+    return phrase("{name} has this role already. Change it instead.", name=person.name)
 
 
 def without_effect(person: Member) -> tuple[Phrase, ...]:
     """Why access has no effect yet, if it has none."""
     if person.membership.invited:
-        return (phrase("It has no effect until {name} accepts the invitation.", name=name_of(person)),)
+        return (phrase("It has no effect until {name} accepts the invitation.", name=person.name),)
     if not person.membership.enabled:
-        return (phrase("It has no effect while {name} is suspended.", name=name_of(person)),)
+        return (phrase("It has no effect while {name} is suspended.", name=person.name),)
     return ()
 
 

@@ -14,7 +14,6 @@ from corpid.web.directory.access import (
     PERSON,
     address,
     choose_person,
-    name_of,
     refused,
     submit_roles,
     this_person,
@@ -53,7 +52,7 @@ async def copy(at: PortalContext) -> View:
         choice = await choose_person(
             at,
             COPY,
-            heading=phrase("Copy access for {name}", name=name_of(person)),
+            heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
             field=_FROM,
             kept=(("person", given["person"]),),
@@ -61,14 +60,14 @@ async def copy(at: PortalContext) -> View:
         return replace(choice, refused=why, frame=frame(at, section="people", up=to_person(at, person)))
     colleague = await this_person(at, given[_FROM])
     copies = await _copies(at, person, colleague)
-    entity, today, name = at.entity.name, at.context.day, name_of(person)
+    entity, today, name = at.entity.name, at.context.day, person.name
     changes = [change for _, _, change in copies.found[:_MOST]]
     registry = at.context.provider.registry
     return CopyAccess(
         frame=frame(at, section="people", up=to_person(at, person)),
         action=portal_path(at.web, COPY),
         kept=(("person", given["person"]), (_FROM, given[_FROM])),
-        colleague=name_of(colleague),
+        colleague=colleague.name,
         another=address(at, COPY, person=given["person"]),
         roles=tuple(
             CopiedRole(

@@ -12,7 +12,7 @@ from corpid.rules.directory.access_file import COLUMNS, MOST_LINES, PARAMETER
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import IMPORT, name_of
+from corpid.web.directory.access import IMPORT
 from corpid.web.directory.access_views import ImportAccess, ImportedLine
 from corpid.web.directory.member_texts import REFUSALS, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
@@ -76,7 +76,7 @@ def _number(changes: int) -> Phrase:
 
 
 def _line(at: PortalContext, planned: PlannedLine) -> ImportedLine:
-    name, entity = name_of(planned.person), at.entity.name
+    name, entity = planned.person.name, at.entity.name
     details: tuple[Phrase, ...] = ()
     sentence = phrase("{name} belongs to {entity}.", name=name, entity=entity)
     if planned.row is not None and planned.service is not None:

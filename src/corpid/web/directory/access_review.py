@@ -16,7 +16,7 @@ from corpid.flows.directory.provisioning import Member
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import PERSON, address, name_of, user_name_of
+from corpid.web.directory.access import PERSON, address
 from corpid.web.directory.access_review_views import AccessReview, ReviewedPerson
 from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
@@ -140,7 +140,7 @@ async def _who(at: PortalContext, actor: str) -> str | Phrase:
     key = (user_id, at.entity.entity_id)
     membership = (await directory.read(Membership, [key])).get(key)
     user = (await directory.read(User, [(user_id,)])).get((user_id,))
-    return name_of(Member(membership=membership, user=user)) if membership and user else GONE
+    return Member(membership=membership, user=user).name if membership and user else GONE
 
 
 async def _shown(at: PortalContext, found: Sequence[Found]) -> tuple[ReviewedPerson, ...]:
@@ -164,7 +164,7 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     registry, access = at.context.provider.registry, each.access
     membership, held = access.membership, access.administrator
     member = Member(membership=membership, user=each.user)
-    name, own = name_of(member), each.user.user_id == at.actor.user_id
+    name, own = member.name, each.user.user_id == at.actor.user_id
     ends = True
     if own or held is not None:
         ends = not (await members.possible_change(registry, membership, actor=at.actor, end=True)).refusal
@@ -177,7 +177,7 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     return ReviewedPerson(
         url=portal_path(at.web, person),
         name=name,
-        user_name=user_name_of(member),
+        user_name=member.user_name,
         tags=() if member.state == "active" else (STATES[member.state],),
         level=level_sentence(name, held, at.entity, tuple(sorted(services.get(one, one) for one in listed_services)))
         if held
@@ -248,7 +248,7 @@ async def ask_end(at: PortalContext) -> View:
     registry = at.context.provider.registry
     await access_review.current(registry, at.actor, at.entity.entity_id)
     found = await _belonging(at)
-    name = name_of(found)
+    name = found.name
     possible = await members.possible_change(registry, found.membership, actor=at.actor, end=True)
     view = ConfirmAction(
         frame=frame(at, section="administrators", up=_to_review(at)),
@@ -283,7 +283,7 @@ async def end(at: PortalContext) -> Saved:
             now=at.context.now, unique=provider.new_id(),
         )  # fmt: skip
     except REFUSALS as error:
-        raise rejected(error, entity=at.entity, name=name_of(found)) from None
+        raise rejected(error, entity=at.entity, name=found.name) from None
     provider.registry_cache.drop()
     return Saved("person-ended" if request is None else "access-requested", REVIEW)
 

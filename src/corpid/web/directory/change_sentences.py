@@ -17,6 +17,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.texts import phrase
+from corpid.web.directory.history_texts import GONE
 from corpid.web.pages.access_texts import LEVELS
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ def _sentence(change: Change, names: Names) -> Phrase:
             return phrase("Something else changes.")
 
 
-def _person(user_id: str, names: Names) -> str:
-    return names.people.get(user_id, user_id)
+def _person(user_id: str, names: Names) -> str | Phrase:
+    return names.people.get(user_id) or GONE
 
 
 def _of_role(change: Change, row: Assignment, names: Names) -> Phrase:

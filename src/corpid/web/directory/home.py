@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from corpid.flows.directory import access_review, entity_home
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory.person_names import shown_name
 from corpid.texts import counted, phrase
 from corpid.web.directory import history
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
@@ -193,7 +194,7 @@ async def ending(at: PortalContext) -> View:
 
 def _ending_row(at: PortalContext, each: Ending) -> EndingRow:
     return EndingRow(
-        name=each.membership.name or each.user.name or each.user.user_name,
+        name=shown_name(each.membership, each.user),
         url=portal_path(at.web, f"person/{each.membership.membership_id}"),
         role=each.row.role,
         service=each.service.name,

@@ -11,7 +11,7 @@ from corpid.flows.directory.members import WantedMembers
 from corpid.flows.directory.provisioning import State
 from corpid.flows.directory.write import Refused
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import PERSON, name_of, user_name_of
+from corpid.web.directory.access import PERSON
 from corpid.web.directory.member_texts import STATES, email_of
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people_views import ListedPerson, People
@@ -81,8 +81,8 @@ def _listed(at: PortalContext, each: ListedMember) -> ListedPerson:
     member = each.member
     return ListedPerson(
         url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"),
-        name=name_of(member),
-        user_name=user_name_of(member),
+        name=member.name,
+        user_name=member.user_name,
         email=email_of(member),
         state=member.state,
         state_text=STATES[member.state],

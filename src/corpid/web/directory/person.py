@@ -26,9 +26,7 @@ from corpid.web.directory.access import (
     REMOVE,
     address,
     administers,
-    name_of,
     own_access,
-    user_name_of,
 )
 from corpid.web.directory.history import HISTORY
 from corpid.web.directory.member_texts import (
@@ -87,7 +85,7 @@ async def person(at: PortalContext) -> View:
     """A person's access in sentences, with the possible changes."""
     registry, actor, entity = at.context.provider.registry, at.actor, at.entity
     found = await this_member(at, membership_id_of(at))
-    membership, name = found.membership, name_of(found)
+    membership, name = found.membership, found.name
     try:
         held = await members.held(registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN)
     except Refused:  # no place of this list
@@ -108,7 +106,7 @@ async def person(at: PortalContext) -> View:
         frame=frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People"))),
         heading=phrase("{name}", name=name),
         saved=at.saved,
-        user_name=user_name_of(found),
+        user_name=found.user_name,
         email=email_of(found),
         state=state,
         state_text=STATES[state],

@@ -13,6 +13,7 @@ from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
+from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, listed, reason, written
 from corpid.web.own_pages import Gone, Saved, Section
@@ -57,7 +58,7 @@ class RequestLine:
     """part of the organisation and parameters of its first change"""
     further: int
     """how many changes it has in addition"""
-    requester: str
+    requester: str | Phrase
     own: bool
     reason: str
     state: Phrase
@@ -99,7 +100,7 @@ class OneRequest(PageView):
     saved: Phrase | None
     changes: tuple[ChangeInWords, ...]
     line: RequestLine
-    decided_by: str
+    decided_by: str | Phrase
     decided_reason: str
     pending: bool
     why_not: Phrase | None
@@ -158,7 +159,7 @@ def _line(at: PortalContext, found: Request) -> RequestLine:
         sentence=in_words(found.changes[0], found.names).sentence,
         limits=_limits(found.changes[0]),
         further=len(found.changes) - 1,
-        requester=found.requester,
+        requester=found.requester or GONE,
         own=found.own,
         reason=record.reason,
         state=STATES[found.state],
@@ -240,7 +241,7 @@ async def one(at: PortalContext) -> View:
         saved=at.saved,
         changes=tuple(in_words(each, found.names) for each in found.changes),
         line=_line(at, found),
-        decided_by=found.decided_by if found.record.decided_by != "system" else "",
+        decided_by="" if found.record.decided_by in ("", "system") else found.decided_by or GONE,
         decided_reason=found.record.decided_reason,
         pending=pending,
         why_not=why_not,

@@ -102,7 +102,7 @@ class ThirdParties(PageView):
 class PersonLine:
     """A third party's person, as either side may see them (D61)."""
 
-    name: str
+    name: str | Phrase
     user_name: str
     """empty for the client entity"""
     role: str
@@ -296,7 +296,7 @@ def _person(at: PortalContext, found: Authorisation, given: GivenRole, *, client
     row = given.row
     signed_in = given.signed_in_at
     return PersonLine(
-        name=given.name,
+        name=given.name or phrase("Somebody of {entity}", entity=found.third_party.name),
         user_name="" if client else given.user_name,
         role=row.role,
         dates=span(

@@ -11,10 +11,12 @@ import msgspec
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import grants, lists
 from corpid.ports import Seen
+from corpid.rules.directory import person_names
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import role_given, span
+from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.page_context import PortalContext, portal_path
 from corpid.web.directory.third_party_pages import (
     PER_PAGE,
@@ -46,7 +48,7 @@ from corpid.web.pages.layout import Link, Pager, PageView
 
 if TYPE_CHECKING:
     from corpid.flows.directory.grants import Authorisation, GivenRole
-    from corpid.rules.directory.records import User
+    from corpid.flows.directory.provisioning import Member
     from corpid.web.pages.views import View
 
 _END_OF_GRANT: Final = phrase("Leave it empty for the last day of the authorisation.")
@@ -87,7 +89,7 @@ async def _granted(at: PortalContext) -> Authorisation:
     return found
 
 
-async def _member(at: PortalContext) -> User | None:
+async def _member(at: PortalContext) -> Member | None:
     user_id = at.form.get("person") or at.query.get("person", "")
     return await grants.member(at.context.provider.registry, at.actor, user_id)
 
@@ -135,16 +137,15 @@ def _line(at: PortalContext, here: str, member: lists.Member) -> MemberLine:
         why_not = phrase("Has not accepted the invitation yet")
     elif member.user.user_id == at.actor.user_id and not (at.actor.alone and at.actor.level == "owner"):
         why_not = phrase("This is you: another administrator can give you access")
-    name = member.membership.name if member.membership.invited else member.user.name
     return MemberLine(
         url="" if why_not else f"{here}?{urlencode({'person': member.user.user_id})}",
-        name=name or member.membership.email or member.user.user_name,
-        user_name="" if member.membership.invited else member.user.user_name,
+        name=person_names.shown_name(member.membership, member.user),
+        user_name=person_names.user_name(member.membership, member.user),
         why_not=why_not,
     )
 
 
-def _terms(at: PortalContext, found: Authorisation, person: User) -> View:
+def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
     grant, service, form = found.grant, found.service, at.form
     first = max(at.context.today, grant.start_date)
     asks_sub_entity = service.sub_entity != "none" and not grant.sub_entity
@@ -162,7 +163,7 @@ def _terms(at: PortalContext, found: Authorisation, person: User) -> View:
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
         parameters=parameter_fields(at, service, (), grant),
-        hidden=(("person", person.user_id),),
+        hidden=(("person", person.user.user_id),),
         reason=form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
         back=portal_path(at.web, at.page),
         notes=at.notes,
@@ -190,7 +191,7 @@ async def save_role(at: PortalContext) -> Saved:
         raise Instead(_terms(at, found, person))
     terms = read(at, found.service, within=found.grant)
     wanted = ThirdPartyAssignment(
-        user_id=person.user_id,
+        user_id=person.user.user_id,
         entity_id=at.entity.entity_id,
         client_entity_id=found.grant.client_entity_id,
         service_id=found.grant.service_id,
@@ -297,7 +298,7 @@ async def take_away(at: PortalContext) -> View:
     """The confirmation of taking a person's access away (D56)."""
     found = await role(at)
     row = found.given.row
-    values = {"person": found.given.name, "client": found.client_entity.name, "service": found.service.name}
+    values = {"person": found.given.name or GONE, "client": found.client_entity.name, "service": found.service.name}
     if row.role:
         ends = phrase(
             "{person} may no longer act for {client} as {role} at {service}, from now on.", role=row.role, **values

@@ -108,7 +108,7 @@ class RevokeToken(FormView):
 async def tokens(at: PortalContext) -> View:
     """The tokens of the entity that they act for, the oldest first."""
     found = await _all(at)
-    names = await provisioning_tokens.makers(at.context.provider.registry, found)
+    names = await provisioning_tokens.makers(at.context.provider.registry, at.actor.entity_id, found)
     return Tokens(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
         rows=tuple(
