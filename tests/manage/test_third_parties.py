@@ -93,7 +93,7 @@ def test_an_offer_is_made_after_a_summary_and_gives_nothing_yet() -> None:
         await follow(browser, "Banyan Trading")
         await follow(browser, "Permits")
         await browser.fill_and_submit(role="Maker", start="2026-01-01", end="2099-12-31")
-        expected = "Banyan Trading may act for Acme Pte. Ltd. as Maker at Permits, from 1 Jan 2026 until 31 Dec 2099."
+        expected = "Banyan Trading may act as Maker at Permits for Acme Pte. Ltd. from 1 Jan 2026 until 31 Dec 2099."
         assert expected in browser.page.text
         assert await held(made) is None
         await browser.fill_and_submit(button="yes")
@@ -132,12 +132,12 @@ def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept() -> None:
         year = next(name for name in form.names() if name.startswith("parameter-"))
         await browser.fill_and_submit(start="2027-02-01", end="2027-01-01", **{year: "soon"})
         assert status(browser) == 422
-        assert "The last day is before the first one." in browser.page.text
-        assert "soon is not accepted" in browser.page.text
+        assert "Enter a day that is not before the first one." in browser.page.text
+        assert "Enter a year of four digits, such as 2026." in browser.page.text
         await browser.fill_and_submit(start="2027-02-30", **{year: "2027"})
-        assert "Enter a day, such as 2027-12-31." in browser.page.text
+        assert "Enter a date that exists." in browser.page.text
         await browser.fill_and_submit(start="2027-02-01", end="")
-        assert "in any role at Permits, from 1 Feb 2027, with no end date." in browser.page.text
+        assert "in any role at Permits for Acme Pte. Ltd. from 1 Feb 2027, with no end date." in browser.page.text
         assert "Year: 2027" in browser.page.text
         await browser.fill_and_submit(button="no")
         assert browser.page.heading == "What may Banyan Trading do?"
@@ -171,7 +171,7 @@ def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it() -> None:
         await browser.fill_and_submit(button="yes")
         assert "Your request has been sent." in browser.page.text
         assert browser.page.heading == "Request"
-        assert "Offer: Banyan Trading may act for Acme Pte. Ltd. as Maker at Permits" in browser.page.text
+        assert "Offer: Banyan Trading may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
         assert await held(made) is None
         where = {"entity_id": ACME, "state": "pending"}
         assert len(await made.provider.registry.directory.page(ChangeRequest, where, after=("",), limit=5)) == 1
@@ -305,7 +305,7 @@ def test_the_third_party_gives_its_people_access_within_what_was_granted() -> No
         assert "Choose days within the authorisation" in browser.page.text
         assert "Only these values are authorised: 2026." in browser.page.text
         await browser.fill_and_submit(start="2026-01-01", end="2099-12-31", **{year: "2026"})
-        assert "Finn Goh may act for Acme Pte. Ltd. as Maker at Permits" in browser.page.text
+        assert "Finn Goh may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
         assert await row(made) is None
         await browser.fill_and_submit(button="yes")
         assert "Access is given." in browser.page.text
@@ -326,7 +326,7 @@ def test_the_third_party_changes_access_and_takes_it_away() -> None:
         await browser.fill_and_submit(button="yes")
         assert await row(made) == replace(ROW, end_date="2027-12-31")
         await follow(browser, "Take away Finn Goh")
-        assert "Finn Goh may no longer act for Acme Pte. Ltd. as Maker at Permits, from now on." in browser.page.text
+        assert "Finn Goh may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
         await browser.fill_and_submit(button="yes")
         assert "Access is taken away." in browser.page.text
         assert await row(made) is None

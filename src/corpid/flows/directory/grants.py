@@ -218,20 +218,23 @@ async def ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> in
 async def roles(registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, after: str, limit: int) -> Page[GivenRole]:
     """List the roles of the third party's people under a grant.
 
-    Raises Refused, access.Forbidden, StoreUnavailable. Source: D56, D61
+    There may be fewer than `limit` although more follow. Raises Refused, access.Forbidden, StoreUnavailable. Source: D56, D61
     """
     _authorise_reading(actor, grant.entity_id, grant.client_entity_id)
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
     found: list[ThirdPartyAssignment] = []
     start = place(after, 7)
+    stopped = ""
     for _ in range(_ROUNDS):
         rows = await registry.directory.page(ThirdPartyAssignment, where, after=start, limit=_AT_ONCE)
         found += [row for row in rows if grant.fits(row)]
         if len(rows) < _AT_ONCE or len(found) > limit:
             break
         start = rows[-1].key
+    else:
+        stopped = as_place(start)
     page = cut(found, limit, [as_place(row.key) for row in found])
-    return Page(found=tuple(await _with_people(registry, actor, page.found)), after=page.after)
+    return Page(found=tuple(await _with_people(registry, actor, page.found)), after=page.after or stopped)
 
 
 async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:

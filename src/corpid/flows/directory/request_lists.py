@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.approvals import NoRequest, object_of_request
-from corpid.flows.directory.lists import Page, cut, place
+from corpid.flows.directory.lists import Page, as_place, cut, place
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, authorised
 from corpid.rules.directory.access import Forbidden, authorise
@@ -68,7 +68,7 @@ async def waiting(
 ) -> Page[Request]:
     """List requests that wait, the oldest first.
 
-    Own ones, or others that the actor can decide on. Raises Refused, StoreUnavailable. Source: D55
+    Own ones, or others that the actor can decide on. There may be fewer than `limit` although more follow. Raises Refused, StoreUnavailable. Source: D55
     """
 
     def fits(row: ChangeRequest) -> bool:
@@ -78,13 +78,16 @@ async def waiting(
     found: list[ChangeRequest] = []
     start = place(after, 1)
     where = {"entity_id": actor.entity_id, "state": State.PENDING.value}
+    stopped = ""
     for _ in range(_ROUNDS):
         rows = await registry.directory.page(ChangeRequest, where, after=start, limit=_AT_ONCE)
         found += [row for row in rows if fits(row)]
         if len(rows) < _AT_ONCE or len(found) > limit:
             break
         start = rows[-1].key
-    return await _shown(registry, actor, found, now=now, limit=limit)
+    else:
+        stopped = as_place(start)
+    return await _shown(registry, actor, found, now=now, limit=limit, stopped=stopped)
 
 
 async def ended(
@@ -92,10 +95,12 @@ async def ended(
 ) -> Page[Request]:
     """List requests that have ended, the latest first.
 
-    Of a sub-administrator those at the listed services, and own ones. Raises StoreUnavailable. Source: D55
+    Of a sub-administrator those at the listed services, and own ones. There may be fewer than `limit` although more
+    follow. Raises StoreUnavailable. Source: D55
     """
     found: list[ChangeRequest] = []
     start = before if before and is_storable(before) else _LAST
+    stopped = ""
     for _ in range(_ROUNDS):
         rows: list[ChangeRequest] = []
         for each in states:
@@ -105,7 +110,9 @@ async def ended(
         if len(rows) < _AT_ONCE or len(found) > limit:
             break
         start = rows[-1].request_id
-    return await _shown(registry, actor, found, now=now, limit=limit)
+    else:
+        stopped = start
+    return await _shown(registry, actor, found, now=now, limit=limit, stopped=stopped)
 
 
 _LAST: Final = "\U0010ffff"
@@ -174,8 +181,15 @@ def _recent(actor: Administering) -> Administering:
 
 
 async def _shown(
-    registry: Registry, actor: Administering, found: Sequence[ChangeRequest], *, now: float, limit: int
+    registry: Registry,
+    actor: Administering,
+    found: Sequence[ChangeRequest],
+    *,
+    now: float,
+    limit: int,
+    stopped: str = "",
 ) -> Page[Request]:
+    """A page of requests; `stopped` is the place at which the search ended before the list did."""
     page = cut(found, limit, [each.request_id for each in found])
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
@@ -198,7 +212,7 @@ async def _shown(
                 can_withdraw=own and state is State.PENDING,
             )
         )
-    return Page(found=tuple(shown), after=page.after)
+    return Page(found=tuple(shown), after=page.after or stopped)
 
 
 async def _called(registry: Registry, name: str, names: Names) -> str:

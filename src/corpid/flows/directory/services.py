@@ -34,8 +34,8 @@ async def update_service(
     return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=False)
 
 
-async def clients_of(registry: Registry, service_id: str, *, actor: Actor) -> list[Client]:
-    """The clients that use a service, by identifier.
+async def clients_of(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:
+    """The clients that use a service, by identifier, of the first 2,000; and whether there are others to look at.
 
     Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
     """
@@ -46,6 +46,6 @@ async def clients_of(registry: Registry, service_id: str, *, actor: Actor) -> li
         part = await registry.clients.named(first=first, until=LAST, limit=_AT_ONCE)
         found += [each for each in part if service_id in each.services]
         if len(part) < _AT_ONCE:
-            break
+            return found, False
         first = part[-1].client_id + "\x01"
-    return found
+    return found, True

@@ -15,7 +15,7 @@ from corpid.rules.directory.role_forms import faults, row_of
 from corpid.texts import phrase
 from corpid.web.directory.access_views import ChoosePerson, Confirm, FoundPerson, GiveAccess
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import REQUEST_SENT, reason, refusal_of, written
+from corpid.web.directory.writing import reason, refusal_of, saved_or_requested, written
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
@@ -270,7 +270,7 @@ async def submit_roles(at: PortalContext, changes: Sequence[Change], done: str, 
         unique=at.context.provider.new_id(),
     )
     request = await written(at, submitting)
-    return Saved("access-requested" if request is not None else done, page)
+    return saved_or_requested(request, Saved(done, page))
 
 
 SECTION: Final = Section[PortalContext](
@@ -281,6 +281,5 @@ SECTION: Final = Section[PortalContext](
         "access-given": phrase("The access has been given."),
         "access-changed": phrase("The access has been changed."),
         "access-removed": phrase("The access has been taken away."),
-        "access-requested": REQUEST_SENT,
     },
 )

@@ -39,6 +39,8 @@ _MOST: Final = 50
 
 
 class _Copies(NamedTuple):
+    more: bool
+    """whether the colleague has more roles than were looked at"""
     found: list[tuple[Assignment, Service, Change]]
     held: list[tuple[Assignment, Service]]
 
@@ -80,6 +82,7 @@ async def copy(at: PortalContext) -> View:
         ),
         held=tuple(access_texts.sentence(name, row, service, entity, today) for row, service in copies.held[:_MOST]),
         more=len(copies.found) > _MOST,
+        not_all=copies.more,
         needs_approval=bool(changes) and await role_assignment.needs_approval(registry, at.actor, changes),
         reason=given.get("reason", ""),
         notes=(*at.notes, *without_effect(person)),
@@ -100,7 +103,8 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
     registry, today = at.context.provider.registry, at.context.today
     known = {each.service_id for each in await role_assignment.services(registry, at.actor, at.entity)}
     found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
-    for role in await role_assignment.held(registry, at.actor, colleague.user.user_id):
+    held_by_colleague = await role_assignment.held(registry, at.actor, colleague.user.user_id)
+    for role in held_by_colleague.found:
         row = role_assignment.copied(role.row, role.service, user_id=person.user.user_id, today=today)
         if row is None or row.service_id not in known:
             continue
@@ -109,7 +113,7 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
             held.append((was, role.service))
         else:
             found.append((row, role.service, role_assignment.given(was, row)))
-    return _Copies(found, held)
+    return _Copies(bool(held_by_colleague.after), found, held)
 
 
 def box(row: Assignment) -> str:

@@ -16,7 +16,7 @@ from corpid.web.directory.access import IMPORT
 from corpid.web.directory.access_views import ImportAccess, ImportedLine
 from corpid.web.directory.member_texts import REFUSALS, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import reason, refusal_of
+from corpid.web.directory.writing import reason, refusal_of, saved_or_requested
 from corpid.web.own_pages import Instead, Saved, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
@@ -143,7 +143,7 @@ async def _submitted(at: PortalContext, plan: Planned) -> Saved:
         field = why.field if why.field == "reason" else ""
         raise Instead(_view(at, plan=plan, errors=((field, why.sentence),)), status=422) from None
     provider.registry_cache.drop()
-    return Saved("access-requested" if request is not None else "access-imported", _PEOPLE)
+    return saved_or_requested(request, Saved("access-imported", _PEOPLE))
 
 
 SECTION: Final = Section[PortalContext](

@@ -24,7 +24,7 @@ from corpid.web.directory.page_context import Page, PortalContext, frame, portal
 from corpid.web.directory.people_views import ConfirmAction, ShownRole
 from corpid.web.directory.person import membership_id_of, this_member
 from corpid.web.directory.person_changes import taken
-from corpid.web.directory.writing import listed, reason
+from corpid.web.directory.writing import listed, reason, saved_or_requested
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
@@ -285,7 +285,7 @@ async def end(at: PortalContext) -> Saved:
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=found.name) from None
     provider.registry_cache.drop()
-    return Saved("person-ended" if request is None else "access-requested", REVIEW)
+    return saved_or_requested(request, Saved("person-ended", REVIEW))
 
 
 async def _belonging(at: PortalContext) -> Member:

@@ -145,6 +145,8 @@ class CopyAccess(PageView):
     held: tuple[Phrase, ...]
     """what the person has already"""
     more: bool
+    not_all: bool = False
+    """whether the colleague has more roles than this page looks at"""
     needs_approval: bool
     reason: str
     notes: tuple[Phrase, ...] = ()

@@ -85,6 +85,8 @@ class ChooseLevel(FormView):
     services: tuple[tuple[str, str, str, bool], ...]
     """name of the checkbox, name of the service, its description, whether it is ticked"""
     all_services: bool
+    more_services: bool = False
+    """whether there are more than are listed"""
     explains: bool
     """whether a reason is asked, for the person who approves"""
     reason: str

@@ -11,6 +11,7 @@ from corpid.flows.directory import appointments, lists
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.records import Service
 from corpid.texts import phrase
 from corpid.web.directory.administrator_views import (
     Administrators,
@@ -22,7 +23,7 @@ from corpid.web.directory.administrator_views import (
     Row,
 )
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, reason, written
+from corpid.web.directory.writing import NO_REASON, reason, saved_or_requested, written
 from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.appointments import Held
     from corpid.rules.directory.access_conditions import Condition, Level
-    from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, Service
+    from corpid.rules.directory.records import AdministratorLevel, AdministratorServices
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
@@ -151,13 +152,19 @@ def _why_not(at: PortalContext, held: Held, becomes: Level) -> Phrase | None:
 
 
 async def _service_names(at: PortalContext, service_ids: set[str]) -> dict[str, str]:
-    return {each.service_id: each.name for each in await _services(at) if each.service_id in service_ids}
+    services, _ = await _services(at, held=tuple(service_ids))
+    return {each.service_id: each.name for each in services if each.service_id in service_ids}
 
 
-async def _services(at: PortalContext) -> tuple[Service, ...]:
+async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> tuple[tuple[Service, ...], bool]:
+    """The services of a level, with those that are held; and whether there are more."""
     registry = at.context.provider.registry
     page = await lists.services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
-    return tuple(sorted((each for each in page.found if each.enabled), key=lambda each: each.name.casefold()))
+    found = {each.service_id: each for each in page.found}
+    further = {(each,) for each in held if each not in found} if isinstance(held, tuple) else set()
+    found |= {each.service_id: each for each in (await registry.directory.read(Service, further)).values()}
+    enabled = (each for each in found.values() if each.enabled)
+    return tuple(sorted(enabled, key=lambda each: each.name.casefold())), bool(page.after)
 
 
 # --- the choice of a person
@@ -230,10 +237,10 @@ async def _held(at: PortalContext) -> Held:
 
 
 async def _form(at: PortalContext, held: Held) -> ChooseLevel:
-    services = await _services(at)
+    given = held.administrator.services if held.administrator else ()
+    services, more_services = await _services(at, held=given)
     possible = _possible(at, held)
     names = {each.service_id: each.name for each in services}
-    given = held.administrator.services if held.administrator else ()
     ticked = _ticked(at.form) if at.form else given
     current = held.level
     keeps = _why_not(at, held, "") if current else None
@@ -260,6 +267,7 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
             )
             for each in services
         ),
+        more_services=more_services,
         all_services=ticked == _ALL,
         explains=_explains(at),
         reason=at.form.get("reason", ""),
@@ -307,7 +315,8 @@ async def save_level(at: PortalContext) -> Saved:
         raise Rejected(phrase("Choose a level."), field="level")
     if (why := _why_not(at, held, wanted)) is not None:
         raise Rejected(why, field="level")
-    services = {each.service_id: each.name for each in await _services(at)}
+    given = held.administrator.services if held.administrator else ()
+    services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
     ticked = _ticked(at.form) if wanted == "sub_administrator" else ()
     errors: list[FieldError] = []
     if wanted == "sub_administrator" and (not ticked or (ticked != _ALL and not set(ticked) <= services.keys())):
@@ -331,7 +340,7 @@ async def save_level(at: PortalContext) -> Saved:
             unique=context.provider.new_id(),
         ),
     )
-    return Saved("level-requested" if request else "level-changed", "administrators")
+    return saved_or_requested(request, Saved("level-changed", ADMINISTRATORS))
 
 
 def _reason_errors(at: PortalContext) -> list[FieldError]:
@@ -421,7 +430,7 @@ async def remove(at: PortalContext) -> Saved:
             registry, at.actor, held, reason=reason(at), now=context.now, unique=context.provider.new_id()
         ),
     )
-    return Saved("level-requested" if request else "level-removed", "administrators")
+    return saved_or_requested(request, Saved("level-removed", ADMINISTRATORS))
 
 
 SECTION: Final = Section[PortalContext](
@@ -438,6 +447,5 @@ SECTION: Final = Section[PortalContext](
     changes={
         "level-changed": phrase("The level is changed."),
         "level-removed": phrase("The level is taken away."),
-        "level-requested": REQUEST_SENT,
     },
 )

@@ -127,9 +127,7 @@ def _lines(at: PortalContext, found: Overview, *, sees_all: bool) -> tuple[Link,
     texts = {
         "people": _people(totals.people),
         _ENDING: ending,
-        "requests": counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
-        if found.requests
-        else phrase("No request waits for you."),
+        "requests": _requests(found),
     }
     if sees_all:
         texts["third-parties"] = (
@@ -160,6 +158,16 @@ async def _review(at: PortalContext) -> tuple[Link, ...]:
     return (Link(url=portal_path(at.web, "access-review"), text=text),)
 
 
+def _requests(found: Overview) -> Phrase:
+    if found.more_requests:
+        return phrase(
+            "More than {count} requests wait. See which of them wait for you.", count=entity_home.MOST_REQUESTS
+        )
+    if found.requests:
+        return counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
+    return phrase("No request waits for you.")
+
+
 def _people(count: int) -> Phrase:
     if count >= entity_home.MOST_PEOPLE:
         return phrase("At least {count} people belong to your organisation.", count=count)
@@ -187,7 +195,9 @@ async def ending(at: PortalContext) -> View:
         frame=frame(at, up=Link(url=portal_path(at.web), text=Home.heading)),
         rows=tuple(_ending_row(at, each) for each in found.found),
         pager=Pager(
-            first=here if after else "", next=f"{here}?{urlencode({'after': found.after})}" if found.after else ""
+            first=here if after else "",
+            next=f"{here}?{urlencode({'after': found.after})}" if found.after else "",
+            searched_on=bool(found.after) and 0 < len(found.found) < _PAGE,
         ),
     )
 

@@ -28,7 +28,6 @@ PEOPLE: Final = "people"
 INVITE: Final = "invite"
 INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
-REQUESTED: Final = "people-requested"
 _SHOWN: Final = 50
 _SEARCH: Final = "q"
 _CHARACTERS: Final = 100

@@ -16,10 +16,10 @@ from corpid.web.directory.access import PERSON
 from corpid.web.directory.invite import detail_error, invitation_limit
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, email_of, refusal_sentence, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.people import PEOPLE, REQUESTED
+from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import ConfirmAction, EditPerson
 from corpid.web.directory.person import ACTIONS, membership_id_of, this_member
-from corpid.web.directory.writing import reason
+from corpid.web.directory.writing import reason, saved_or_requested
 from corpid.web.own_pages import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
@@ -308,9 +308,8 @@ async def _submitted(
         raise rejected(error, entity=at.entity, name=name) from None
     at.context.provider.registry_cache.drop()
     here = f"{PERSON}/{found.membership.membership_id}"
-    if request is not None:
-        return Saved(REQUESTED, here)
-    return Saved(done, PEOPLE if done in {"person-ended", "invitation-revoked"} else here)
+    is_gone = done in {"person-ended", "invitation-revoked"}
+    return saved_or_requested(request, Saved(done, PEOPLE if is_gone else here))
 
 
 async def _possible(at: PortalContext, found: Member, *, end: bool) -> Possible:

@@ -15,7 +15,7 @@ from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
 from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, listed, reason, written
+from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.access_texts import details
 from corpid.web.pages.layout import FormView, Link, Pager, PageView
@@ -46,6 +46,9 @@ STATES: Final[Mapping[State, Phrase]] = {
     State.EXPIRED: phrase("Expired"),
 }
 """how the state of a request is called on a page"""
+
+
+_NO_PAGER: Final = Pager()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +87,10 @@ class Requests(PageView):
     approvals: Phrase
     waiting: tuple[RequestLine, ...] = ()
     own: tuple[RequestLine, ...] = ()
-    waiting_pager: Pager | None = None
-    own_pager: Pager | None = None
+    waiting_pager: Pager = _NO_PAGER
+    own_pager: Pager = _NO_PAGER
     ended: tuple[RequestLine, ...] = ()
-    ended_pager: Pager | None = None
+    ended_pager: Pager = _NO_PAGER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +175,8 @@ def _pager(at: PortalContext, name: str, found: ListPage[Request], **kept: str) 
     here = portal_path(at.web, REQUESTS)
     first = f"{here}?{urlencode(kept)}" if kept else here
     following = f"{here}?{urlencode({**kept, name: found.after})}" if found.after else ""
-    return Pager(first=first if name in at.query else "", next=following)
+    searched_on = bool(found.after) and len(found.found) < _PER_PAGE
+    return Pager(first=first if name in at.query else "", next=following, searched_on=searched_on)
 
 
 async def requests(at: PortalContext) -> View:
@@ -369,7 +373,7 @@ async def save_setting(at: PortalContext) -> Saved:
             reason=given, now=at.context.now, unique=at.context.provider.new_id(),
         ),
     )  # fmt: skip
-    return Saved("approvals-changed", REQUESTS) if made is None else Saved("requested", f"{REQUESTS}/{made.request_id}")
+    return saved_or_requested(made, Saved("approvals-changed", REQUESTS))
 
 
 SECTION: Final = Section[PortalContext](
@@ -385,6 +389,6 @@ SECTION: Final = Section[PortalContext](
         "request-declined": phrase("The request is declined. Nothing has changed."),
         "request-withdrawn": phrase("Your request is withdrawn."),
         "approvals-changed": phrase("Which changes need approval is changed."),
-        "requested": REQUEST_SENT,
+        REQUESTED: REQUEST_SENT,
     },
 )

@@ -11,7 +11,6 @@ from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
 from corpid.web.directory import offers, third_party_people
-from corpid.web.directory.change_sentences import span
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.third_party_pages import (
     OFFER,
@@ -28,10 +27,12 @@ from corpid.web.directory.third_party_pages import (
     url,
     version,
 )
-from corpid.web.directory.third_party_terms import FIELDS, PREFIX, Confirm
+from corpid.web.directory.third_party_terms import FIELDS, Confirm
 from corpid.web.directory.writing import listed, submitted
 from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import Pager, PageView
+from corpid.web.pages.role_fields import PARAMETER
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -170,7 +171,7 @@ def _line(at: PortalContext, found: Authorisation) -> AuthorisationLine:
 
 def _capital(row: ThirdPartyGrant) -> Phrase:
     """The dates as a text of their own."""
-    return span(row.start_date, row.end_date)
+    return duration(row.start_date, row.end_date)
 
 
 async def third_parties(at: PortalContext) -> View:
@@ -271,7 +272,9 @@ async def one(at: PortalContext) -> View:
         empty=_empty(found, client=client),
         people=tuple(_person(at, found, each, client=client) for each in page.found),
         pager=Pager(
-            first=here if after else "", next=f"{here}?{urlencode({'after': page.after})}" if page.after else ""
+            first=here if after else "",
+            next=f"{here}?{urlencode({'after': page.after})}" if page.after else "",
+            searched_on=bool(page.after) and len(page.found) < _PEOPLE_PER_PAGE,
         ),
     )
 
@@ -299,7 +302,7 @@ def _person(at: PortalContext, found: Authorisation, given: GivenRole, *, client
         name=given.name or phrase("Somebody of {entity}", entity=found.third_party.name),
         user_name="" if client else given.user_name,
         role=row.role,
-        dates=span(
+        dates=duration(
             max(row.start_date, found.grant.start_date, NO_BEGINNING), min(row.end_date, found.grant.end_date, NO_END)
         ),
         signed_in=at.moment(signed_in) if signed_in else None,
@@ -460,7 +463,7 @@ SECTION: Final = Section[PortalContext](
         named("take-away"): Page(view=third_party_people.take_away, submit=third_party_people.save_taken, fresh=True),
     },
     fields=FIELDS | {"to", "service", "person"},
-    prefixes=(PREFIX,),
+    prefixes=(PARAMETER,),
     changes={
         "grant-offered": phrase("The offer is made."),
         "grant-changed": phrase("The authorisation is changed."),

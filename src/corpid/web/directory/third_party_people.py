@@ -15,7 +15,6 @@ from corpid.rules.directory import person_names
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.change_sentences import role_given, span
 from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.page_context import PortalContext, portal_path
 from corpid.web.directory.third_party_pages import (
@@ -44,6 +43,7 @@ from corpid.web.directory.third_party_terms import (
 )
 from corpid.web.directory.writing import NO_REASON, listed, submitted, written
 from corpid.web.own_pages import Gone, Instead, Saved
+from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager, PageView
 
 if TYPE_CHECKING:
@@ -171,8 +171,7 @@ def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
 
 
 def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> Phrase:
-    values = {"person": person, "client": found.client_entity.name, "service": found.service.name}
-    return role_given(row.role, values, span(row.start_date, row.end_date))
+    return access_texts.given(person, row, service=found.service.name, entity=found.client_entity.name)
 
 
 def _require_reason(at: PortalContext, found: Authorisation) -> None:
@@ -298,13 +297,9 @@ async def take_away(at: PortalContext) -> View:
     """The confirmation of taking a person's access away (D56)."""
     found = await role(at)
     row = found.given.row
-    values = {"person": found.given.name or GONE, "client": found.client_entity.name, "service": found.service.name}
-    if row.role:
-        ends = phrase(
-            "{person} may no longer act for {client} as {role} at {service}, from now on.", role=row.role, **values
-        )
-    else:
-        ends = phrase("{person} may no longer act for {client} at {service}, from now on.", **values)
+    ends = access_texts.taken(
+        found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
+    )
     return Confirm(
         frame=up(at, found.under),
         errors=at.errors,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Seen
     from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import ChangeRequest
     from corpid.texts import Phrase
     from corpid.web.directory.page_context import PortalContext
 
@@ -26,6 +27,8 @@ T = TypeVar("T")
 NO_REASON: Final = phrase("Say why, for the person who approves it.")
 REQUEST_SENT: Final = phrase("Your request has been sent. Nothing changes until another administrator approves it.")
 """the note after a change that needs approval"""
+REQUESTED: Final = "requested"
+"""its key, wherever the form was sent"""
 
 
 async def written(at: PortalContext, writing: Awaitable[T]) -> T:
@@ -91,7 +94,12 @@ async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, 
         seen=seen,
     )
     made = await written(at, writing)
-    return saved if made is None else Saved("requested", f"requests/{made.request_id}")
+    return saved_or_requested(made, saved)
+
+
+def saved_or_requested(request: ChangeRequest | None, saved: Saved) -> Saved:
+    """The page after a change: `saved`, or that of the request if it needs approval. Source: D55"""
+    return saved if request is None else Saved(REQUESTED, f"requests/{request.request_id}")
 
 
 def reason(at: PortalContext) -> str:

@@ -90,7 +90,7 @@ async def _service(at: ConsoleContext) -> Service:
 async def service_page(at: ConsoleContext) -> View:
     """One service: facts, roles, and the clients that use it."""
     service = await _service(at)
-    clients = await flow.clients_of(at.context.provider.registry, service.service_id, actor=at.actor)
+    clients, is_partial = await flow.clients_of(at.context.provider.registry, service.service_id, actor=at.actor)
     return views.ShownService(
         frame=frame(at, section="services", up=Link(url=console_path(at.web, "services"), text=phrase("Services"))),
         heading=phrase("Service: {name}", name=service.name),
@@ -107,7 +107,7 @@ async def service_page(at: ConsoleContext) -> View:
         edit=console_path(at.web, _here(service, "edit")) if may(at.actor, "write", "service") else "",
         roles=_roles(service),
         clients=tuple((each.name, each.client_id) for each in clients[:AT_ONCE]),
-        more_clients=len(clients) > AT_ONCE,
+        more_clients=is_partial or len(clients) > AT_ONCE,
         saved=at.saved,
     )
 

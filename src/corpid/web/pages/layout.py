@@ -152,6 +152,8 @@ class Pager:
 
     first: str = ""
     next: str = ""
+    searched_on: bool = False
+    """whether the search stopped before this page was full, and goes on in the next"""
 
 
 BARE: Final = Frame()
