@@ -18,10 +18,10 @@ from corpid.web.directory.change_sentences import (
     Shown,
     authorised,
 )
-from corpid.web.directory.offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
 from corpid.web.directory.requests import STATES as REQUEST_STATES
 from corpid.web.directory.requests import ChooseApprovals, Decide, OneRequest, RequestLine, Requests
 from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuthorisation, PersonLine, ThirdParties
+from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
 from corpid.web.directory.third_party_people import ChoosePerson, MemberLine
 from corpid.web.directory.third_party_terms import Confirm, EnterTerms, ParameterField
 from corpid.web.pages.access_texts import duration, given

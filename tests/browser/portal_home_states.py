@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
 from corpid.web.directory import administrator_views as views
-from corpid.web.directory import administrators, history, home, tokens
+from corpid.web.directory import administrators, history, home, provisioning_tokens
 from corpid.web.directory.history_texts import KINDS
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
@@ -64,7 +64,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         level="sub_administrator", services=SERVICES, all_services=False, explains=True, reason="", held="none",
         why_not=None, remove="/x/remove", keeps=None, back="/x",
     )  # fmt: skip
-    token = tokens.Row(
+    token = provisioning_tokens.Row(
         name="Staff directory", made_by="Tan Wei Ling", created=AT, used=AT, until=AT, ended=False, revoke="/x"
     )
     changes = (
@@ -119,19 +119,19 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
             consequences=(phrase("{name} still belongs to {entity} and keeps their access.", name="Marcus", entity="Acme"),),
             held="none", explains=False, reason="", allowed=True, back="/x",
         ),
-        "portal-tokens": tokens.Tokens(
+        "portal-tokens": provisioning_tokens.Tokens(
             frame=below, rows=(token, replace(token, name="Old", used=None, ended=True)), new="/x"
         ),
-        "portal-tokens-none": tokens.Tokens(frame=below, rows=(), new="/x"),
-        "portal-token-new": tokens.NewToken(
+        "portal-tokens-none": provisioning_tokens.Tokens(frame=below, rows=(), new="/x"),
+        "portal-token-new": provisioning_tokens.NewToken(
             frame=below, action="/x", name="", lifetimes=(("365", phrase("{count} days", count=365)),), days="365",
             token_id="x", back="/x",
         ),
-        "portal-token-created": tokens.TokenCreated(
+        "portal-token-created": provisioning_tokens.TokenCreated(
             frame=frame, name="Staff directory", token="q5Yx1m0s8yWc6T2nB4vK7pR9dF3hJ5lZ0aXeCuGiQoE", until=AT, back="/x",
             url="https://id.example/scim/v2",
         ),
-        "portal-token-revoke": tokens.RevokeToken(
+        "portal-token-revoke": provisioning_tokens.RevokeToken(
             frame=below, action="/x", heading=phrase("Revoke the token “{name}”?", name="Staff directory"), used=None,
             back="/x",
         ),

@@ -1,4 +1,4 @@
-"""Pages that give, change and end a person's access (D53, D54, D55)."""
+"""Pages that give a person access, and the shared parts of access (D53, D54, D55)."""
 
 from __future__ import annotations
 

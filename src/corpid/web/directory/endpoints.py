@@ -21,9 +21,9 @@ from corpid.web.directory import (
     people,
     person,
     person_changes,
+    provisioning_tokens,
     requests,
     third_parties,
-    tokens,
 )
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, portal_path, remembered
 from corpid.web.own_pages import Elsewhere, Instead, SignInAgain, Site, forbidden_page, serve
@@ -61,7 +61,7 @@ _SITE: Final = Site(
         organisation.SECTION,
         administrators.SECTION,
         access_review.SECTION,
-        tokens.SECTION,
+        provisioning_tokens.SECTION,
         history.SECTION,
         requests.SECTION,
         third_parties.SECTION,

@@ -10,9 +10,9 @@ from corpid.flows.directory import grants
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.directory import offers, third_party_people
+from corpid.web.directory import third_party_offers, third_party_people
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.third_party_pages import (
+from corpid.web.directory.third_party_objects import (
     OFFER,
     PER_PAGE,
     THIRD_PARTIES,
@@ -450,14 +450,14 @@ async def _removed(at: PortalContext, found: Authorisation, change: str) -> Save
 SECTION: Final = Section[PortalContext](
     pages={
         THIRD_PARTIES: Page(view=third_parties),
-        OFFER: Page(view=offers.offer, submit=offers.save_offer, fresh=True),
+        OFFER: Page(view=third_party_offers.offer, submit=third_party_offers.save_offer, fresh=True),
     },
     named_pages={
         named("grant"): Page(view=one),
         named("accept"): Page(view=accept, submit=save_acceptance, fresh=True),
         named("decline"): Page(view=decline, submit=save_refusal, fresh=True),
         named("end"): Page(view=end, submit=save_end, fresh=True),
-        named("change"): Page(view=offers.change, submit=offers.save_change, fresh=True),
+        named("change"): Page(view=third_party_offers.change, submit=third_party_offers.save_change, fresh=True),
         named("assign"): Page(view=third_party_people.assign, submit=third_party_people.save_role, fresh=True),
         named("change-role"): Page(view=third_party_people.change, submit=third_party_people.save_change, fresh=True),
         named("take-away"): Page(view=third_party_people.take_away, submit=third_party_people.save_taken, fresh=True),

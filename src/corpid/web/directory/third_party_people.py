@@ -17,7 +17,7 @@ from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.page_context import PortalContext, portal_path
-from corpid.web.directory.third_party_pages import (
+from corpid.web.directory.third_party_objects import (
     PER_PAGE,
     THIRD_PARTIES,
     authorisation,

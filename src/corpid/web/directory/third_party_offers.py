@@ -1,4 +1,4 @@
-"""Offers to third parties: made, and changed afterwards (D56, R-21)."""
+"""Offers to third parties in the portal: made, and changed afterwards (D56, R-21)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import NO_END, ThirdPartyGrant
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.page_context import PortalContext, portal_path
-from corpid.web.directory.third_party_pages import (
+from corpid.web.directory.third_party_objects import (
     OFFER,
     THIRD_PARTIES,
     authorisation,
