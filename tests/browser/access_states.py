@@ -12,18 +12,17 @@ from corpid.texts import phrase
 from corpid.web.account.access_pages import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
 from corpid.web.directory.access_views import (
     ChangeAccess,
-    ChoosePerson,
     Confirm,
     CopiedRole,
     CopyAccess,
-    FoundPerson,
     GiveAccess,
     ImportAccess,
     ImportedLine,
     RemoveAccess,
 )
+from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
 from corpid.web.pages import access_texts, role_fields
-from corpid.web.pages.layout import Frame, Link
+from corpid.web.pages.layout import Frame, Link, Pager
 from tests.browser.portal_states import framed
 
 if TYPE_CHECKING:
@@ -184,26 +183,28 @@ STATES: Final[Mapping[str, View]] = {
         frame=framed("people"),
         heading=phrase("Give access"),
         action="/manage/access/new",
-        query="mar",
+        find="mar",
         asked=phrase("Who gets access?"),
         found=(
-            FoundPerson(url="/manage/access/new?person=1", name="Marcus Lee", user_name="marcus", invited=False),
+            FoundPerson(url="/manage/access/new?person=1", name="Marcus Lee", user_name="marcus"),
             FoundPerson(
                 url="/manage/access/new?person=2",
                 name="Maria Magdalena van der Bergh-Oosterhuizen",
                 user_name="maria.magdalena@harbour.example",
-                invited=True,
+                tags=(phrase("Invited"),),
             ),
         ),
+        pager=Pager(next="/manage/access/new?after=x"),
         links=(Link(url="/manage/access/import", text=phrase("Give access to several people at once")),),
     ),
     "portal-access-nobody": ChoosePerson(
         frame=framed("people"),
         heading=phrase("Give access"),
         action="/manage/access/new",
-        query="zz",
+        find="zz",
         asked=phrase("Who gets access?"),
         found=(),
+        pager=Pager(),
     ),
     "portal-access-service": replace(
         GIVE,

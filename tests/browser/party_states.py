@@ -18,11 +18,11 @@ from corpid.web.directory.change_sentences import (
     Shown,
     authorised,
 )
+from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
 from corpid.web.directory.requests import STATES as REQUEST_STATES
 from corpid.web.directory.requests import ChooseApprovals, Decide, OneRequest, RequestLine, Requests
 from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuthorisation, PersonLine, ThirdParties
 from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
-from corpid.web.directory.third_party_people import ChoosePerson, MemberLine
 from corpid.web.directory.third_party_terms import Confirm, EnterTerms, ParameterField
 from corpid.web.pages.access_texts import duration, given
 from corpid.web.pages.layout import Link, Pager
@@ -204,7 +204,7 @@ TERMS: Final = EnterTerms(
     back="/manage/third-parties/offer",
     notes=(),
 )  # fmt: skip
-MEMBER: Final = MemberLine(
+MEMBER: Final = FoundPerson(
     url="/manage/third-parties/assign/1?person=1", name="Lim Wei Ling", user_name="wei.ling", why_not=None
 )
 
@@ -314,16 +314,16 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "portal-choose-person": ChoosePerson(
         frame=OF_PARTIES,
-        sentence=SENTENCE,
+        heading=phrase("Who of your people shall act?"),
+        asked=phrase("Choose the person"),
+        lead=SENTENCE,
         action="/manage/third-parties/assign/1",
-        search="wei",
-        people=(
+        find="wei",
+        found=(
             MEMBER,
             replace(MEMBER, url="", name=LONG, user_name="", why_not=phrase("Has not accepted the invitation yet")),
         ),
         pager=Pager(next="/manage/third-parties/assign/1?after=wei"),
-        back="/manage/third-parties/grant/1",
-        notes=(),
     ),
     "portal-terms": TERMS,
     "portal-terms-wrong": replace(

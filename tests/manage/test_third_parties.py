@@ -296,7 +296,7 @@ def test_the_third_party_gives_its_people_access_within_what_was_granted() -> No
         await made.write(replace(GRANT, parameters=(Parameter(name="Year", value="2026"),)))
         browser = await in_portal(made, page("grant"), who="dora")
         await follow(browser, "Give a person access")
-        await browser.fill_and_submit(search="fin")
+        await browser.fill_and_submit(find="fin")
         await follow(browser, "Finn Goh")
         form = browser.page.form_with("start", "end")
         assert form is not None

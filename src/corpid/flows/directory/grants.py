@@ -12,7 +12,6 @@ import msgspec
 from corpid.flows.directory.entities import prepared_entry
 from corpid.flows.directory.finding import LAST
 from corpid.flows.directory.lists import Page, as_place, cut, place
-from corpid.flows.directory.provisioning import Member
 from corpid.flows.directory.third_parties import narrowed_or_offered, roles_ending
 from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
@@ -300,18 +299,6 @@ async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, servic
         if client is not None and service_id in client.services:
             return entry.at
     return 0
-
-
-async def member(registry: Registry, actor: Actor, user_id: str) -> Member | None:
-    """Return a person of the actor's entity who can get a role.
-
-    None for anybody else, and for somebody invited. Raises access.Forbidden, StoreUnavailable. Source: D56, D60
-    """
-    key = (user_id, _own(actor))
-    authorise(actor, "read", Object(kind="membership", entity_id=_own(actor), user_id=user_id))
-    held = (await registry.directory.read(Membership, [key])).get(key) if is_storable(user_id) else None
-    user = await registry.directory.user(user_id) if held is not None and not held.invited else None
-    return Member(membership=held, user=user) if held is not None and user is not None else None
 
 
 async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignment) -> bool:

@@ -12,7 +12,6 @@ import msgspec
 
 from corpid.flows.directory import approvals
 from corpid.flows.directory.lists import Page, as_place, cut
-from corpid.flows.directory.members import WantedMembers, listed
 from corpid.flows.directory.provisioning import Member, UnknownMember, member
 from corpid.flows.directory.write import Refused, authorised
 from corpid.ports import Seen
@@ -63,15 +62,6 @@ async def services(registry: Registry, actor: Administering, entity: Entity) -> 
     else:
         found = await registry.directory.named(Service, first="", until="\U0010ffff", limit=MOST_SERVICES)
     return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
-
-
-async def search(registry: Registry, actor: Administering, text: str, *, limit: int) -> list[Member]:
-    """Members by words of their name, user name or e-mail address.
-
-    Raises access.Forbidden, StoreUnavailable. Source: D53, D61
-    """
-    page = await listed(registry, WantedMembers(search=text), actor=actor, after="", limit=limit)
-    return [each.member for each in page.found]
 
 
 async def held(registry: Registry, actor: Administering, user_id: str) -> Page[HeldRole]:

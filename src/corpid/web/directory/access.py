@@ -13,7 +13,8 @@ from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.texts import phrase
-from corpid.web.directory.access_views import ChoosePerson, Confirm, FoundPerson, GiveAccess
+from corpid.web.directory.access_views import Confirm, GiveAccess
+from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.writing import reason, refusal_of, saved_or_requested, written
 from corpid.web.own_pages import Gone, Saved, Section
@@ -21,13 +22,12 @@ from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.flows.directory.provisioning import Member
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Entity, Service
     from corpid.texts import Phrase
-    from corpid.web.directory.access_views import Pairs
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
@@ -38,7 +38,6 @@ COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
 PERSON: Final = "person"
 """the page of a person, which names the membership"""
-MOST_FOUND: Final = 10
 _FEW: Final = 12
 """services that are listed without a search"""
 CHECK: Final = "check"
@@ -92,32 +91,9 @@ def to_person(at: PortalContext, found: Member) -> Link:
     )
 
 
-async def choose_person(
-    at: PortalContext, page: str, *, heading: Phrase, asked: Phrase, field: str = "person", kept: Pairs = ()
-) -> ChoosePerson:
-    """The choice of a person for a page.
-
-    The page then names the person in `field`.
-    """
-    query = at.query.get("find", "")
-    found = await role_assignment.search(at.context.provider.registry, at.actor, query, limit=MOST_FOUND)
-    return ChoosePerson(
-        frame=frame(at, section="people"),
-        heading=heading,
-        action=portal_path(at.web, page),
-        kept=kept,
-        query=query,
-        asked=asked,
-        found=tuple(
-            FoundPerson(
-                url=address(at, page, **dict(kept), **{field: each.membership.membership_id}),
-                name=each.name,
-                user_name=each.user_name,
-                invited=each.membership.invited,
-            )
-            for each in found
-        ),
-    )
+def choosing(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept: str) -> Callable[[Member], str]:
+    """The addresses of a page with the chosen person in `field`."""
+    return lambda found: address(at, page, **kept, **{field: found.membership.membership_id})
 
 
 # --- giving
@@ -128,9 +104,15 @@ async def new(at: PortalContext) -> View:
     given = {**at.query, **at.form}
     registry = at.context.provider.registry
     if not given.get("person"):
-        choice = await choose_person(at, NEW, heading=GiveAccess.heading, asked=phrase("Who gets access?"))
-        several = Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once"))
-        return replace(choice, links=(several,))
+        return await choose_person(
+            at,
+            NEW,
+            choosing(at, NEW),
+            frame=frame(at, section="people"),
+            heading=GiveAccess.heading,
+            asked=phrase("Who gets access?"),
+            links=(Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once")),),
+        )
     person = await this_person(at, given["person"])
     services = await role_assignment.services(registry, at.actor, at.entity)
     view = GiveAccess(

@@ -13,7 +13,7 @@ from corpid.web.directory.access import (
     COPY,
     PERSON,
     address,
-    choose_person,
+    choosing,
     refused,
     submit_roles,
     this_person,
@@ -21,6 +21,7 @@ from corpid.web.directory.access import (
     without_effect,
 )
 from corpid.web.directory.access_views import CopiedRole, CopyAccess
+from corpid.web.directory.choose_person import choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.own_pages import Saved, Section
 from corpid.web.pages import access_texts
@@ -54,12 +55,13 @@ async def copy(at: PortalContext) -> View:
         choice = await choose_person(
             at,
             COPY,
+            choosing(at, COPY, field=_FROM, person=given["person"]),
+            frame=frame(at, section="people", up=to_person(at, person)),
             heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
-            field=_FROM,
             kept=(("person", given["person"]),),
         )
-        return replace(choice, refused=why, frame=frame(at, section="people", up=to_person(at, person)))
+        return replace(choice, refused=why)
     colleague = await this_person(at, given[_FROM])
     copies = await _copies(at, person, colleague)
     entity, today, name = at.entity.name, at.context.day, person.name

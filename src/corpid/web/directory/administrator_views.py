@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import FormView, Pager, PageView
+from corpid.web.pages.layout import FormView, PageView
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
@@ -42,31 +42,6 @@ class Administrators(PageView):
     review: str
     """the address of the access review; empty as `appoint`"""
     saved: Phrase | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A person who can be chosen."""
-
-    name: str
-    user_name: str
-    level: Phrase | None
-    tag: Phrase | None
-    url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoosePerson(PageView):
-    """The choice of the person to appoint."""
-
-    template: ClassVar[str] = "manage/choose_administrator.html"
-    heading: ClassVar[Phrase] = phrase("Choose a person")
-
-    action: str
-    query: str
-    people: tuple[Candidate, ...]
-    invite: str
-    pager: Pager
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

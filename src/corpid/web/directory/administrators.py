@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import appointments, lists
-from corpid.flows.directory.write import Refused
 from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Service
 from corpid.texts import phrase
 from corpid.web.directory.administrator_views import (
     Administrators,
-    Candidate,
     ChooseLevel,
-    ChoosePerson,
     ConfirmLevel,
     RemoveLevel,
     Row,
 )
+from corpid.web.directory.choose_person import choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.writing import NO_REASON, reason, saved_or_requested, written
 from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
 from corpid.web.pages.access_texts import LEVELS
-from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,43 +167,17 @@ async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> t
 # --- the choice of a person
 
 
-async def choose_person(at: PortalContext) -> View:
-    """The people of the entity by user name, to appoint one."""
+async def choose(at: PortalContext) -> View:
+    """The people of the entity, to appoint one."""
     _refuse_who_appoints_nobody(at)
-    query, after = at.query.get("query", "").strip(), at.query.get("after", "")
-    registry = at.context.provider.registry
-    try:
-        page = await lists.members(registry, at.actor, at.actor.entity_id, search=query, after=after, limit=_PAGE)
-    except Refused:  # what no user name contains
-        page = lists.Page(found=())
-    here = portal_path(at.web, _APPOINT)
-    rest = {"query": query} if query else {}
-    return ChoosePerson(
+    return await choose_person(
+        at,
+        _APPOINT,
+        lambda found: portal_path(at.web, f"{ADMINISTRATORS}/{found.membership.membership_id}"),
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
-        action=here,
-        query=query,
-        people=tuple(_candidate(at, each) for each in page.found),
-        invite=portal_path(at.web, "invite"),
-        pager=Pager(
-            first=f"{here}?{urlencode(rest)}" if after else "",
-            next=f"{here}?{urlencode({**rest, 'after': page.after})}" if page.after else "",
-        ),
-    )
-
-
-def _candidate(at: PortalContext, found: lists.Member) -> Candidate:
-    held = appointments.Held(user=found.user, membership=found.membership)
-    tag = None
-    if found.membership.invited:
-        tag = phrase("Invited")
-    elif not found.membership.enabled or not found.user.enabled:
-        tag = phrase("Disabled")
-    return Candidate(
-        name=held.name,
-        user_name=held.user_name,
-        level=next((text for level, text in LEVELS.items() if level == found.level), None),
-        tag=tag,
-        url=_path(at, held),
+        heading=phrase("Choose a person"),
+        asked=phrase("Whom do you want to appoint?"),
+        links=(Link(url=portal_path(at.web, "invite"), text=phrase("Invite people")),),
     )
 
 
@@ -436,7 +407,7 @@ async def remove(at: PortalContext) -> Saved:
 SECTION: Final = Section[PortalContext](
     pages={
         ADMINISTRATORS: Page(view=administrators),
-        _APPOINT: Page(view=choose_person),
+        _APPOINT: Page(view=choose),
     },
     named_pages={
         _PERSON: Page(view=level, submit=save_level, fresh=True),

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 import msgspec
 
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.flows.directory import grants, lists
+from corpid.flows.directory import grants, role_assignment
 from corpid.ports import Seen
-from corpid.rules.directory import person_names
-from corpid.rules.directory.names import user_name
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
+from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
 from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.page_context import PortalContext, portal_path
 from corpid.web.directory.third_party_objects import (
-    PER_PAGE,
     THIRD_PARTIES,
     authorisation,
     check_version,
@@ -41,10 +38,10 @@ from corpid.web.directory.third_party_terms import (
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, listed, submitted, written
+from corpid.web.directory.writing import NO_REASON, submitted, written
 from corpid.web.own_pages import Gone, Instead, Saved
 from corpid.web.pages import access_texts
-from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
     from corpid.flows.directory.grants import Authorisation, GivenRole
@@ -53,32 +50,6 @@ if TYPE_CHECKING:
 
 _END_OF_GRANT: Final = phrase("Leave it empty for the last day of the authorisation.")
 _SUB_ENTITY_HINT: Final = phrase("For which part of the organisation.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberLine:
-    """A person who can be chosen; without an address they cannot."""
-
-    url: str
-    name: str
-    user_name: str
-    why_not: Phrase | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoosePerson(PageView):
-    """The person who gets access. Field and error id: search."""
-
-    template: ClassVar[str] = "manage/choose_their_person.html"
-    heading: ClassVar[Phrase] = phrase("Who of your people shall act?")
-
-    sentence: Phrase
-    action: str
-    search: str
-    people: tuple[MemberLine, ...]
-    pager: Pager
-    back: str
-    notes: tuple[Phrase, ...]
 
 
 async def _granted(at: PortalContext) -> Authorisation:
@@ -90,8 +61,10 @@ async def _granted(at: PortalContext) -> Authorisation:
 
 
 async def _member(at: PortalContext) -> Member | None:
-    user_id = at.form.get("person") or at.query.get("person", "")
-    return await grants.member(at.context.provider.registry, at.actor, user_id)
+    """The member of the form or the address, who is not only invited."""
+    membership_id = at.form.get(PERSON_CHOSEN) or at.query.get(PERSON_CHOSEN, "")
+    found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
+    return None if found is None or found.membership.invited else found
 
 
 async def assign(at: PortalContext) -> View:
@@ -102,46 +75,21 @@ async def assign(at: PortalContext) -> View:
 
 
 async def _choose(at: PortalContext, found: Authorisation) -> View:
-    here = portal_path(at.web, at.page)
-    search, errors = at.query.get("search", "").strip(), at.errors
-    try:
-        beginning = user_name(search) if search else ""
-    except ValueError:
-        beginning = ""
-        errors = (("search", phrase("No user name has these characters.")),)
-    page = await listed(
-        lists.members(
-            at.context.provider.registry, at.actor, at.entity.entity_id,
-            search=beginning, after=at.query.get("after", ""), limit=PER_PAGE,
-        )
-    )  # fmt: skip
-    narrowed = {"search": search} if search else {}
-    following = f"{here}?{urlencode({**narrowed, 'after': page.after})}" if page.after else ""
-    first = f"{here}?{urlencode(narrowed)}" if narrowed else here
-    return ChoosePerson(
+    def to(member: Member) -> str | Phrase:
+        if member.membership.invited:
+            return phrase("Has not accepted the invitation yet")
+        if member.user.user_id == at.actor.user_id and not (at.actor.alone and at.actor.level == "owner"):
+            return phrase("This is you: another administrator can give you access")
+        return f"{portal_path(at.web, at.page)}?{urlencode({PERSON_CHOSEN: member.membership.membership_id})}"
+
+    return await choose_person(
+        at,
+        at.page,
+        to,
         frame=up(at, found),
-        errors=errors,
-        sentence=sentence(found),
-        action=here,
-        search=search,
-        people=tuple(_line(at, here, each) for each in page.found),
-        pager=Pager(first=first if "after" in at.query else "", next=following),
-        back=url(at, "grant", found.grant),
-        notes=at.notes,
-    )
-
-
-def _line(at: PortalContext, here: str, member: lists.Member) -> MemberLine:
-    why_not: Phrase | None = None
-    if member.membership.invited:
-        why_not = phrase("Has not accepted the invitation yet")
-    elif member.user.user_id == at.actor.user_id and not (at.actor.alone and at.actor.level == "owner"):
-        why_not = phrase("This is you: another administrator can give you access")
-    return MemberLine(
-        url="" if why_not else f"{here}?{urlencode({'person': member.user.user_id})}",
-        name=person_names.shown_name(member.membership, member.user),
-        user_name=person_names.user_name(member.membership, member.user),
-        why_not=why_not,
+        heading=phrase("Who of your people shall act?"),
+        asked=phrase("Choose the person"),
+        lead=sentence(found),
     )
 
 
@@ -163,7 +111,7 @@ def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
         parameters=parameter_fields(at, service, (), grant),
-        hidden=(("person", person.user.user_id),),
+        hidden=((PERSON_CHOSEN, person.membership.membership_id),),
         reason=form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
         back=portal_path(at.web, at.page),
         notes=at.notes,
