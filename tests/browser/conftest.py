@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from corpid.web.pages.rendering import Renderer
 from tests.browser.gallery import Beholder, served
 from tests.browser.stage import FLAGS, HEADLESS_SHELL, Visitor, staged
 
@@ -38,6 +39,13 @@ def chromium() -> Iterator[Browser]:
 def beholder(chromium: Browser) -> Iterator[Beholder]:
     """Pages without a provider, in a tab for each appearance."""
     with served() as address:
+        yield Beholder(browser=chromium, address=address)
+
+
+@pytest.fixture(scope="module")
+def developer_beholder(chromium: Browser) -> Iterator[Beholder]:
+    """The same pages in developer mode, which have everything that the others have."""
+    with served(Renderer(developer_mode=True)) as address:
         yield Beholder(browser=chromium, address=address)
 
 

@@ -16,10 +16,10 @@ import pytest
 from corpid.web.pages.emails import EmailRenderer
 from corpid.web.pages.theme import read
 from corpid.web.pages.translations import LANGUAGES
-from tests.browser.gallery import Appearance
+from tests.browser import gallery
+from tests.browser.gallery import OUTSIDE, Appearance
 from tests.browser.inbox import Inbox, every_email
 from tests.browser.states import LONG
-from tests.browser.test_access import AXE, OUTSIDE, RULES
 from tests.house.source import ROOT, listed
 from tests.sample_emails import samples
 
@@ -44,7 +44,7 @@ def inbox(chromium: Browser) -> Inbox:
 
 
 def complaints(page: Page) -> list[str]:
-    return [*page.evaluate(AXE, RULES), *page.evaluate(OUTSIDE)]
+    return [*gallery.complaints(page), *page.evaluate(OUTSIDE)]
 
 
 @pytest.mark.parametrize("appearance", FEW, ids=lambda each: each.name)

@@ -13,8 +13,7 @@ import pytest
 
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.theme import read
-from tests.browser.gallery import Appearance, Beholder, served
-from tests.browser.test_access import OUTSIDE, complaints
+from tests.browser.gallery import OUTSIDE, Appearance, Beholder, complaints, served
 from tests.house.source import ROOT, listed
 
 if TYPE_CHECKING:
