@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import (
     ChangeRequest,
+    Membership,
     Parameter,
     ParameterDefinition,
     Service,
@@ -57,6 +58,13 @@ async def three(made: World, **of_acme: str) -> None:
     await appoint(made)
     await appoint(made, BANYAN, who="dora")
     await appoint(made, CASSIA, who="eve")
+
+
+async def membership(made: World, user_name: str, entity_id: str) -> str:
+    """The identifier of a person's membership, as the store gave it."""
+    key = (f"id-{user_name}", entity_id)
+    found: str = (await made.provider.registry.directory.read(Membership, [key]))[key].membership_id
+    return found
 
 
 async def held(made: World, grant: ThirdPartyGrant = GRANT) -> ThirdPartyGrant | None:
@@ -401,7 +409,7 @@ def test_an_offer_that_is_not_accepted_and_one_that_has_ended_give_no_access() -
         await go(made, browser, page("assign"))
         assert status(browser) == 404
         await made.write(replace(GRANT, start_date="2020-01-01", end_date="2020-12-31"))
-        await go(made, browser, f"{page('assign')}?person=id-finn")
+        await go(made, browser, f"{page('assign')}?person={await membership(made, 'finn', BANYAN)}")
         await browser.fill_and_submit(start="2026-01-01", end="2027-01-01")
         assert "Choose days within the authorisation" in browser.page.text
         assert await row(made) is None
@@ -416,11 +424,12 @@ def test_another_grants_third_party_gives_no_access_under_this_one() -> None:
         await three(made)
         own = replace(GRANT, entity_id=CASSIA)
         await made.write(GRANT, own)
-        browser = await in_portal(made, f"{page('assign', own)}?person=id-eve", who="eve")
+        eve, finn = await membership(made, "eve", CASSIA), await membership(made, "finn", BANYAN)
+        browser = await in_portal(made, f"{page('assign', own)}?person={eve}", who="eve")
         kept = token(browser)
         fields = {"start": "2026-01-01", "end": "2027-01-01", "confirmed": "yes"}
-        other = await send(made, browser, page("assign"), **kept, **fields, person="id-eve")
-        stranger = await send(made, browser, page("assign", own), **kept, **fields, person="id-finn")
+        other = await send(made, browser, page("assign"), **kept, **fields, person=eve)
+        stranger = await send(made, browser, page("assign", own), **kept, **fields, person=finn)
         assert (other.status_code, stranger.status_code) == (404, 404)
         assert await made.provider.registry.directory.page(ThirdPartyAssignment, {}, after=("",) * 7, limit=5) == []
 
@@ -434,7 +443,7 @@ def test_nobody_gives_themselves_access() -> None:
         await three(made)
         await made.write(GRANT)
         await appoint(made, BANYAN, who="finn")
-        browser = await in_portal(made, f"{page('assign')}?person=id-dora", who="dora")
+        browser = await in_portal(made, f"{page('assign')}?person={await membership(made, 'dora', BANYAN)}", who="dora")
         await browser.fill_and_submit(start="2026-12-01", end="2027-01-01")
         await browser.fill_and_submit(button="yes")
         assert "You cannot do this" in browser.page.text

@@ -1,4 +1,4 @@
-"""A form that is sent twice, as by a double click, is used once (D15)."""
+"""Repeated forms, as by a double click, are used once (D15)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SentForm(Protocol):
 async def once(
     request: Request, at: SentForm, use: Callable[[], Awaitable[tuple[Response, bool]]], *, start: str
 ) -> Response:
-    """Use a form unless the same one was sent in the last minute.
+    """Use a form unless it was sent within the last minute.
 
     `use` returns its answer, and whether it changed something: if not, or if it fails, the form can be sent again. A
     repeated one waits for the first for some seconds, and is led to the same page; `start` is linked if that takes

@@ -145,7 +145,7 @@ async def claim_form(context: RequestContext, visit: OwnVisit, page: str, form: 
 
 
 async def release_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> None:
-    """Let a claimed form be sent again, since it changed nothing. Raises StoreUnavailable. Source: D15"""
+    """Release a claimed form that changed nothing. Raises StoreUnavailable. Source: D15"""
     async with context.provider.transient.unit(context.now) as unit:
         await _sent(context, visit, page, form).take(unit)
 

@@ -267,7 +267,7 @@ def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> No
 
 
 async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[GivenRole]:
-    """Roles with their people: whole for their own entity, else only the name (D61)."""
+    """Roles with their people; to the client entity only their names (D61)."""
     held = await registry.directory.read(Membership, {row.key[:2] for row in rows if row.entity_id == _own(actor)})
     users = await registry.directory.read(User, {(row.user_id,) for row in rows})
     last = {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def names_of(
     registry: Registry, entity_id: str, members: Collection[str], *, also: Collection[str] = ()
 ) -> dict[str, str]:
-    """The names of an entity's people, and of others that act for it.
+    """Return the names of people, as an entity may see them.
 
     `members` who do not belong to it have no name; those in `also`, who may be a third party's or have belonged to it,
     have their own. Nobody without a name is returned. Raises StoreUnavailable. Source: D61

@@ -189,7 +189,10 @@ async def _shown(
     limit: int,
     stopped: str = "",
 ) -> Page[Request]:
-    """A page of requests; `stopped` is the place at which the search ended before the list did."""
+    """A page of requests.
+
+    `stopped` is the place at which the search ended before the list did.
+    """
     page = cut(found, limit, [each.request_id for each in found])
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}

@@ -65,7 +65,7 @@ async def services(registry: Registry, actor: Administering, entity: Entity) -> 
 
 
 async def held(registry: Registry, actor: Administering, user_id: str) -> Page[HeldRole]:
-    """The first roles of a member that the actor may see, by key.
+    """Roles of a member that the actor may see, by key.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
     """

@@ -35,9 +35,10 @@ async def update_service(
 
 
 async def clients_of(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:
-    """The clients that use a service, by identifier, of the first 2,000; and whether there are others to look at.
+    """Clients that use a service, by identifier.
 
-    Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
+    Of the first 2,000 clients; and whether there are others to look at. Raises access.Forbidden, StoreUnavailable.
+    Source: R-20, D53
     """
     authorise(actor, "read", Object(kind="client"))
     found: list[Client] = []

@@ -1,4 +1,4 @@
-"""Name, user name and address of a person, as an entity may see them (D61).
+"""Names and addresses of people, as an entity may see them (D61).
 
 What the entity wrote about a member comes first, then what is the person's own. Of an invited person it knows only what
 it wrote itself; of another entity's person who acts for it, the name and no more.
@@ -33,7 +33,7 @@ def shown_name(membership: Membership, user: User) -> str:
 
 
 def name_outside(user: User) -> str:
-    """The name of a person for an entity to which they do not belong.
+    """The name of a person who does not belong to the entity.
 
     Empty for an invited person: another entity wrote what is known of them. Source: D61
     """

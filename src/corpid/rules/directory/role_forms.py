@@ -102,7 +102,7 @@ def _faults(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
 
 
 def sub_entity_fault(service: Service, text: str, *, needed: bool = True) -> Phrase | None:
-    """What has to be put right in a sub-entity. Source: R-14.1"""
+    """The fault of a sub-entity, as an instruction. Source: R-14.1"""
     if service.sub_entity == "none":
         return None
     if needed and service.sub_entity == "mandatory" and not text.strip():
@@ -122,7 +122,7 @@ def missing_parameter(definition: ParameterDefinition, service: Service) -> Phra
 
 
 def value_fault(definition: ParameterDefinition, value: str) -> Phrase | None:
-    """What has to be put right in a parameter's value. Source: R-14.1"""
+    """The fault of a parameter's value, as an instruction. Source: R-14.1"""
     if unfit_parameter(definition.kind, value):
         return _OF_KIND[definition.kind]
     return _untidy(value, PARAMETER_VALUE_CHARACTERS)

@@ -154,7 +154,7 @@ async def _service_names(at: PortalContext, service_ids: set[str]) -> dict[str, 
 
 
 async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> tuple[tuple[Service, ...], bool]:
-    """The services of a level, with those that are held; and whether there are more."""
+    """The services to choose from, also those held; and whether more exist."""
     registry = at.context.provider.registry
     page = await lists.services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
     found = {each.service_id: each for each in page.found}

@@ -214,7 +214,7 @@ async def change(at: PortalContext) -> View:
 
 
 async def export(at: PortalContext) -> View | Response:
-    """The filtered list as CSV (RFC 4180), up to a bound of rows and of work."""
+    """The filtered list as CSV (RFC 4180), bounded in rows and work."""
     wanted, errors = _wanted(at)
     if errors:
         return await history(at)

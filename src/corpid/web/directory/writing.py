@@ -98,7 +98,7 @@ async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, 
 
 
 def saved_or_requested(request: ChangeRequest | None, saved: Saved) -> Saved:
-    """The page after a change: `saved`, or that of the request if it needs approval. Source: D55"""
+    """The page after a change, or that of its request. Source: D55"""
     return saved if request is None else Saved(REQUESTED, f"requests/{request.request_id}")
 
 

@@ -40,7 +40,10 @@ def given(
     entity: str,
     today: date | None = None,
 ) -> Phrase:
-    """Say what a role or authorisation allows; without `today` for readers of another day."""
+    """Say what a role or authorisation allows.
+
+    Without `today` for readers on other days.
+    """
     when = duration(row.start_date, row.end_date, today)
     if row.role:
         return phrase(
