@@ -132,9 +132,10 @@ def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept() -> None:
         year = next(name for name in form.names() if name.startswith("parameter-"))
         await browser.fill_and_submit(start="2027-02-01", end="2027-01-01", **{year: "soon"})
         assert status(browser) == 422
+        assert "Choose one role, or any role." in browser.page.text
         assert "The last day is before the first one." in browser.page.text
         assert "soon is not accepted" in browser.page.text
-        await browser.fill_and_submit(start="2027-02-30", **{year: "2027"})
+        await browser.fill_and_submit(role="*", start="2027-02-30", **{year: "2027"})
         assert "Enter a day, such as 2027-12-31." in browser.page.text
         await browser.fill_and_submit(start="2027-02-01", end="")
         assert "in any role at Permits, from 1 Feb 2027, with no end date." in browser.page.text

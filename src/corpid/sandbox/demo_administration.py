@@ -1,6 +1,6 @@
-"""People who administer in the demo: an owner, a sub-administrator, an operator.
+"""People who administer in the demo: every organisation has an owner, one has three administrators.
 
-One request and one third party's offer wait for the owner.
+There one request and one third party's offer wait. The operator has the console.
 """
 
 from __future__ import annotations
@@ -20,12 +20,41 @@ if TYPE_CHECKING:
 
 FILE: Final = "the demo's administrators"
 OWNER: Final = "marcus"
+ADMINISTRATOR: Final = "nadia"
 SUB_ADMINISTRATOR: Final = "siti"
 OPERATOR: Final = "nadia"
 _ENTITY: Final = "209777001M"
 _CLIENT_ENTITY: Final = "209900042K"
 _SERVICE: Final = "FOOD-LICENCE"
 _COLLEAGUE: Final = "wei.ling"
+_OTHER_OWNERS: Final = {"209733310R": "devi", "209600099Z": "oscar"}
+"""owners who are not the first person of their entity"""
+
+
+def duties(directory: ExampleDirectory) -> list[tuple[str, str, str]]:
+    """Who can do what: user name, organisation, level and work. Source: D53"""
+    names = {entity_id: str(each["name"]) for entity_id, each in directory.sections["entities"].items()}
+    ours, owners = names[_ENTITY], _owners(directory)
+    others = sorted(
+        (user, names[entity_id]) for entity_id, user in owners.items() if entity_id != _ENTITY and user != ADMINISTRATOR
+    )
+    return [
+        (OWNER, ours, "owner; a request and an offer wait"),
+        (ADMINISTRATOR, ours, f"administrator; approves what {OWNER} requests"),
+        (SUB_ADMINISTRATOR, ours, "sub-administrator; made the request"),
+        *((user, name, "owner") for user, name in others),
+        (ADMINISTRATOR, "the pharmacies", "owner"),
+    ]
+
+
+def _owners(directory: ExampleDirectory) -> dict[str, str]:
+    """The owner of each entity: its first person who can act for it."""
+    found = {_ENTITY: OWNER, **_OTHER_OWNERS}
+    for user_name, user in directory.sections["users"].items():
+        for each in user.get("memberships", ()):
+            if isinstance(each, str) and user.get("enabled") != "false":  # a mapping says that it is disabled
+                found.setdefault(each, user_name)
+    return found
 
 
 def content(directory: ExampleDirectory) -> bytes:
@@ -43,7 +72,8 @@ def content(directory: ExampleDirectory) -> bytes:
     document = {
         "entities": {_ENTITY: {**directory.sections["entities"][_ENTITY], "approvals": "roles"}},
         "administrators": [
-            {"user": OWNER, "entity": _ENTITY, "level": "owner"},
+            *({"user": user, "entity": each, "level": "owner"} for each, user in _owners(directory).items()),
+            {"user": ADMINISTRATOR, "entity": _ENTITY, "level": "administrator"},
             {"user": SUB_ADMINISTRATOR, "entity": _ENTITY, "level": "sub_administrator", "services": [_SERVICE]},
         ],
         "operators": [{"user": OPERATOR, "level": "operator"}],

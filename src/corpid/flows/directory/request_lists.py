@@ -11,7 +11,7 @@ import msgspec
 from corpid.flows.directory.approvals import NoRequest, object_of_request
 from corpid.flows.directory.lists import Page, cut, place
 from corpid.flows.directory.write import Refused, authorised
-from corpid.rules.directory.access import Forbidden, authorise
+from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
@@ -55,6 +55,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     can_withdraw: bool
     why_no_approval: str = ""
     """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
+    nobody_approves: bool = False
+    """whether no administrator can approve it at present. Of a request on its own"""
 
     @property
     def expires_at(self) -> int:
@@ -74,6 +76,28 @@ async def waiting(
         fitting = state_at(row, now) is State.PENDING and _is_own(row, actor) is own
         return fitting and (own or not _why_not(row, actor))
 
+    found = await _pending(registry, actor, fits, after=after, limit=limit)
+    return await _shown(registry, actor, found, now=now, limit=limit)
+
+
+async def on_person(registry: Registry, actor: Administering, user_id: str, *, now: float, limit: int) -> list[Request]:
+    """List requests on a person that wait and that the actor may read, the oldest first.
+
+    Raises StoreUnavailable. Source: D55
+    """
+
+    def fits(row: ChangeRequest) -> bool:
+        concerned = any(each.key[0] == user_id for each in row.changes)
+        return concerned and state_at(row, now) is State.PENDING and _may_read(row, actor)
+
+    found = await _pending(registry, actor, fits, after="", limit=limit)
+    return list((await _shown(registry, actor, found, now=now, limit=limit)).found) if found else []
+
+
+async def _pending(
+    registry: Registry, actor: Administering, fits: Callable[[ChangeRequest], bool], *, after: str, limit: int
+) -> list[ChangeRequest]:
+    """Requests of the entity that are stored as pending and fit, more than `limit` if there are."""
     found: list[ChangeRequest] = []
     start = place(after, 1)
     where = {"entity_id": actor.entity_id, "state": State.PENDING.value}
@@ -83,7 +107,7 @@ async def waiting(
         if len(rows) < _AT_ONCE or len(found) > limit:
             break
         start = rows[-1].key
-    return await _shown(registry, actor, found, now=now, limit=limit)
+    return found
 
 
 async def ended(
@@ -110,6 +134,32 @@ async def ended(
 _LAST: Final = "\U0010ffff"
 
 
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What some requests ask for, by their identifier."""
+
+    changes: Mapping[str, tuple[Change, ...]]
+    names: Names
+
+
+NOTHING: Final = About(changes={}, names=Names(people={}, entities={}, services={}))
+
+
+async def about(registry: Registry, actor: Administering, request_ids: Iterable[str]) -> About:
+    """Return the changes of requests of the actor's entity that are kept.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D55, D57
+    """
+    keys = {(each,) for each in request_ids}
+    if not keys:
+        return NOTHING
+    authorise(actor, "read", Object(kind="approval", entity_id=actor.entity_id))
+    found = (await registry.directory.read(ChangeRequest, keys)).values()
+    changes = {
+        each.request_id: tuple(map(change_of, each.changes)) for each in found if each.entity_id == actor.entity_id
+    }
+    return About(changes=changes, names=await named(registry, [each for some in changes.values() for each in some]))
+
+
 async def request(registry: Registry, actor: Administering, request_id: str, *, now: float) -> Request:
     """Return one request.
 
@@ -124,9 +174,26 @@ async def request(registry: Registry, actor: Administering, request_id: str, *, 
     if not _is_own(found, actor):
         authorise(actor, "read", object_of_request(found, "approval"))
     shown = (await _shown(registry, actor, [found], now=now, limit=1)).found[0]
-    if shown.state is not State.PENDING or shown.why_not:
+    if shown.state is not State.PENDING:
         return shown
-    return msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
+    if not shown.why_not:
+        shown = msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
+        if not shown.why_no_approval:
+            return shown
+    return msgspec.structs.replace(shown, nobody_approves=await _nobody_approves(registry, found, actor))
+
+
+async def _nobody_approves(registry: Registry, found: ChangeRequest, actor: Administering) -> bool:
+    """Return whether nobody can approve a request as the entity's administrators are."""
+    for each in await registry.directory.administrators(found.entity_id):
+        held = each.record
+        other = msgspec.structs.replace(
+            actor, user_id=held.user_id, level=held.level, services=held.services, alone=False
+        )
+        able = each.enabled and not _is_own(found, other) and not _why_not(found, other)
+        if able and not await _why_no_approval(registry, found, other):
+            return False
+    return True
 
 
 def _is_own(found: ChangeRequest, actor: Administering) -> bool:

@@ -211,7 +211,8 @@ class _Reading:
         options = {each[0] for each in role_options(self._service, self._within)}
         typed = self._at.form.get("role", "")
         if options and typed not in options:
-            self.errors.append(("role", phrase("Choose a role.")))
+            wanted = phrase("Choose a role.") if self._within else phrase("Choose one role, or any role.")
+            self.errors.append(("role", wanted))
         if not options:
             return self._within.role if self._within is not None else ""
         return "" if typed == ANY else typed
@@ -228,12 +229,14 @@ class _Reading:
 
     def _dates(self) -> tuple[str, str]:
         today, within, was = self._at.context.today, self._within, self._was
+        known = len(self.errors)
         earliest = max(today, within.start_date) if within is not None else today
         start = self._day("start", was.start_date if was is not None else earliest)
         end = self._day("end", within.end_date if within is not None else NO_END)
-        if not self.errors and end < start:
+        misread = len(self.errors) > known
+        if not misread and end < start:
             self.errors.append(("end", phrase("The last day is before the first one.")))
-        elif not self.errors and within is not None and not within.start_date <= start <= end <= within.end_date:
+        elif not misread and within is not None and not within.start_date <= start <= end <= within.end_date:
             dates = span(within.start_date, within.end_date)
             self.errors.append(
                 ("start", phrase("Choose days within the authorisation, which is {dates}.", dates=dates))
