@@ -69,6 +69,27 @@ def test_a_person_reads_their_roles_in_sentences_with_who_gave_them() -> None:
     run(within)
 
 
+def test_a_person_reads_that_nobody_can_decide() -> None:
+    """D53, D55: before they ask in vain."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        page, nobody = f"access/ask?entity={ACME}&service=HARBOUR", "nobody else who can decide"
+        browser = await at_account(made, page)
+        assert nobody not in browser.page.text
+        sub_administrator = Administrator(
+            user_id="id-nadia", entity_id=ACME, level="sub_administrator", services=("NOTICES",)
+        )
+        await made.write(sub_administrator)
+        await go(made, browser, page)
+        assert nobody in browser.page.text
+        await made.write(replace(sub_administrator, services=("HARBOUR",)))
+        await go(made, browser, page)
+        assert nobody not in browser.page.text
+
+    run(within)
+
+
 def test_many_organisations_are_folded_and_few_are_not() -> None:
     """Without a script: each opens with the keyboard, and says how many roles are in it."""
 

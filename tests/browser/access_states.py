@@ -274,4 +274,11 @@ STATES: Final[Mapping[str, View]] = {
         fields=FIELDS,
         errors=(*WRONG, ("reason", phrase("Say why you need it."))),
     ),
+    "account-access-ask-nobody": replace(
+        ASK,
+        undecided=True,
+        chosen=((phrase("Organisation"), ENTITY, ""), SERVICE),
+        fields=FIELDS,
+        errors=(*WRONG, ("reason", phrase("Say why you need it."))),
+    ),
 }

@@ -169,6 +169,8 @@ def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it() -> None:
         await browser.fill_and_submit(role="Maker", start="2026-01-01")
         assert "Say why, for the person who approves it." in browser.page.text
         await browser.fill_and_submit(role="Maker", start="2026-01-01", reason="Our accountants")
+        assert "Send for approval" in browser.page.text
+        assert "Make the offer" not in browser.page.text
         await browser.fill_and_submit(button="yes")
         assert "Your request has been sent." in browser.page.text
         assert browser.page.heading == "Request"

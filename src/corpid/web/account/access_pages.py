@@ -124,6 +124,8 @@ class AskForAccess(PageView):
     nothing: Phrase | None = None
     """why nothing can be asked for"""
     fields: RoleFields | None = None
+    undecided: bool = False
+    """whether nobody could decide on it at present"""
     reason: str = ""
     reason_characters: int = MOST_REASON_CHARACTERS
     back: str
@@ -248,6 +250,7 @@ async def ask(account: AccountContext) -> View:
         kept=(*view.kept, ("service", service.service_id)),
         chosen=(*view.chosen, (phrase("Service"), service.name, f"{here}?entity={entity.entity_id}")),
         fields=role_fields.shown(form, account.context.day),
+        undecided=await access_requests.nobody_decides(account.context, account.visit.user.user_id, entity, service),
     )
 
 

@@ -104,6 +104,11 @@ class Confirm(FormView):
     notes: tuple[Phrase, ...] = ()
     most: int = MOST_REASON_CHARACTERS
 
+    @property
+    def needs_approval(self) -> bool:
+        """True if a reason goes with it, typed here or before."""
+        return self.reason is not None or any(name == "reason" for name, _ in self.hidden)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
