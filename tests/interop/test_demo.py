@@ -324,7 +324,7 @@ def test_the_demo_has_people_for_portal_and_console_and_work_that_waits(tmp_path
 
 def test_every_organisation_of_the_demo_has_an_owner_with_a_sign_in() -> None:
     """D53: whatever is requested, somebody can approve it; the command prints who."""
-    directory = ExampleDirectory.read(example_directory.content())
+    directory = demo_administration.administered(ExampleDirectory.read(example_directory.content()))
     document = json.loads(demo_administration.content(directory))
     people = {each.user_name for each in directory.persons()}
     held = {(each["entity"], each["user"]) for each in document["administrators"] if each["level"] == "owner"}

@@ -1,11 +1,13 @@
-"""People who administer in the demo: every organisation has an owner, one has three administrators.
+"""People who administer in the demo.
 
-There one request and one third party's offer wait. The operator has the console.
+Every organisation has an owner, and one has three administrators: there one request and one third party's offer wait.
+The operator has the console.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.administrators import acting_administrator
@@ -32,7 +34,7 @@ _OTHER_OWNERS: Final = {"209733310R": "devi", "209600099Z": "oscar"}
 
 
 def duties(directory: ExampleDirectory) -> list[tuple[str, str, str]]:
-    """Who can do what: user name, organisation, level and work. Source: D53"""
+    """User name, organisation and level of each administrator. Source: D53"""
     names = {entity_id: str(each["name"]) for entity_id, each in directory.sections["entities"].items()}
     ours, owners = names[_ENTITY], _owners(directory)
     others = sorted(
@@ -48,7 +50,7 @@ def duties(directory: ExampleDirectory) -> list[tuple[str, str, str]]:
 
 
 def _owners(directory: ExampleDirectory) -> dict[str, str]:
-    """The owner of each entity: its first person who can act for it."""
+    """The owner of each entity, usually its first person."""
     found = {_ENTITY: OWNER, **_OTHER_OWNERS}
     for user_name, user in directory.sections["users"].items():
         for each in user.get("memberships", ()):
@@ -57,8 +59,20 @@ def _owners(directory: ExampleDirectory) -> dict[str, str]:
     return found
 
 
+def administered(directory: ExampleDirectory) -> ExampleDirectory:
+    """The directory with these administrators."""
+    administrators = [
+        *({"user": user, "entity": each, "level": "owner"} for each, user in _owners(directory).items()),
+        {"user": ADMINISTRATOR, "entity": _ENTITY, "level": "administrator"},
+        {"user": SUB_ADMINISTRATOR, "entity": _ENTITY, "level": "sub_administrator", "services": [_SERVICE]},
+    ]
+    return replace(directory, sections={**directory.sections, "administrators": administrators})
+
+
 def content(directory: ExampleDirectory) -> bytes:
-    """The directory file with these people, applied after the example.
+    """The file that appoints them, applied after the example's.
+
+    `directory` is the one with administrators.
 
     Source: D53, D55, D56
     """
@@ -71,11 +85,7 @@ def content(directory: ExampleDirectory) -> bytes:
     }
     document = {
         "entities": {_ENTITY: {**directory.sections["entities"][_ENTITY], "approvals": "roles"}},
-        "administrators": [
-            *({"user": user, "entity": each, "level": "owner"} for each, user in _owners(directory).items()),
-            {"user": ADMINISTRATOR, "entity": _ENTITY, "level": "administrator"},
-            {"user": SUB_ADMINISTRATOR, "entity": _ENTITY, "level": "sub_administrator", "services": [_SERVICE]},
-        ],
+        "administrators": directory.sections["administrators"],
         "operators": [{"user": OPERATOR, "level": "operator"}],
         "third_party": {"grants": [offer]},
     }

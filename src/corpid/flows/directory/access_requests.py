@@ -70,7 +70,7 @@ async def entities(context: RequestContext, user_id: str) -> list[Entity]:
 
 
 async def nobody_decides(context: RequestContext, user_id: str, entity: Entity, service: Service) -> bool:
-    """Return whether an entity has nobody else at present who decides on roles at a service.
+    """Return whether an entity lacks others who decide at a service.
 
     Raises access.Forbidden if they do not act for the entity, StoreUnavailable. Source: D53, D55
     """

@@ -192,7 +192,7 @@ class _Planning:
 
 
 def _no_such_role(form: RoleForm) -> Phrase:
-    """Name the line's role, and those of the service if they are few."""
+    """Name the wrong role, and the service's roles if few."""
     service, role = form.service, form.role
     if sum(map(len, service.roles)) > _ROLE_CHARACTERS:
         if role:

@@ -81,9 +81,9 @@ async def waiting(
 
 
 async def on_person(registry: Registry, actor: Administering, user_id: str, *, now: float, limit: int) -> list[Request]:
-    """List requests on a person that wait and that the actor may read, the oldest first.
+    """List waiting requests on a person, the oldest first.
 
-    Raises StoreUnavailable. Source: D55
+    Those that the actor may read. Raises StoreUnavailable. Source: D55
     """
 
     def fits(row: ChangeRequest) -> bool:
@@ -97,7 +97,10 @@ async def on_person(registry: Registry, actor: Administering, user_id: str, *, n
 async def _pending(
     registry: Registry, actor: Administering, fits: Callable[[ChangeRequest], bool], *, after: str, limit: int
 ) -> list[ChangeRequest]:
-    """Requests of the entity that are stored as pending and fit, more than `limit` if there are."""
+    """Fitting requests that are stored as pending.
+
+    More than `limit`, if there are.
+    """
     found: list[ChangeRequest] = []
     start = place(after, 1)
     where = {"entity_id": actor.entity_id, "state": State.PENDING.value}
@@ -135,9 +138,10 @@ _LAST: Final = "\U0010ffff"
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What some requests ask for, by their identifier."""
+    """The changes of some requests, with names."""
 
     changes: Mapping[str, tuple[Change, ...]]
+    """by the identifier of the request"""
     names: Names
 
 

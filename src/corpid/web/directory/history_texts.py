@@ -190,7 +190,7 @@ def sentence(entry: AuditEntry, names: Names) -> Phrase:
 
 
 def requested(changes: Sequence[Change], names: RequestNames) -> Phrase:
-    """What a request asks for: its first change, and how many more."""
+    """The first change of a request, and how many more."""
     first = in_words(changes[0], names).sentence
     if len(changes) == 1:
         return first

@@ -76,7 +76,7 @@ def portal_path(web: WebContext, page: str = "") -> str:
 
 
 def no_approver(at: PortalContext) -> Advice:
-    """What the reader does if nobody can approve a change. Source: D55"""
+    """Advice for a change that nobody can approve. Source: D55"""
     if at.actor.level == "owner" and at.entity.approvals == "none":  # else their appointment needs approval, too
         return Advice(
             text=phrase("A second owner or administrator could approve it."),

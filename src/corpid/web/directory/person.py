@@ -142,7 +142,7 @@ async def person(at: PortalContext) -> View:
 
 
 async def _requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
-    """The requests on a member that wait, as far as the reader may see them. Source: D55"""
+    """Waiting requests on a member that the reader may see. Source: D55"""
     waiting = await request_lists.on_person(
         at.context.provider.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
     )
