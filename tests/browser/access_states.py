@@ -241,7 +241,18 @@ STATES: Final[Mapping[str, View]] = {
     "portal-access-import-problems": replace(
         IMPORT,
         table="user_name\tservice\nmarcus\tHARBOUR-PERMIT",
-        problems=((2, phrase("Choose a role.")), (3, phrase("Enter a day that is not over."))),
+        problems=(
+            (
+                2,
+                phrase(
+                    "{service} has no role {role}. It has these: {roles}.",
+                    service="Harbour permits",
+                    role="Boss",
+                    roles=("Applicant", "Checker", "Approver"),
+                ),
+            ),
+            (3, phrase("Enter a day that is not over.")),
+        ),
         errors=(("table", phrase("2 problems in the table. Nothing changes.")),),
     ),
     "portal-access-import-preview": replace(
@@ -255,10 +266,18 @@ STATES: Final[Mapping[str, View]] = {
         is_change=True,
     ),
     "account-access": MINE,
+    "account-access-many": replace(MINE, folded=True, organisations=MINE.organisations * 5),
     "account-access-none": replace(MINE, organisations=(), requests=()),
     "account-access-ask-service": replace(ASK, chosen=((phrase("Organisation"), ENTITY, ""),), services=SERVICES),
     "account-access-ask": replace(
         ASK,
+        chosen=((phrase("Organisation"), ENTITY, ""), SERVICE),
+        fields=FIELDS,
+        errors=(*WRONG, ("reason", phrase("Say why you need it."))),
+    ),
+    "account-access-ask-nobody": replace(
+        ASK,
+        undecided=True,
         chosen=((phrase("Organisation"), ENTITY, ""), SERVICE),
         fields=FIELDS,
         errors=(*WRONG, ("reason", phrase("Say why you need it."))),

@@ -25,7 +25,7 @@ from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuth
 from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
 from corpid.web.directory.third_party_terms import Confirm, EnterTerms, ParameterField
 from corpid.web.pages.access_texts import duration, given
-from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.layout import Advice, Link, Pager
 from tests.browser.portal_states import framed
 
 if TYPE_CHECKING:
@@ -215,6 +215,17 @@ STATES: Final[Mapping[str, View]] = {
         LISTED, chosen="ended", ended=(replace(LINE, state=phrase("Approved")), OWN), ended_pager=Pager(first="/manage/requests")
     ),
     "portal-request": SHOWN,
+    "portal-request-nobody": replace(
+        SHOWN,
+        line=OWN,
+        decide="",
+        why_not=phrase("You made this request, so you cannot approve it yourself."),
+        nobody=Advice(
+            text=phrase("A second owner or administrator could approve it."),
+            link=Link(url="/manage/administrators/appoint", text=phrase("Appoint somebody")),
+        ),
+        withdraw="/manage/requests/withdraw/1",
+    ),
     "portal-request-own": replace(
         SHOWN,
         line=OWN,

@@ -221,6 +221,7 @@ def test_what_needs_approval_becomes_a_request_and_says_so() -> None:
 
     async def within(made: World) -> None:
         await staffed(made)
+        await appoint(made, who="nadia")
         await demand(made, "all")
         browser = await in_portal(made, "person/m-marcus/end")
         assert "This needs the approval of another administrator." in browser.page.text
@@ -236,6 +237,34 @@ def test_what_needs_approval_becomes_a_request_and_says_so() -> None:
             assert "Your request has been sent." in browser.page.text
         assert len(await requests(made)) == 3
         assert await membership(made) is not None
+
+    run(within)
+
+
+def test_a_person_page_leads_to_the_requests_on_that_person_that_wait() -> None:
+    """D55: to those that the reader may see."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await appoint(made, who="nadia")
+        await demand(made, "all")
+        browser = await in_portal(made, "person/m-marcus")
+        assert "Waiting for a decision" not in browser.page.text
+        await go(made, browser, "person/m-marcus/end")
+        await confirm(browser, reason="He has left us")
+        await go(made, browser, "person/m-nadia")
+        assert "Waiting for a decision" not in browser.page.text
+        await go(made, browser, "person/m-marcus")
+        assert "Waiting for a decision" in browser.page.text
+        await follow(browser, "Marcus Lee no longer belongs to the organisation")
+        assert "He has left us" in browser.page.text
+        await appoint(made, level="sub_administrator", services=("NOTICES",))
+        await go(made, browser, "person/m-marcus")
+        assert "Waiting for a decision" in browser.page.text  # their own request
+        [request] = await requests(made)
+        await made.write(replace(request, requester="user:id-nadia"))
+        await go(made, browser, "person/m-marcus")
+        assert "Waiting for a decision" not in browser.page.text
 
     run(within)
 

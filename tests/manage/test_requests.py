@@ -124,6 +124,58 @@ def test_nobody_decides_on_their_own_request_and_they_read_why() -> None:
     run(within)
 
 
+def test_where_nobody_can_approve_a_request_the_pages_say_what_to_do() -> None:
+    """D55: before it is sent, and of one that waits."""
+    promise, nobody = (
+        "the approval of another administrator",
+        "At present your organisation has nobody else who can approve",
+    )
+
+    async def within(made: World) -> None:
+        await acme(made)
+        await made.write(entity(ACME, "Acme Pte. Ltd."), Service(service_id="TAX", name="Tax", approval_required=True))
+        found = await requested(
+            made,
+            Change(
+                verb="add", kind="assignment", key=replace(ROLE, service_id="TAX", role="").key,
+                becomes=replace(ROLE, service_id="TAX", role=""),
+            ),
+            who="alice",
+        )  # fmt: skip
+        page, form = (
+            f"requests/{found.request_id}",
+            "access/new?person=id-cora&service=TAX&check=all&start=today&end=none",
+        )
+        registry = made.provider.registry
+        [cora] = [
+            held
+            for held, user in await registry.directory.belonging(ACME, after="", limit=10)
+            if user.user_name == "cora"
+        ]
+        form = form.replace("id-cora", cora.membership_id)
+        browser = await in_portal(made, page)
+        assert nobody not in browser.page.text
+        await go(made, browser, form)
+        assert promise in browser.page.text
+        await appoint(made, who="bob", level="sub_administrator", services=("TAX",))
+        await go(made, browser, page)
+        assert nobody not in browser.page.text  # Bob can, at this service
+        await appoint(made, who="bob", level="sub_administrator", services=("PERMITS",))
+        await go(made, browser, page)
+        assert nobody in browser.page.text
+        assert "another administrator has to decide" not in browser.page.text
+        await go(made, browser, form)
+        assert nobody in browser.page.text
+        assert promise not in browser.page.text
+        await follow(browser, "Appoint somebody")
+        assert browser.page.heading == "Choose a person"
+        await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="roles"))
+        await go(made, browser, page)
+        assert "Ask the operator of this service" in browser.page.text  # an appointment would wait, too
+
+    run(within)
+
+
 def test_a_request_is_withdrawn_by_the_person_who_made_it_without_a_reason() -> None:
     """D55."""
 

@@ -140,9 +140,10 @@ def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept() -> None:
         year = next(name for name in form.names() if name.startswith("parameter-"))
         await browser.fill_and_submit(start="2027-02-01", end="2027-01-01", **{year: "soon"})
         assert status(browser) == 422
+        assert "Choose one role, or any role." in browser.page.text
         assert "Enter a day that is not before the first one." in browser.page.text
         assert "Enter a year of four digits, such as 2026." in browser.page.text
-        await browser.fill_and_submit(start="2027-02-30", **{year: "2027"})
+        await browser.fill_and_submit(role="*", start="2027-02-30", **{year: "2027"})
         assert "Enter a date that exists." in browser.page.text
         await browser.fill_and_submit(start="2027-02-01", end="")
         assert "in any role at Permits for Acme Pte. Ltd. from 1 Feb 2027, with no end date." in browser.page.text
@@ -176,6 +177,8 @@ def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it() -> None:
         await browser.fill_and_submit(role="Maker", start="2026-01-01")
         assert "Say why, for the person who approves it." in browser.page.text
         await browser.fill_and_submit(role="Maker", start="2026-01-01", reason="Our accountants")
+        assert "Send for approval" in browser.page.text
+        assert "Make the offer" not in browser.page.text
         await browser.fill_and_submit(button="yes")
         assert "Your request has been sent." in browser.page.text
         assert browser.page.heading == "Request"

@@ -112,14 +112,16 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
         output.say(f"Issuer     {named}generation {each.registration.interface.name}: {each.issuer}")
         output.line("Open       ", (each.relying_party_url, f"bold link {each.relying_party_url}"))
     output.say(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
-    owner, helper = demo_administration.OWNER, demo_administration.SUB_ADMINISTRATOR
-    output.say(f"Portal     {demo.portal_url} (as {owner}, an owner, or {helper}, a sub-administrator)")
+    output.say(f"Portal     {demo.portal_url} (people who administer are listed below)")
     output.say(f"Console    {demo.console_url} (as {demo_administration.OPERATOR}, an operator)")
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")
     people = demo.registration.persons
     rows = [(each.name, each.user_name, each.password, each.code(now), str(len(each.entities))) for each in people]
     output.table("Sign in as", ("Person", "User name", "Password", "Code now", "Entities"), rows, unbroken=True)
+    output.say("")
+    duties = demo_administration.duties(demo.directory)
+    output.table("Who administers, in the portal", ("User name", "Organisation", "Level"), duties)
     output.say("Codes change every 30 seconds and work once; the page above lists those of the moment.")
     output.say("Stop with Ctrl-C.")
     sys.stdout.flush()

@@ -117,7 +117,7 @@ async def running_issuers(
     the provider's errors if it cannot start. Source: D62
     """
     port, provider_sockets = next_free(PROVIDER_HOST, first_port)
-    directory = ExampleDirectory.read(example_directory.content())
+    directory = demo_administration.administered(ExampleDirectory.read(example_directory.content()))
     keys, persons = RelyingPartyKeys.kept_in(data_directory / "demo-rp-keys.json"), directory.persons()
     own_port = port
     websites: list[tuple[Registration, list[socket.socket]]] = []

@@ -12,7 +12,7 @@ from corpid.flows.directory.approvals import NoRequest, object_of_request
 from corpid.flows.directory.lists import Page, as_place, cut, place
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, authorised
-from corpid.rules.directory.access import Forbidden, authorise
+from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
@@ -56,6 +56,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     can_withdraw: bool
     why_no_approval: str = ""
     """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
+    nobody_approves: bool = False
+    """whether no administrator can approve it at present. Of a request on its own"""
 
     @property
     def expires_at(self) -> int:
@@ -75,6 +77,31 @@ async def waiting(
         fitting = state_at(row, now) is State.PENDING and _is_own(row, actor) is own
         return fitting and (own or not _why_not(row, actor))
 
+    found, stopped = await _pending(registry, actor, fits, after=after, limit=limit)
+    return await _shown(registry, actor, found, now=now, limit=limit, stopped=stopped)
+
+
+async def on_person(registry: Registry, actor: Administering, user_id: str, *, now: float, limit: int) -> list[Request]:
+    """List waiting requests on a person, the oldest first.
+
+    Those that the actor may read. Raises StoreUnavailable. Source: D55
+    """
+
+    def fits(row: ChangeRequest) -> bool:
+        concerned = any(each.key[0] == user_id for each in row.changes)
+        return concerned and state_at(row, now) is State.PENDING and _may_read(row, actor)
+
+    found, _ = await _pending(registry, actor, fits, after="", limit=limit)
+    return list((await _shown(registry, actor, found, now=now, limit=limit)).found) if found else []
+
+
+async def _pending(
+    registry: Registry, actor: Administering, fits: Callable[[ChangeRequest], bool], *, after: str, limit: int
+) -> tuple[list[ChangeRequest], str]:
+    """Fitting requests that are stored as pending, more than `limit` if there are.
+
+    And where the search stopped before the last one; empty if it did not.
+    """
     found: list[ChangeRequest] = []
     start = place(after, 1)
     where = {"entity_id": actor.entity_id, "state": State.PENDING.value}
@@ -87,7 +114,7 @@ async def waiting(
         start = rows[-1].key
     else:
         stopped = as_place(start)
-    return await _shown(registry, actor, found, now=now, limit=limit, stopped=stopped)
+    return found, stopped
 
 
 async def ended(
@@ -118,6 +145,34 @@ async def ended(
 _LAST: Final = "\U0010ffff"
 
 
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes of some requests, with names."""
+
+    changes: Mapping[str, tuple[Change, ...]]
+    """by the identifier of the request"""
+    names: Names
+
+
+NOTHING: Final = About(changes={}, names=Names(people={}, entities={}, services={}))
+
+
+async def about(registry: Registry, actor: Administering, request_ids: Iterable[str]) -> About:
+    """Return the changes of requests of the actor's entity that are kept.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D55, D57
+    """
+    keys = {(each,) for each in request_ids}
+    if not keys:
+        return NOTHING
+    authorise(actor, "read", Object(kind="approval", entity_id=actor.entity_id))
+    found = (await registry.directory.read(ChangeRequest, keys)).values()
+    changes = {
+        each.request_id: tuple(map(change_of, each.changes)) for each in found if each.entity_id == actor.entity_id
+    }
+    every = [each for some in changes.values() for each in some]
+    return About(changes=changes, names=await named(registry, actor.entity_id, every))
+
+
 async def request(registry: Registry, actor: Administering, request_id: str, *, now: float) -> Request:
     """Return one request.
 
@@ -132,9 +187,26 @@ async def request(registry: Registry, actor: Administering, request_id: str, *, 
     if not _is_own(found, actor):
         authorise(actor, "read", object_of_request(found, "approval"))
     shown = (await _shown(registry, actor, [found], now=now, limit=1)).found[0]
-    if shown.state is not State.PENDING or shown.why_not:
+    if shown.state is not State.PENDING:
         return shown
-    return msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
+    if not shown.why_not:
+        shown = msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
+        if not shown.why_no_approval:
+            return shown
+    return msgspec.structs.replace(shown, nobody_approves=await _nobody_approves(registry, found, actor))
+
+
+async def _nobody_approves(registry: Registry, found: ChangeRequest, actor: Administering) -> bool:
+    """Return whether nobody can approve a request as the entity's administrators are."""
+    for each in await registry.directory.administrators(found.entity_id):
+        held = each.record
+        other = msgspec.structs.replace(
+            actor, user_id=held.user_id, level=held.level, services=held.services, alone=False
+        )
+        able = each.enabled and not _is_own(found, other) and not _why_not(found, other)
+        if able and not await _why_no_approval(registry, found, other):
+            return False
+    return True
 
 
 def _is_own(found: ChangeRequest, actor: Administering) -> bool:

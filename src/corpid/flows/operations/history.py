@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.flows.directory import request_lists
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.operations import audit
 from corpid.ports import AuditPart, AuditQuery
@@ -68,6 +69,8 @@ class Names:
     """of those who belong to the entity"""
     services: Mapping[str, str]
     entities: Mapping[str, str]
+    requests: request_lists.About = request_lists.NOTHING
+    """what was asked for, of entries on requests"""
 
 
 async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, before: int, limit: int) -> AuditPart:
@@ -172,6 +175,9 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
         },
         services={service_id: each.name for (service_id,), each in services.items()},
         entities={entity_id: each.name for (entity_id,), each in entities.items()},
+        requests=await request_lists.about(
+            registry, actor, {each.object for each in entries if each.action in KINDS["requests"]}
+        ),
     )
 
 

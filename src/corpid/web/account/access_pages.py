@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 ACCESS: Final = "access"
 ASK: Final = "access/ask"
+_MOST_UNFOLDED: Final = 4
+"""organisations whose roles are shown at once"""
 _LEVELS: Final[Mapping[str, Phrase]] = {
     "owner": phrase("You are an owner: you decide everything for this organisation here."),
     "administrator": phrase("You are an administrator: you decide who may act for this organisation."),
@@ -99,6 +101,8 @@ class OwnAccess(FormView):
     heading: ClassVar[Phrase] = phrase("Your access")
 
     organisations: tuple[Organisation, ...]
+    folded: bool = False
+    """whether the roles of each are shown on demand only"""
     requests: tuple[RequestLine, ...]
     sharing: Link
     saved: Phrase | None = None
@@ -120,6 +124,8 @@ class AskForAccess(PageView):
     nothing: Phrase | None = None
     """why nothing can be asked for"""
     fields: RoleFields | None = None
+    undecided: bool = False
+    """whether nobody could decide on it at present"""
     reason: str = ""
     reason_characters: int = MOST_REASON_CHARACTERS
     back: str
@@ -143,6 +149,7 @@ async def access(account: AccountContext) -> View:
         frame=frame(account),
         action=account_path(account.web, ACCESS),
         organisations=tuple(_organisation(account, each) for each in found),
+        folded=len(found) > _MOST_UNFOLDED,
         requests=tuple(_request(account, each) for each in asked),
         sharing=Link(url=account_path(account.web, "sharing"), text=phrase("Services that receive your details")),
         saved=account.saved,
@@ -243,6 +250,7 @@ async def ask(account: AccountContext) -> View:
         kept=(*view.kept, ("service", service.service_id)),
         chosen=(*view.chosen, (phrase("Service"), service.name, f"{here}?entity={entity.entity_id}")),
         fields=role_fields.shown(form, account.context.day),
+        undecided=await access_requests.nobody_decides(account.context, account.visit.user.user_id, entity, service),
     )
 
 

@@ -343,7 +343,7 @@ def _confirmation(
     if held.administrator:
         consequences.append(phrase("Until now: {level}.", level=LEVELS[held.administrator.level]))
     if _explains(at):
-        consequences.append(phrase("Another administrator has to approve this. It takes effect then."))
+        consequences.append(phrase("This takes effect when it is approved."))
     kept = [(name, value) for name, value in at.form.items() if name not in {"form_token", "step", "confirm"}]
     return ConfirmLevel(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
@@ -351,7 +351,7 @@ def _confirmation(
         summary=summary,
         consequences=tuple(consequences),
         fields=tuple(kept),
-        button=phrase("Send the request") if _explains(at) else phrase("Confirm"),
+        button=phrase("Send for approval") if _explains(at) else phrase("Confirm"),
         back=_path(at, held),
     )
 
@@ -368,7 +368,7 @@ async def removal(at: PortalContext) -> View:
         phrase("{name} still belongs to {entity} and keeps their access.", name=name, entity=entity),
     ]
     if _explains(at):
-        consequences.append(phrase("Another administrator has to approve this. It takes effect then."))
+        consequences.append(phrase("This takes effect when it is approved."))
     return RemoveLevel(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
         errors=at.errors,

@@ -11,7 +11,7 @@ from corpid.flows.directory.portal import PortalVisit
 from corpid.texts import phrase
 from corpid.web import own_pages
 from corpid.web.own_pages import Elsewhere, PageContext, site_path
-from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
+from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +75,19 @@ def portal_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "manage", page)
 
 
+def no_approver(at: PortalContext) -> Advice:
+    """Advice for a change that nobody can approve. Source: D55"""
+    if at.actor.level == "owner" and at.entity.approvals == "none":  # else their appointment needs approval, too
+        return Advice(
+            text=phrase("A second owner or administrator could approve it."),
+            link=Link(url=portal_path(at.web, "administrators/appoint"), text=phrase("Appoint somebody")),
+        )
+    return Advice(
+        text=phrase("Ask the operator of this service, who can approve it, or appoint somebody who can."),
+        link=Link(url=portal_path(at.web, "administrators"), text=phrase("See who administers your organisation")),
+    )
+
+
 def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
     """The frame of a portal page; `section` is a key of SECTIONS."""
     web, visit = at.web, at.visit
@@ -85,6 +98,7 @@ def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_
         up=up,
         account_language=visit.user.language,
         here=portal_path(web, at.page),
+        no_approver=no_approver(at) if at.actor.only_approver else None,
         navigation=Navigation(
             label=phrase("Administration"),
             title=entity.name,

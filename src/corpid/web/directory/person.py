@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
-from corpid.flows.directory import members, provisioning
+from corpid.flows.directory import members, provisioning, request_lists
 from corpid.flows.directory.provisioning import Member, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
@@ -39,6 +40,7 @@ from corpid.web.directory.member_texts import (
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import PersonPage, ShownEntry, ShownRole
+from corpid.web.directory.requests import REQUESTS
 from corpid.web.own_pages import Gone, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = 100
 """roles a page"""
 _ENTRIES: Final = 5
+_REQUESTS: Final = 20
 _EXAMINED: Final = 50
 """of the person's history, which has what they did to others, too"""
 ACTIONS: Final[Mapping[str, Phrase]] = {
@@ -118,6 +121,7 @@ async def person(at: PortalContext) -> View:
             first=here if at.query.get("after") else "",
             next=address(at, at.page, after=held.roles.after) if held.roles.after else "",
         ),
+        requests=await _requests(at, found),
         access_refused=None if may_give else _access_refused(at, found, held, name),
         own_services=actor.level == "sub_administrator",
         for_others=tuple(_role(at, name, role, state=state, changeable=may_give) for role in held.for_others),
@@ -132,6 +136,20 @@ async def person(at: PortalContext) -> View:
         number=entity.registration_number,
         number_name=NUMBERS[entity.type],
         as_of=phrase("As of {day}", day=at.context.day),
+    )
+
+
+async def _requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
+    """Waiting requests on a member that the reader may see. Source: D55"""
+    waiting = await request_lists.on_person(
+        at.context.provider.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
+    )
+    return tuple(
+        Link(
+            url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
+            text=history_texts.requested(each.changes, each.names),
+        )
+        for each in waiting
     )
 
 

@@ -154,8 +154,11 @@ async def new_token(at: PortalContext) -> View:
         notes=at.notes,
         action=portal_path(at.web, _NEW),
         name=at.form.get("name", ""),
-        lifetimes=tuple((str(days), counted(days, "{count} day", "{count} days")) for days in _DAYS),
-        days=at.form.get("days", str(LONGEST_LIFE_DAYS)),
+        lifetimes=(
+            ("", phrase("Choose one")),
+            *((str(days), counted(days, "{count} day", "{count} days")) for days in _DAYS),
+        ),
+        days=at.form.get("days", ""),
         token_id=at.web.new_user_id(),
         back=portal_path(at.web, TOKENS),
     )

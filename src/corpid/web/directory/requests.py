@@ -14,11 +14,11 @@ from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
 from corpid.web.directory.history_texts import GONE
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import Page, PortalContext, frame, no_approver, portal_path
 from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.access_texts import details
-from corpid.web.pages.layout import FormView, Link, Pager, PageView
+from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,6 +110,8 @@ class OneRequest(PageView):
     decide: str
     """the address to decide; empty if they cannot"""
     withdraw: str
+    nobody: Advice | None = None
+    """what to do if nobody can approve it; None if somebody can"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +240,8 @@ async def one(at: PortalContext) -> View:
     why_not: Phrase | None = None
     if pending and found.own:
         why_not = phrase("You made this request, so another administrator has to decide.")
+        if found.nobody_approves:
+            why_not = phrase("You made this request, so you cannot approve it yourself.")
     elif pending and found.why_not:
         why_not = phrase("You cannot decide on this request: {reason}.", reason=found.why_not)
     return OneRequest(
@@ -249,6 +253,7 @@ async def one(at: PortalContext) -> View:
         decided_reason=found.record.decided_reason,
         pending=pending,
         why_not=why_not,
+        nobody=no_approver(at) if found.nobody_approves else None,
         decide=_url(at, "decide", found) if pending and not found.why_not else "",
         withdraw=_url(at, "withdraw", found) if found.can_withdraw else "",
     )

@@ -30,7 +30,6 @@ from corpid.web.directory.third_party_objects import (
     version,
 )
 from corpid.web.directory.third_party_terms import (
-    ANY,
     NO_END_HINT,
     Confirm,
     EnterTerms,
@@ -183,7 +182,7 @@ def _terms(at: PortalContext, to: Entity, service: Service) -> View:
         heading=phrase("What may {name} do?", name=to.name),
         lead=(phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
-        role=at.form.get("role", ANY),
+        role=at.form.get("role", ""),
         sub_entity=None if service.sub_entity == "none" else at.form.get("sub_entity", ""),
         sub_entity_hint=_SUB_ENTITY_HINT,
         start=at.form.get("start", at.context.today),

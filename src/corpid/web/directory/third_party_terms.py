@@ -110,6 +110,11 @@ class Confirm(FormView):
     notes: tuple[Phrase, ...] = ()
     most: int = MOST_REASON_CHARACTERS
 
+    @property
+    def needs_approval(self) -> bool:
+        """True if a reason goes with it, typed here or before."""
+        return self.reason is not None or any(name == "reason" for name, _ in self.hidden)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
@@ -211,7 +216,8 @@ class _Reading:
         options = {each[0] for each in role_options(self._service, self._within)}
         typed = self._at.form.get("role", "")
         if options and typed not in options:
-            self.errors.append(("role", phrase("Choose a role.")))
+            wanted = phrase("Choose a role.") if self._within else phrase("Choose one role, or any role.")
+            self.errors.append(("role", wanted))
         if not options:
             return self._within.role if self._within is not None else ""
         return "" if typed == ANY else typed
@@ -226,12 +232,14 @@ class _Reading:
 
     def _dates(self) -> tuple[str, str]:
         today, within, was = self._at.context.today, self._within, self._was
+        known = len(self.errors)
         earliest = max(today, within.start_date) if within is not None else today
         start = self._day("start", was.start_date if was is not None else earliest)
         end = self._day("end", within.end_date if within is not None else NO_END)
-        if not self.errors and end < start:
+        misread = len(self.errors) > known
+        if not misread and end < start:
             self.errors.append(("end", ENDS_BEFORE_START))
-        elif not self.errors and within is not None and not within.start_date <= start <= end <= within.end_date:
+        elif not misread and within is not None and not within.start_date <= start <= end <= within.end_date:
             dates = duration(within.start_date, within.end_date)
             self.errors.append(
                 ("start", phrase("Choose days within the authorisation, which is {dates}.", dates=dates))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NO_REASON: Final = phrase("Say why, for the person who approves it.")
-REQUEST_SENT: Final = phrase("Your request has been sent. Nothing changes until another administrator approves it.")
+REQUEST_SENT: Final = phrase("Your request has been sent. Nothing changes until it is approved.")
 """the note after a change that needs approval"""
 REQUESTED: Final = "requested"
 """its key, wherever the form was sent"""
