@@ -84,7 +84,7 @@ def test_a_request_is_named_by_what_it_asks_for() -> None:
         await write(made, Upsert(asked, event("approval.request", subject="gone")))
         browser = await in_portal(made, "history")
         for verb in ("A change was requested", "A request was declined"):
-            assert f"{verb}: Bob Lim may no longer act as Maker at Permits." in browser.page.text
+            assert f"{verb}: Bob Lim may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
         assert "A change was requested" in [text.strip() for _, text in browser.page.links]
 
     run(within)

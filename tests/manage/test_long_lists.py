@@ -62,7 +62,7 @@ def test_a_file_of_the_history_that_stops_early_says_so_in_its_last_line(monkeyp
         browser = await in_portal(made, "tokens/new")
         for name in ("one", "two", "three"):
             await go(made, browser, "tokens/new")
-            await browser.fill_and_submit("token_id", name=name)
+            await browser.fill_and_submit("token_id", name=name, days="90")
 
         async def lines(query: str = "") -> list[str]:
             answer = await browser.http.get(f"{made.base}/manage/history/export{query}")

@@ -98,9 +98,9 @@ async def on_person(registry: Registry, actor: Administering, user_id: str, *, n
 async def _pending(
     registry: Registry, actor: Administering, fits: Callable[[ChangeRequest], bool], *, after: str, limit: int
 ) -> tuple[list[ChangeRequest], str]:
-    """Fitting requests that are stored as pending, more than `limit` if there are.
+    """Fitting requests that are stored as pending.
 
-    And where the search stopped before the last one; empty if it did not.
+    More than `limit` if there are, and where the search stopped before the last one; empty if it did not.
     """
     found: list[ChangeRequest] = []
     start = place(after, 1)

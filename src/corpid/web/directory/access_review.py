@@ -18,7 +18,6 @@ from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON, address
 from corpid.web.directory.access_review_views import AccessReview, ReviewedPerson
-from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people_views import ConfirmAction, ShownRole
@@ -27,6 +26,7 @@ from corpid.web.directory.person_changes import taken
 from corpid.web.directory.writing import listed, reason, saved_or_requested
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages import access_texts
+from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager
 
 if TYPE_CHECKING:

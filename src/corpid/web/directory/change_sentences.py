@@ -17,8 +17,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.texts import phrase
-from corpid.web.directory.history_texts import GONE
-from corpid.web.pages.access_texts import LEVELS, duration, given, taken
+from corpid.web.pages.access_texts import GONE, LEVELS, duration, given, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -10,7 +10,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import counted, phrase
 from corpid.web.directory.change_sentences import in_words
-from corpid.web.pages.access_texts import LEVELS
+from corpid.web.pages.access_texts import GONE, LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from corpid.rules.directory.plan import Change
     from corpid.texts import Phrase
 
-GONE: Final = phrase("A person who is gone")
 OPERATOR: Final = phrase("The operator")
 _NONE: Final = phrase("None")
 

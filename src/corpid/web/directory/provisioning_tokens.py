@@ -14,9 +14,10 @@ from corpid.ports import ChangedMeanwhile, Conflict
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
-from corpid.web.directory.history_texts import GONE, OPERATOR
+from corpid.web.directory.history_texts import OPERATOR
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
+from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import FormView, Link, PageView
 
 if TYPE_CHECKING:

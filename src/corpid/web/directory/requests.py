@@ -13,11 +13,10 @@ from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
-from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.page_context import Page, PortalContext, frame, no_approver, portal_path
 from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
 from corpid.web.own_pages import Gone, Saved, Section
-from corpid.web.pages.access_texts import details
+from corpid.web.pages.access_texts import GONE, details
 from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from corpid.ports import Seen
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
-from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.page_context import PortalContext, portal_path
 from corpid.web.directory.third_party_objects import (
     THIRD_PARTIES,
@@ -41,6 +40,7 @@ from corpid.web.directory.third_party_terms import (
 from corpid.web.directory.writing import NO_REASON, submitted, written
 from corpid.web.own_pages import Gone, Instead, Saved
 from corpid.web.pages import access_texts
+from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     )
     from corpid.texts import Phrase
 
+GONE: Final = phrase("A person who is gone")
+"""the name of somebody who is no longer known"""
 LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
     "owner": phrase("Owner"),
     "administrator": phrase("Administrator"),
