@@ -74,7 +74,7 @@ CLIENT: Final = ClientPage(
     heading=phrase("Client {name}", name="Harbour permits"),
     client_id="harbour-permits",
     enabled=True,
-    facts=(("redirect_uris", "https://permits.example/cb, https://permits.example/other"), ("sector", "government")),
+    facts=((phrase("Redirect URIs"), "https://permits.example/cb, https://permits.example/other"), (phrase("Sector"), "government")),
     keys=KEYS_FOUND,
     migration=(
         ClientUse(

@@ -390,7 +390,9 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
     )
     fitting = f", a kid, and the alg {wrap} or none" if wrap else " and a kid"
     if encrypted and keys.encryption_for(wrap) is None:
-        yield Fault("jwks", f"no usable encryption key for ID tokens: an EC key with use enc{fitting}{remarks}")
+        yield Fault(
+            "jwks", f"no usable encryption key for ID tokens: an EC key with use enc{fitting} is needed{remarks}"
+        )
         return
     registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
     for needed in userinfo_encryption.missing_keys(*registered, used(client, rules), keys):

@@ -15,6 +15,7 @@ from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import MembersRefused, Refused
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth.client_registration import public_part
+from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.urls import shown
@@ -305,10 +306,18 @@ def _invalid(refused: Refused) -> Invalid:
     for fault in faults:
         name, colon, text = fault.partition(": ")
         is_member = bool(colon) and name in _FIELDS
-        said = sentence(text if is_member else fault)
+        said = _capitalised(text if is_member else fault)
         errors.append((name if is_member else "", phrase("{sentence}.", sentence=said)))
     return Invalid(*errors)
 
+
+def _capitalised(text: str) -> str:
+    """A sentence with a capital letter, unless a name or an address begins it."""
+    first = text.partition(" ")[0]
+    return sentence(text) if first.isalpha() and first not in _NAMES else text
+
+
+_NAMES: Final = frozenset({*SCOPES, *GENERATIONS, *CLIENT_MEMBERS})
 
 SECTION: Final = Section[ConsoleContext](
     pages={_NEW_CLIENT: Page(view=new, submit=add, fresh=True, needs=("write", "client"))},

@@ -21,6 +21,7 @@ from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, phrase
+from corpid.web.operations.client_fields import WORDS
 from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import (
     AT_ONCE,
@@ -112,7 +113,7 @@ class ClientPage(PageView):
     heading: Phrase
     client_id: str
     enabled: bool
-    facts: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[Phrase | str, str], ...]
     keys: LookedAt
     migration: tuple[ClientUse, ...]
     last_days: dict[str, date]
@@ -215,14 +216,16 @@ async def client(at: ConsoleContext) -> View:
     )
 
 
-def _facts(client: Client) -> list[tuple[str, str]]:
+def _facts(client: Client) -> list[tuple[Phrase | str, str]]:
     """The members that differ from their default."""
-    found = []
+    found: list[tuple[Phrase | str, str]] = []
     for name, each in CLIENT_MEMBERS.items():
         value = getattr(client, name)
         if value == each.default or value in (None, (), "") or name in {"jwks", "enabled", "name"}:
             continue
-        found.append((name, ", ".join(value) if isinstance(value, tuple) else str(value)))
+        found.append(
+            (WORDS[name].label if name in WORDS else name, ", ".join(value) if isinstance(value, tuple) else str(value))
+        )
     return found
 
 

@@ -252,10 +252,10 @@ def _of_sign_in(error: OAuthError, met: ErrorContext) -> tuple[Phrase, tuple[Phr
 
 def _of_own_page(error: OAuthError) -> tuple[Phrase, tuple[Phrase, ...]]:
     """Heading and paragraphs of a page of account, portal or console."""
-    if isinstance(error, TemporarilyUnavailable):
-        return _BUSY, (_FOR_PEOPLE[TemporarilyUnavailable], phrase("Wait a moment, then reload this page."))
     if isinstance(error, TooManyRequests):
         return phrase("Too many requests"), (_FOR_PEOPLE[TooManyRequests], _wait(error))
+    if isinstance(error, TemporarilyUnavailable):
+        return _BUSY, (_FOR_PEOPLE[TemporarilyUnavailable], phrase("Wait a moment, then reload this page."))
     if isinstance(error, ServerError):
         return phrase("Something went wrong"), (
             _FOR_PEOPLE[ServerError],
