@@ -135,7 +135,7 @@ def public_key_set(text: str) -> str:
 
 
 def public_part(text: str) -> str | None:
-    """What may be shown of pasted keys if some are private.
+    """The public part of pasted keys, if some are private.
 
     None if none is private. Source: RFC 7517 §9.3, D27
     """

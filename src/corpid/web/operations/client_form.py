@@ -312,7 +312,7 @@ def _invalid(refused: Refused) -> Invalid:
 
 
 def _capitalised(text: str) -> str:
-    """A sentence with a capital letter, unless a name or an address begins it."""
+    """A sentence with a capital letter, except before a name or address."""
     first = text.partition(" ")[0]
     return sentence(text) if first.isalpha() and first not in _NAMES else text
 

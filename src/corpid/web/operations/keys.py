@@ -159,7 +159,10 @@ async def make(at: ConsoleContext) -> Saved:
 
 
 async def make_now(at: ConsoleContext) -> Saved:
-    """Make a signing key that is used at once. Raises Rejected, StaleStep, access.Forbidden."""
+    """Make a signing key that is used at once.
+
+    Raises Rejected, StaleStep, access.Forbidden.
+    """
     await _make(at, at_once=True)
     return Saved("key-used", KEYS)
 

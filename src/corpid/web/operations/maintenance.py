@@ -72,7 +72,10 @@ async def switch(at: ConsoleContext) -> View:
 
 
 async def save_switch(at: ConsoleContext) -> Saved:
-    """Switch maintenance on or off, as the button said. Raises Rejected, StaleStep, access.Forbidden."""
+    """Switch maintenance on or off, as the button said.
+
+    Raises Rejected, StaleStep, access.Forbidden.
+    """
     if at.form.get("decision") not in {"on", "off"}:
         raise StaleStep
     is_on = at.form.get("decision") == "on"
