@@ -85,6 +85,8 @@ class ClientForm(FormView):
     """those that most clients leave as they are"""
     more_open: bool
     new: bool
+    identifier: str = "client_id"
+    """the name of its identifier on the wire"""
     client_id: str = ""
     reason: str = ""
     back: str
