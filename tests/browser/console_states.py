@@ -13,8 +13,8 @@ from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
 from corpid.web.operations.audit import Audit, EntryLine, Verification
-from corpid.web.operations.client_form import ClientForm, Field
-from corpid.web.operations.clients import ClientLine, ClientPage, Clients, RefusalLine
+from corpid.web.operations.client_form import ClientForm, fields_of
+from corpid.web.operations.clients import ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
 from corpid.web.operations.confirm import Confirm
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
@@ -74,7 +74,7 @@ CLIENT: Final = ClientPage(
     heading=phrase("Client {name}", name="Harbour permits"),
     client_id="harbour-permits",
     enabled=True,
-    facts=(("redirect_uris", "https://permits.example/cb, https://permits.example/other"), ("sector", "government")),
+    facts=((phrase("Redirect URIs"), "https://permits.example/cb, https://permits.example/other"), (phrase("Sector"), "government")),
     keys=KEYS_FOUND,
     migration=(
         ClientUse(
@@ -89,6 +89,11 @@ CLIENT: Final = ClientPage(
     claimed=(REFUSED,),
     most=100,
     most_claimed=20,
+    history=(
+        HistoryLine(at=AT, actor="operator:wei.ling", action="client.update", members="redirect_uris", reason="asked for by the harbour office"),
+        HistoryLine(at=AT, actor="command line:root@host", action="client.add", members="", reason=""),
+    ),
+    whole_history="/console/audit?client=harbour-permits",
     edit="/console/edit-client/harbour-permits",
     switch="/console/switch-client/harbour-permits",
     drop="/console/drop-keys/harbour-permits",
@@ -178,16 +183,30 @@ STATES: Final[Mapping[str, View]] = {
         frame=OF_CLIENT,
         action="/console/new-client",
         heading=phrase("Register a client"),
-        fields=(
-            Field(name="name", help="The name that people see when they sign in.", kind="text", value="Shop"),
-            Field(name="redirect_uris", help="A redirect URI; one a line.", kind="lines", value="http://shop.example/cb"),
-            Field(name="sector", help="private (default; people are asked for consent) or government.", kind="words", value="private", words=(("private", "private"), ("government", "government"))),
-            Field(name="stringified_blocks", help="Blocks of userinfo are strings that contain JSON.", kind="flag", value=""),
-            Field(name="legacy_until", help="Its last day with legacy, YYYY-MM-DD.", kind="day", value=""),
-        ),
+        groups=fields_of({"name": "Shop", "redirect_uris": "http://shop.example/cb", "sector": "private"}, rare=False),
+        more=fields_of({"pkce": "required"}, rare=True),
+        more_open=False,
         new=True,
         back="/console/clients",
-        errors=(("redirect_uris", phrase("{sentence}.", sentence="http is only for localhost")),),
+        errors=(
+            ("redirect_uris", phrase("{url} begins with http://. Use https://.", url="http://shop.example/cb")),
+            ("jwks_uri", phrase("Enter the address of the client's key set, or paste the key set below.")),
+            ("reason", phrase("Say why. The audit keeps your reason.")),
+        ),
+    ),
+    "console-client-edit": ClientForm(
+        frame=OF_CLIENT,
+        action="/console/edit-client/shop",
+        heading=phrase("Change {name}", name="Harbour permits"),
+        groups=fields_of(
+            {"name": "Harbour permits", "redirect_uris": "https://permits.example/cb", "sector": "government", "jwks_uri": "https://permits.example/jwks", "scopes": "openid\nauthinfo", "generations": "current\nlegacy", "legacy_until": "2027-03-31"},
+            rare=False,
+        ),
+        more=fields_of({"pkce": "optional", "subject": "user", "context_types": "APP_AUTHENTICATION_DEFAULT", "assurance_level": "2", "stringified_blocks": "yes"}, rare=True),
+        more_open=True,
+        new=False,
+        reason="Asked for by the harbour office",
+        back="/console/client/shop",
     ),
     "console-confirm": Confirm(
         frame=framed("keys", up=Link(url="/console/keys", text=Keys.heading)),
@@ -212,8 +231,22 @@ STATES: Final[Mapping[str, View]] = {
         rotate_now="/console/rotate-key-now",
         saved=phrase("The next key has been published."),
     ),
-    "console-maintenance": Maintenance(frame=framed("maintenance"), action="/console/maintenance", on=False, may_switch=True),
-    "console-maintenance-on": Maintenance(frame=framed("maintenance"), action="/console/maintenance", on=True, may_switch=False),
+    "console-maintenance-switch": Confirm(
+        frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)),
+        action="/console/switch-maintenance",
+        heading=phrase("Turn maintenance on?"),
+        consequences=(
+            phrase("While maintenance is on, nobody can sign in except to this console."),
+            phrase("Clients are asked to try again later. Every running server follows within 5 seconds."),
+        ),
+        button=phrase("Turn maintenance on"),
+        back="/console/maintenance",
+        destroys=True,
+        decision="on",
+        errors=(("reason", phrase("Say why. The audit keeps your reason.")),),
+    ),
+    "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance"),
+    "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch=""),
     "console-audit": Audit(
         frame=framed("audit"),
         action="/console/audit",

@@ -32,6 +32,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web import repeated_forms
 from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web.pages.errors import ErrorContext, as_page
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.plain import not_found, remember_language
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.ports import SessionPurpose
+    from corpid.rules.directory.access import Action, ObjectKind
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
@@ -125,6 +127,8 @@ class PageContext(Generic[Visit]):
     cookie: str = ""
     """the browser's cookie value"""
     query: Mapping[str, str] = field(default_factory=dict)
+    page_at: Callable[[str], Page[Any] | None] = lambda _: None
+    """the page of the site at a path"""
     form: Mapping[str, str] = field(default_factory=dict)
     """as sent now, or as kept while the person signed in again"""
     errors: tuple[FieldError, ...] = ()
@@ -181,6 +185,8 @@ class Page(Generic[At]):
     """whether a recent sign-in opens it"""
     part_of: str | None = None
     """the page that contains it, which is opened in its place"""
+    needs: tuple[Action, ObjectKind] | None = None
+    """the right to what it changes: without it the page is neither linked to nor opened, nor is its form taken"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +232,8 @@ class Site(Generic[At]):
     """before its form is used; raises TooOld, StaleStep"""
     extend: Callable[[At], Awaitable[object]] = extend_session
     """extends the time of a page; raises Rejected, StaleStep"""
+    admit: Callable[[At, Page[At]], None] = lambda _at, _page: None
+    """before a page is shown, or its form used, by what it needs; raises Forbidden"""
     remembered: Callable[[OwnVisit], str] = lambda _: ""
     """what a new sign-in for a change leads back with, as a query; empty for nothing"""
     in_maintenance: bool = False
@@ -266,6 +274,26 @@ def site_path(web: WebContext, purpose: SessionPurpose, page: str = "") -> str:
     return f"{web.base_path}{PATHS[purpose]}" + (f"/{quote(page, safe=_IN_PAGES)}" if page else "")
 
 
+_FIRST_PAGES: Final[Mapping[SessionPurpose, Phrase]] = {
+    "account": phrase("Your account"),
+    "manage": phrase("To the first page of the administration"),
+    "console": phrase("To the first page of the console"),
+}
+
+
+def first_page(web: WebContext, purpose: SessionPurpose) -> Link:
+    """The link to the first page of a site."""
+    return Link(url=site_path(web, purpose), text=_FIRST_PAGES[purpose])
+
+
+def failed(purpose: SessionPurpose, request: Request, error: Exception, web: WebContext) -> Response:
+    """The page of an error at any address of a site.
+
+    In words of its own: no sign-in at a service has failed. Source: D16, D28
+    """
+    return as_page(request, error, web.renderer, ErrorContext(back=first_page(web, purpose), own_page=True))
+
+
 def _named(path: str) -> tuple[str, bool]:
     """The page in a path, and whether time is requested."""
     page, _, last = path.rpartition("/")
@@ -277,7 +305,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     path, longer = _named(str(request.path_params.get("rest", "")))
     page = site.page_at(path) if _PATH.fullmatch(path) else None
     if page is None:
-        return await not_found(request, web)
+        return await not_found(request, web, first_page(web, site.purpose))
     provider = web.provider
     shown = path if page.part_of is None else page.part_of
     context = await page_request(request, provider)
@@ -298,6 +326,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         visit=visit,
         page=shown,
         cookie=sent or "",
+        page_at=site.page_at,
         query=dict(query),
         saved=site.changes.get(query.get(SAVED, "")) if is_from_own_page(request) else None,
         again=AGAIN in query and is_from_own_page(request),
@@ -316,9 +345,11 @@ async def _answer(
     site: Site[At], request: Request, came: PageContext[OwnVisit], page: Page[At], *, longer: bool
 ) -> Response:
     """The answer to a person who is signed in. Raises TooOld, SignInAgain."""
-    web = came.web
+    web, is_in = came.web, False
     try:
         at = site.context(**{**vars(came), "visit": await site.arrive(came)})
+        is_in = True
+        site.admit(at, page)
         if longer:
             return await _extend(site, request, at, page)
         return await (_post if request.method == "POST" else _get)(site, request, at, page)
@@ -329,10 +360,11 @@ async def _answer(
     except StaleStep:
         return _to(site, web, page.leads_to)
     except Gone:
-        return await not_found(request, web)
+        return await not_found(request, web, first_page(web, site.purpose))
     except Forbidden as forbidden:
-        back = Link(url=site.path(web), text=phrase("Go back"))
-        return page_response(request, web.renderer, forbidden_page(forbidden, back), status=403)
+        # The first page of a site that does not let the person in would say the same again.
+        purpose = site.purpose if is_in else "account"
+        return page_response(request, web.renderer, forbidden_page(forbidden, first_page(web, purpose)), status=403)
 
 
 def _kept_query(request: Request) -> str:

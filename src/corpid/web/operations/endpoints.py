@@ -19,7 +19,7 @@ from corpid.web.operations import (
     people,
     services,
 )
-from corpid.web.operations.page_context import ConsoleContext
+from corpid.web.operations.page_context import ConsoleContext, admit
 from corpid.web.own_pages import Instead, Site, serve
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.views import Problem
@@ -68,6 +68,7 @@ _SITE: Final = Site(
     ),
     context=ConsoleContext,
     arrive=_arrive,
+    admit=admit,
     in_maintenance=True,
     keeps=True,
 )

@@ -9,7 +9,6 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import owners as flow
 from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console import may
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import STATUSES
@@ -41,15 +40,8 @@ def _typed(at: ConsoleContext, names: tuple[str, ...]) -> dict[str, str]:
     return {name: at.form.get(name, "").strip() for name in names}
 
 
-def _may_add(at: ConsoleContext) -> None:
-    """Raise Forbidden if the operator adds no entities."""
-    if not may(at.actor, "write", "entity"):
-        raise Forbidden(at.actor, "write", "entity")
-
-
 async def new_page(at: ConsoleContext) -> View:
     """The form of a new organisation and its first owner."""
-    _may_add(at)
     back = console_path(at.web, "entities")
     typed = {"type": "UEN", "status": "Registered", **_typed(at, (*_FIELDS, *_OWNER, REASON))}
     if not at.form:
@@ -68,7 +60,6 @@ async def new_page(at: ConsoleContext) -> View:
 
 async def add(at: ConsoleContext) -> Saved:
     """Add an organisation and invite its first owner: both or neither."""
-    _may_add(at)
     typed = _typed(at, (*_FIELDS, *_OWNER))
     errors = [*_wrong(typed), *(_wrong_person(typed, *_OWNER) if typed["owner_name"] or typed["owner_email"] else ())]
     if errors:
@@ -145,8 +136,6 @@ def _is_address(text: str) -> bool:
 async def owner_page(at: ConsoleContext) -> View:
     """The form that appoints an owner, also in place of another."""
     entity = await entity_of(at)
-    if not may(at.actor, "write", "administrator"):
-        raise Forbidden(at.actor, "write", "administrator")
     held = await flow.owners(at.context.provider.registry, entity.entity_id, actor=at.actor)
     back = entity_path(at.web, entity.entity_id)
     return views.AppointOwner(
@@ -173,8 +162,6 @@ async def owner_page(at: ConsoleContext) -> View:
 async def appoint(at: ConsoleContext) -> Saved:
     """Appoint an owner. Raises Rejected, Invalid, Gone, Forbidden."""
     entity = await entity_of(at)
-    if not may(at.actor, "write", "administrator"):
-        raise Forbidden(at.actor, "write", "administrator")
     typed = _typed(at, ("way", "user_name", "instead_of", *_OWNER))
     owner: str | MemberDetails
     if typed["way"] == _MEMBER:
@@ -209,8 +196,10 @@ async def appoint(at: ConsoleContext) -> Saved:
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={NEW: Page(view=new_page, submit=add, fresh=True)},
-    named_pages={re.compile(rf"{ONE}/owner"): Page(view=owner_page, submit=appoint, fresh=True)},
+    pages={NEW: Page(view=new_page, submit=add, fresh=True, needs=("write", "entity"))},
+    named_pages={
+        re.compile(rf"{ONE}/owner"): Page(view=owner_page, submit=appoint, fresh=True, needs=("write", "administrator"))
+    },
     fields=frozenset({*_FIELDS, *_OWNER, "way", "user_name", "instead_of", REASON}),
     changes={
         "entity-add": phrase("The organisation is added."),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlencode
 
 from corpid.flows.authentication import interactions
-from corpid.flows.operations.console import ConsoleVisit
+from corpid.flows.operations.console import ConsoleVisit, may
+from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web import own_pages
 from corpid.web.own_pages import PageContext, site_path
@@ -55,6 +56,26 @@ AT_ONCE: Final = 50
 def console_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the console."""
     return site_path(web, "console", page)
+
+
+def admit(at: ConsoleContext, page: Page) -> None:
+    """Require the right that a page declares.
+
+    Raises access.Forbidden. Source: D53
+    """
+    if page.needs and not may(at.actor, *page.needs):
+        raise Forbidden(at.actor, *page.needs)
+
+
+def path_if_allowed(at: ConsoleContext, page: str) -> str:
+    """The address path of a page.
+
+    Empty if it needs a right that the operator lacks. Source: D53
+    """
+    found = at.page_at(page)
+    if found is None or (found.needs and not may(at.actor, *found.needs)):
+        return ""
+    return console_path(at.web, page)
 
 
 def searched(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tuple[str, str]:

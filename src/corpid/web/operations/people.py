@@ -18,6 +18,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import NO_END
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
+from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager, searched
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 _PERSON: Final = re.compile(r"people/[^/]+")
-_ACTIONS: Final = ("unlock", "link", "renew", "sign-out", "disable", "enable")
 
 _OPERATORS: Final[Mapping[OperatorLevel, Phrase]] = {
     "operator": phrase("Operator"),
@@ -296,19 +296,17 @@ async def act_page(at: ConsoleContext) -> View:
     }
     heading, paragraphs, button = texts[action]
     is_link = action == "link"
-    return views.Act(
-        frame=frame(at, section="people", up=Link(url=person_path(at.web, found.user.user_id), text=phrase("Back"))),
-        heading=heading,
-        action=console_path(at.web, at.page),
-        paragraphs=paragraphs,
+    return question(
+        at,
+        "people",
+        Link(url=person_path(at.web, found.user.user_id), text=phrase("Back")),
+        heading,
+        paragraphs,
+        button,
         choices=tuple(_links(found)) if is_link else (),
         choices_legend=phrase("What is the link for?") if is_link else None,
-        choice=at.form.get("choice", ""),
-        reason=at.form.get(REASON, ""),
-        button=button,
-        danger=action in {"renew", "disable", "sign-out"},
-        back=person_path(at.web, found.user.user_id),
-        errors=(*at.errors, *_unsendable(at, found, action)),
+        destroys=action in {"renew", "disable", "sign-out"},
+        errors=_unsendable(at, found, action),
     )
 
 
@@ -343,7 +341,7 @@ async def _acted_on(at: ConsoleContext) -> tuple[ShownPerson, str]:
     found = await _person(at)
     action = at.page.split("/")[2]
     if _NEEDED[action] not in found.actions:
-        raise Forbidden(at.actor, "write", "user")
+        raise Forbidden(at.actor, *flow.RIGHTS[_NEEDED[action]])
     return found, action
 
 
@@ -403,9 +401,14 @@ SECTION: Final = Section[ConsoleContext](
     pages={"people": Page(view=people_page)},
     named_pages={
         _PERSON: Page(view=person_page),
-        re.compile(rf"people/[^/]+/({'|'.join(_ACTIONS)})"): Page(view=act_page, submit=act, fresh=True),
+        **{
+            re.compile(rf"people/[^/]+/{action}"): Page(
+                view=act_page, submit=act, fresh=True, needs=flow.RIGHTS[_NEEDED[action]]
+            )
+            for action in _ACTION_TEXTS
+        },
     },
-    fields=frozenset({REASON, "choice"}),
+    fields=frozenset({REASON, "choice", "decision"}),
     changes={
         "person-unlock": phrase("The person is unlocked."),
         "person-link": phrase("The link is on its way."),
