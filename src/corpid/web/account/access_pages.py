@@ -315,6 +315,7 @@ SECTION: Final = Section[AccountContext](
         ASK: own_pages.Page(view=ask, submit=request, leads_to=ACCESS),
     },
     fields=role_fields.FIELDS | {"entity", "service", "reason", "request"},
+    filters=role_fields.FIELDS | {"entity", "service"},
     prefixes=(role_fields.PARAMETER,),
     changes={
         "access-asked": phrase("Your request has been sent to the administrators of your organisation."),

@@ -84,7 +84,7 @@ def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_
         step_name=step_name,
         up=up,
         account_language=visit.user.language,
-        here=portal_path(web, at.page),
+        here=portal_path(web, at.here),
         navigation=Navigation(
             label=phrase("Administration"),
             title=entity.name,
@@ -105,5 +105,5 @@ def bare_frame(at: PortalContext) -> Frame:
     return Frame(
         form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
         account_language=visit.user.language,
-        here=portal_path(at.web, at.page),
+        here=portal_path(at.web, at.here),
     )

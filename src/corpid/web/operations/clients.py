@@ -283,6 +283,7 @@ SECTION: Final = Section[ConsoleContext](
         _at("drop-keys"): Page(view=drop, submit=save_drop, fresh=True),
     },
     fields=frozenset({"decision"}),
+    filters=frozenset({"search", "after"}),
     changes={
         "client-enabled": phrase("The client has been enabled."),
         "client-disabled": phrase("The client has been disabled."),

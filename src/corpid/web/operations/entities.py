@@ -382,6 +382,7 @@ SECTION: Final = Section[ConsoleContext](
         re.compile(rf"{ONE}/invitation/[^/]+"): Page(view=invitation_page, submit=send_invitation, fresh=True),
     },
     fields=frozenset({REASON}),
+    filters=frozenset({"by", "search", "after"}),
     changes={
         "entity-disable": phrase("The organisation is disabled."),
         "entity-enable": phrase("The organisation is enabled."),

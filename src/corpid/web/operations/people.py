@@ -406,6 +406,7 @@ SECTION: Final = Section[ConsoleContext](
         re.compile(rf"people/[^/]+/({'|'.join(_ACTIONS)})"): Page(view=act_page, submit=act, fresh=True),
     },
     fields=frozenset({REASON, "choice"}),
+    filters=frozenset({"by", "search", "after"}),
     changes={
         "person-unlock": phrase("The person is unlocked."),
         "person-link": phrase("The link is on its way."),

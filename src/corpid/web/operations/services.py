@@ -198,6 +198,7 @@ SECTION: Final = Section[ConsoleContext](
         re.compile(rf"{_ONE}/edit"): Page(view=edit_page, submit=edit, fresh=True),
     },
     fields=frozenset({"name", "description", "approval_required", _SEEN, REASON}),
+    filters=frozenset({"search", "after"}),
     prefixes=(_ROLE,),
     changes={"service-edit": phrase("The service is changed.")},
 )
