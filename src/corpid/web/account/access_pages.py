@@ -290,8 +290,7 @@ async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
             phrase("You have asked {limit} times today. Try again tomorrow.", limit=ACCESS_REQUESTS_PER_DAY)
         ) from None
     except Refused as error:
-        said = " ".join(str(each).strip() for each in error.args).rstrip(".")
-        raise Rejected(phrase("The reason: {reason}.", reason=said)) from None
+        raise Rejected(phrase("The reason: {reason}.", reason=own_pages.reason_of(error))) from None
     except Forbidden as error:
         raise Rejected(phrase("The reason: {reason}.", reason=error.reason)) from None
     except Conflict:

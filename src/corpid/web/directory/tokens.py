@@ -16,7 +16,7 @@ from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
 from corpid.web.directory.history_texts import GONE, OPERATOR
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
+from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section, reason_of
 from corpid.web.pages.layout import FormView, Link, PageView
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ async def create(at: PortalContext) -> Saved:
             )
         ) from None
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason_of(refused))) from None
     raise Instead(
         TokenCreated(
             frame=frame(at, section=ADMINISTRATORS),
@@ -241,7 +241,7 @@ async def revoke(at: PortalContext) -> Saved:
     try:
         await provisioning_tokens.remove_token(registry, at.actor.entity_id, found.token_id, actor=at.actor)
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason_of(refused))) from None
     return Saved("token-revoked", TOKENS)
 
 

@@ -18,7 +18,7 @@ from corpid.rules.oauth.scopes import SCOPES
 from corpid.texts import phrase
 from corpid.web.operations.clients import CLIENT, CLIENTS, client_path, this_client
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
-from corpid.web.own_pages import Instead, Invalid, Saved, Section
+from corpid.web.own_pages import Instead, Invalid, Saved, Section, reason_of
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.views import Problem
 
@@ -209,12 +209,12 @@ def _invalid(refused: Refused) -> Invalid:
 
     The sentences are the registration's own.
     """
-    faults = refused.faults if isinstance(refused, MembersRefused) else (str(refused),)
+    faults = refused.faults if isinstance(refused, MembersRefused) else (reason_of(refused),)
     errors = []
     for fault in faults:
         name, colon, text = fault.partition(": ")
         is_member = bool(colon) and name in _FIELDS
-        errors.append((name if is_member else "", phrase("{sentence}.", sentence=(text if is_member else fault))))
+        errors.append((name if is_member else "", phrase("{sentence}.", sentence=text if is_member else fault)))
     return Invalid(*errors)
 
 

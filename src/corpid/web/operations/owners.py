@@ -20,7 +20,7 @@ from corpid.web.operations import views
 from corpid.web.operations.entities import NEW, ONE, TYPES, entity_of, entity_path, here
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Invalid, Saved, Section
+from corpid.web.own_pages import Invalid, Saved, Section, reason_of
 from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ async def add(at: ConsoleContext) -> Saved:
             raise Rejected(
                 phrase("There is an organisation with this identifier already."), field="entity_id"
             ) from None
-        raise Rejected(phrase("It was not added: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("entity-add", here(typed["entity_id"]))
 
@@ -203,7 +203,7 @@ async def appoint(at: ConsoleContext) -> Saved:
     except Forbidden as refused:
         raise Rejected(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("It was not done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("owner-appointed", here(entity.entity_id))
 

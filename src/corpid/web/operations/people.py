@@ -21,7 +21,7 @@ from corpid.web.operations import views
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager, searched
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
-from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.own_pages import Gone, Saved, Section, reason_of
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
 
@@ -369,7 +369,7 @@ async def act(at: ConsoleContext) -> Saved:
             case _:
                 await _send(at, found, action, actor)
     except Refused as refused:
-        raise Rejected(phrase("It was not done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     except NobodyRemains:
         raise Rejected(phrase("This is the last operator, who cannot be disabled.")) from None
     return Saved(f"person-{action}", here)

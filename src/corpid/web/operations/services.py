@@ -23,7 +23,7 @@ from corpid.texts import phrase
 from corpid.web.operations import views
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Gone, Invalid, Saved, Section
+from corpid.web.own_pages import Gone, Invalid, Saved, Section, reason_of
 from corpid.web.pages.layout import Link
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ async def edit(at: ConsoleContext) -> Saved:
     try:
         await flow.update_service(provider.registry, provider.passwords, service.service_id, members, actor=actor)
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("It was not changed: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("service-edit", _here(service))
 
