@@ -23,16 +23,17 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
 from corpid.flows.oauth import rate_limits
-from corpid.ports import Conflict, NameTaken, NobodyRemains
+from corpid.ports import Conflict
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
-from corpid.texts import Phrase, phrase
+from corpid.texts import phrase
 from corpid.web.http.requests import cookie, form_bytes, may_complete, page_request
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.plain import not_found, remember_language
+from corpid.web.pages.refusals import reason_of
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 from corpid.web.pages.views import Problem
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.ports import SessionPurpose
+    from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
@@ -60,7 +62,6 @@ _PATH: Final = re.compile(r"[A-Za-z0-9/._~:@+,;=-]*")
 that a line break, a question mark or a percent sign in it would lead elsewhere"""
 _EVERY_FORM: Final = frozenset({"form_token", "step"})
 CHANGED_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
-_MEANWHILE: Final = phrase("this was changed at the same moment: look at it and try again")
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 
 
@@ -481,24 +482,3 @@ def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tup
     if isinstance(refused, Conflict):
         return (("", CHANGED_MEANWHILE),)
     return (("", phrase("This cannot be done: {reason}.", reason=reason_of(refused))),)
-
-
-_CONFLICTS: Final[Mapping[type[Conflict], Phrase]] = {
-    NameTaken: phrase("another person has this user name"),
-    NobodyRemains: phrase("the last owner or the last operator would go"),
-}
-
-
-def reason_of(refused: Exception) -> str:
-    """The reason of a refusal, for a page to say in its reader's language.
-
-    What the registry's rules say about a record is no phrase, and stays in English. Source: DESIGN "Pages"
-    """
-    if isinstance(refused, Forbidden):
-        return refused.reason
-    if isinstance(refused, Conflict):
-        return _CONFLICTS.get(type(refused), _MEANWHILE)
-    [first, *rest] = refused.args or ("",)
-    if isinstance(first, Phrase) and not rest:
-        return first
-    return " ".join(str(each).strip() for each in refused.args).rstrip(".")

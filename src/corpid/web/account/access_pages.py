@@ -26,6 +26,7 @@ from corpid.web.account.page_context import AccountContext, account_path, frame,
 from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import FormView, Link, PageView
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -290,7 +291,7 @@ async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
             phrase("You have asked {limit} times today. Try again tomorrow.", limit=ACCESS_REQUESTS_PER_DAY)
         ) from None
     except Refused as error:
-        raise Rejected(phrase("The reason: {reason}.", reason=own_pages.reason_of(error))) from None
+        raise Rejected(phrase("The reason: {reason}.", reason=reason_of(error))) from None
     except Forbidden as error:
         raise Rejected(phrase("The reason: {reason}.", reason=error.reason)) from None
     except Conflict:

@@ -121,7 +121,7 @@ async def enrolment(request: Request, web: WebContext) -> Response:
 
 
 async def _page(request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> Response:
-    """The page of the step; a browser that created a passkey keeps that.
+    """The page of the step, which may mark the browser.
 
     Nobody has signed in here, so that the browser itself is not stored yet. Source: D46
     """

@@ -16,8 +16,9 @@ from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
 from corpid.web.directory.history_texts import GONE, OPERATOR
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section, reason_of
+from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
 from corpid.web.pages.layout import FormView, Link, PageView
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,8 +18,9 @@ from corpid.rules.oauth.scopes import SCOPES
 from corpid.texts import phrase
 from corpid.web.operations.clients import CLIENT, CLIENTS, client_path, this_client
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
-from corpid.web.own_pages import Instead, Invalid, Saved, Section, reason_of
+from corpid.web.own_pages import Instead, Invalid, Saved, Section
 from corpid.web.pages.layout import FormView, Link
+from corpid.web.pages.refusals import reason_of
 from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ from corpid.web.operations import views
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager, searched
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
-from corpid.web.own_pages import Gone, Saved, Section, reason_of
+from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

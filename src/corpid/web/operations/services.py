@@ -23,8 +23,9 @@ from corpid.texts import phrase
 from corpid.web.operations import views
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Gone, Invalid, Saved, Section, reason_of
+from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
