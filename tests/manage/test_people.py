@@ -76,6 +76,23 @@ def test_the_list_is_searched_and_filtered_without_a_script() -> None:
     run(within)
 
 
+def test_another_language_keeps_search_and_filters_and_nothing_else() -> None:
+    """DESIGN "Pages"."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "people")
+        await go(made, browser, "people?q=Lee+%26+%2Fx&state=active&again&saved=person-ended&next=//evil.example")
+        await follow(browser, "Bahasa Melayu")
+        assert browser.url == f"{made.base}/manage/people?q=Lee+%26+%2Fx&state=active"
+        assert 'lang="ms"' in browser.response.text.partition(">")[2]  # type: ignore[union-attr]
+        await go(made, browser, "people?state=%3Cscript%3E")
+        await follow(browser, "English")
+        assert browser.url == f"{made.base}/manage/people?state=%3Cscript%3E"
+
+    run(within)
+
+
 def test_a_long_list_is_turned_page_by_page() -> None:
     """DESIGN, Speed: by key."""
 

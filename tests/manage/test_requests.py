@@ -220,6 +220,24 @@ def test_a_stale_request_is_refused_with_the_reason_and_stays() -> None:
     run(within)
 
 
+def test_a_refusal_of_the_flow_is_in_the_readers_language() -> None:
+    """DESIGN "Pages": the reason, too."""
+
+    async def within(made: World) -> None:
+        await acme(made)
+        found = await requested(made)
+        await made.disable("bob")
+        browser = await in_portal(made, f"requests/decide/{found.request_id}")
+        await browser.open(
+            f"{made.base}/language/ms?page=/manage/requests/decide/{found.request_id}", site="same-origin"
+        )
+        await browser.fill_and_submit(button="approve", reason="Isnin")
+        assert "Ini tidak boleh dilakukan: pemohon tidak lagi" in browser.page.text
+        assert await state(made, found) == "pending"
+
+    run(within)
+
+
 def test_a_second_decision_finds_that_it_was_decided() -> None:
     """D55: a request is decided once."""
 

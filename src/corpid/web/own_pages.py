@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
@@ -31,10 +31,11 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web import repeated_forms
-from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web.http.requests import cookie, form_bytes, may_complete, page_request
 from corpid.web.pages.errors import ErrorContext, as_page
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.plain import not_found, remember_language
+from corpid.web.pages.refusals import reason_of
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 from corpid.web.pages.views import Problem
@@ -136,6 +137,13 @@ class PageContext(Generic[Visit]):
     """what was just changed"""
     again: bool = False
     """whether they come from a sign-in that the page asked for"""
+    filters: Mapping[str, str] = field(default_factory=dict)
+    """the known ones of the query"""
+
+    @property
+    def here(self) -> str:
+        """The path in the site, with the known parameters."""
+        return f"{self.page}?{urlencode(self.filters)}" if self.filters else self.page
 
     @property
     def notes(self) -> tuple[Phrase, ...]:
@@ -210,6 +218,8 @@ class Section(Generic[At]):
     """those whose path names one of several"""
     fields: frozenset[str] = frozenset()
     """of their forms"""
+    filters: frozenset[str] = frozenset()
+    """the parameters of their addresses, which stay when the reader picks another language"""
     prefixes: tuple[str, ...] = ()
     """of the names of further fields"""
     changes: Mapping[str, Phrase] = field(default_factory=dict)
@@ -255,13 +265,22 @@ class Site(Generic[At]):
 
     def page_at(self, path: str) -> Page[At] | None:
         """The page at a path; None if there is none."""
+        found = self._found(path)
+        return found[1] if found else None
+
+    def filters_at(self, path: str) -> Names:
+        """The known parameters of a page's address."""
+        found = self._found(path)
+        return Names(names=found[0].filters, prefixes=found[0].prefixes) if found else Names(names=frozenset())
+
+    def _found(self, path: str) -> tuple[Section[At], Page[At]] | None:
         for section in self.sections:
             if path in section.pages:
-                return section.pages[path]
+                return section, section.pages[path]
         for section in self.sections:
             for pattern, page in section.named_pages.items():
                 if pattern.fullmatch(path):
-                    return page
+                    return section, page
         return None
 
     def path(self, web: WebContext, page: str = "") -> str:
@@ -316,6 +335,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     visit = await own_sessions.visit(context, browser, site.purpose)
     posted = request.method == "POST"
     query = request.query_params
+    known = site.filters_at(shown)
     kept = _kept_query(request) if site.keeps and not posted else ""
     way = f"{shown}?{kept}" if kept else shown
     if visit is None:
@@ -328,6 +348,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         cookie=sent or "",
         page_at=site.page_at,
         query=dict(query),
+        filters={name: value for name, value in query.items() if value and name in known},
         saved=site.changes.get(query.get(SAVED, "")) if is_from_own_page(request) else None,
         again=AGAIN in query and is_from_own_page(request),
     )
@@ -415,7 +436,8 @@ async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Resp
     if page.fresh:
         at = await site.open(at)
     if site.keeps and at.again:
-        at = replace(at, form=await own_sessions.kept_form(at.context, at.visit, at.page))
+        form = await own_sessions.kept_form(at.context, at.visit, at.page, shown=may_complete(request))
+        at = replace(at, form=form)
     return await _shown(request, at, page)
 
 
@@ -499,5 +521,4 @@ def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tup
         return ((refused.field or field, refused.sentence),)
     if isinstance(refused, Conflict):
         return (("", CHANGED_MEANWHILE),)
-    reason = " ".join(str(each).strip() for each in refused.args)
-    return (("", phrase("This cannot be done: {reason}.", reason=reason)),)
+    return (("", phrase("This cannot be done: {reason}.", reason=reason_of(refused))),)

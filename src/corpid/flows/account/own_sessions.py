@@ -121,11 +121,13 @@ async def keep_form(context: RequestContext, visit: OwnVisit, page: str, form: d
         await _kept(context, visit, page).put(unit, typed)
 
 
-async def kept_form(context: RequestContext, visit: OwnVisit, page: str) -> dict[str, str]:
+async def kept_form(context: RequestContext, visit: OwnVisit, page: str, *, shown: bool = True) -> dict[str, str]:
     """The form that was kept for this page, once; empty without one.
 
-    Raises StoreUnavailable. Source: D54
+    It stays if its person may not see the page yet (`shown`). Raises StoreUnavailable. Source: D54
     """
+    if not shown:
+        return await _kept(context, visit, page).read(context.provider.transient, now=context.now) or {}
     async with context.provider.transient.unit(context.now) as unit:
         return await _kept(context, visit, page).take(unit) or {}
 

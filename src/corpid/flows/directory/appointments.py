@@ -29,6 +29,7 @@ from corpid.rules.directory.records import (
     Service,
     User,
 )
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -289,7 +290,7 @@ async def dismiss(
     """
     was = held.administrator
     if was is None:
-        raise Refused("this person does not administer the entity any more")
+        raise Refused(phrase("this person does not administer the entity any more"))
     change = Change(verb="remove", kind="administrator", key=was.key, was=was)
     seen = [Seen(Administrator, was.key, was)]
     return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)

@@ -22,6 +22,7 @@ from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Entity, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant, User
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -141,10 +142,10 @@ async def authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) 
     try:
         authorise(actor, "read", Object(kind="grant", entity_id=key[0], other_entity_id=key[1]))
     except Forbidden:
-        raise NoGrant("there is no such authorisation") from None
+        raise NoGrant(phrase("there is no such authorisation")) from None
     found = await _with_names(registry, (await registry.directory.read(ThirdPartyGrant, [key])).values())
     if not found:
-        raise NoGrant("there is no such authorisation")
+        raise NoGrant(phrase("there is no such authorisation"))
     return found[0]
 
 
@@ -190,7 +191,7 @@ async def offered(
     prepared = await prepared_entry(registry, passwords, "third_party.grants", None, terms, new_user_id=str)
     changes = [made for change in prepared.plan.changes for made in [narrowed_or_offered(change)] if made]
     if any(change.was != was for change in changes):
-        raise Refused("this was changed at the same moment: look at it and try again")
+        raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return tuple(changes)
 
 
@@ -244,11 +245,11 @@ async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOf
     try:
         _authorise_reading(actor, key[1], key[2])
     except Forbidden:
-        raise NoGrant("there is no such role") from None
+        raise NoGrant(phrase("there is no such role")) from None
     directory = registry.directory
     row = (await directory.read(ThirdPartyAssignment, [key])).get(key)
     if row is None:
-        raise NoGrant("there is no such role")
+        raise NoGrant(phrase("there is no such role"))
     where = {"client_entity_id": row.client_entity_id, "entity_id": row.entity_id, "service_id": row.service_id}
     held = await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_AT_ONCE)
     allowing = sorted((each for each in held if each.allows(row)), key=lambda each: not each.covers(row))
@@ -323,7 +324,7 @@ async def assigned(
     authorise(actor, "read", Object(kind="membership", entity_id=wanted.entity_id))
     user = await registry.directory.user(wanted.user_id)
     if user is None:
-        raise Refused("this person does not belong to your organisation")
+        raise Refused(phrase("this person does not belong to your organisation"))
     terms = {
         "user": user.user_name,
         "third_party": wanted.entity_id,
@@ -332,7 +333,7 @@ async def assigned(
     }
     prepared = await prepared_entry(registry, passwords, "third_party.assignments", None, terms, new_user_id=str)
     if any(change.was != was for change in prepared.plan.changes):
-        raise Refused("this was changed at the same moment: look at it and try again")
+        raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return prepared.plan.changes
 
 

@@ -52,6 +52,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.limits import PROVISIONING_CONDITIONS
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -358,7 +359,9 @@ async def _refuse_pending(registry: Registry, invited: Membership) -> None:
     requests = await registry.directory.page(ChangeRequest, waiting, after=("",), limit=_MOST)
     if any(invited.user_id in change.key for request in requests for change in request.changes):
         raise Refused(
-            "changes for this invitation wait for approval: end the invitation, and invite the other address again"
+            phrase(
+                "changes for this invitation wait for approval: end the invitation, and invite the other address again"
+            )
         )
 
 

@@ -24,6 +24,7 @@ from corpid.rules.directory.provisioning_tokens import (
 )
 from corpid.rules.directory.records import Entity
 from corpid.rules.limits import DAY
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,14 +62,20 @@ async def add_token(
     entity = await entity_named(registry, entity_id, actor=actor)
     authorise(actor, "write", _object(entity_id))
     if not 1 <= days <= LONGEST_LIFE_DAYS:
-        raise Refused(f"days: a token lasts 1 to {LONGEST_LIFE_DAYS} days")
+        raise Refused(phrase("days: a token lasts 1 to {count} days", count=LONGEST_LIFE_DAYS))
     try:
         shown = token_name(name)
     except ValueError as error:
         raise Refused(f"name: {error}") from None
     held = await registry.provisioning.tokens(entity_id)
     if len(held) >= MOST_TOKENS:
-        raise Refused(f"{entity_id} has {len(held)} tokens, which is the most: remove one that is no longer used")
+        raise Refused(
+            phrase(
+                "{entity} has {count} tokens, which is the most: remove one that is no longer used",
+                entity=entity_id,
+                count=len(held),
+            )
+        )
     record = RegisteredProvisioningToken(
         token_id=token_id, entity_id=entity_id, name=shown, token_hash=token_hash(token), created_at=int(now),
         expires_at=int(now) + days * DAY, created_by=actor.name,

@@ -364,7 +364,7 @@ REVIEWER: Final = Condition(
     holds=_reviewer,
     description="of another person; their own access only if nobody else can review it",
     source="D54",
-    reason="another owner or administrator has to review your own access",
+    reason=phrase("another owner or administrator has to review your own access"),
 )
 WITHIN_REACH: Final = Condition(
     holds=_within_reach,

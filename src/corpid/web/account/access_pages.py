@@ -26,6 +26,7 @@ from corpid.web.account.page_context import AccountContext, account_path, frame,
 from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import FormView, Link, PageView
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -298,8 +299,7 @@ async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
             phrase("You have asked {limit} times today. Try again tomorrow.", limit=ACCESS_REQUESTS_PER_DAY)
         ) from None
     except Refused as error:
-        said = " ".join(str(each).strip() for each in error.args).rstrip(".")
-        raise Rejected(phrase("The reason: {reason}.", reason=said)) from None
+        raise Rejected(phrase("The reason: {reason}.", reason=reason_of(error))) from None
     except Forbidden as error:
         raise Rejected(phrase("The reason: {reason}.", reason=error.reason)) from None
     except Conflict:
@@ -323,6 +323,7 @@ SECTION: Final = Section[AccountContext](
         ASK: own_pages.Page(view=ask, submit=request, leads_to=ACCESS),
     },
     fields=role_fields.FIELDS | {"entity", "service", "reason", "request"},
+    filters=role_fields.FIELDS | {"entity", "service"},
     prefixes=(role_fields.PARAMETER,),
     changes={
         "access-asked": phrase("Your request has been sent to the administrators of your organisation."),

@@ -56,5 +56,5 @@ def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "
             of_session=visit.opening is None,
         ),
         account_language=visit.user.language,
-        here=account_path(web, account.page),
+        here=account_path(web, account.here),
     )

@@ -258,6 +258,7 @@ async def submit_roles(at: PortalContext, changes: Sequence[Change], done: str, 
 SECTION: Final = Section[PortalContext](
     pages={NEW: Page(view=new, submit=give, fresh=True)},
     fields=role_fields.FIELDS | {"person", "service", "reason", CHECK},
+    filters=role_fields.FIELDS | {"person", "service", "find"},
     prefixes=(role_fields.PARAMETER,),
     changes={
         "access-given": phrase("The access has been given."),

@@ -162,4 +162,6 @@ SECTION: Final = Section[PortalContext](
         re.compile(f"{CHANGE}/{_ID}"): Page(view=change, submit=save, fresh=True),
         re.compile(f"{REMOVE}/{_ID}"): Page(view=remove, submit=take_away, fresh=True),
     },
+    filters=role_fields.FIELDS,
+    prefixes=(role_fields.PARAMETER,),
 )

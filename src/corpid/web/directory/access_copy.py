@@ -140,5 +140,6 @@ async def give_copies(at: PortalContext) -> Saved:
 SECTION: Final = Section[PortalContext](
     pages={COPY: Page(view=copy, submit=give_copies, fresh=True)},
     fields=frozenset({"person", _FROM, "reason"}),
+    filters=frozenset({"person", _FROM}),
     prefixes=(_BOX,),
 )

@@ -356,6 +356,7 @@ SECTION: Final = Section[PortalContext](
     },
     named_pages={re.compile(f"{REVIEW}/{_ID}/end"): Page(view=ask_end, submit=end, fresh=True)},
     fields=frozenset({_KEEP, "reason"}),
+    filters=frozenset({"after", _BEGIN}),
     prefixes=(_TICK,),
     changes={
         "access-kept-one": phrase("The access stays as it was shown."),

@@ -414,6 +414,7 @@ SECTION: Final = Section[PortalContext](
         _REMOVE: Page(view=removal, submit=remove, fresh=True),
     },
     fields=frozenset({"level", "all_services", "reason", "held", "confirm"}),
+    filters=frozenset({"query", "after"}),
     prefixes=(_SERVICE,),
     changes={
         "level-changed": phrase("The level is changed."),

@@ -284,4 +284,5 @@ def safe_cell(text: str) -> str:
 SECTION: Final = Section[PortalContext](
     pages={HISTORY: Page(view=history), _EXPORT: Page(view=export)},
     named_pages={_CHANGE: Page(view=change)},
+    filters=frozenset({*_FILTERS, "before"}),
 )

@@ -212,4 +212,6 @@ def _ending_row(at: PortalContext, each: Ending) -> EndingRow:
     )
 
 
-SECTION: Final = Section[PortalContext](pages={"": Page(view=home), _ENDING: Page(view=ending)})
+SECTION: Final = Section[PortalContext](
+    pages={"": Page(view=home), _ENDING: Page(view=ending)}, filters=frozenset({"after"})
+)

@@ -79,4 +79,5 @@ def _choice(entity: Entity) -> Choice:
 SECTION: Final = Section[PortalContext](
     pages={ORGANISATION: Page(view=organisation, submit=choose, field="entity")},
     fields=frozenset({"entity", "query"}),
+    filters=frozenset({"query"}),
 )

@@ -97,7 +97,7 @@ def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_
         step_name=step_name,
         up=up,
         account_language=visit.user.language,
-        here=portal_path(web, at.page),
+        here=portal_path(web, at.here),
         no_approver=no_approver(at) if at.actor.only_approver else None,
         navigation=Navigation(
             label=phrase("Administration"),
@@ -119,5 +119,5 @@ def bare_frame(at: PortalContext) -> Frame:
     return Frame(
         form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
         account_language=visit.user.language,
-        here=portal_path(at.web, at.page),
+        here=portal_path(at.web, at.here),
     )

@@ -98,4 +98,6 @@ def _saved(at: PortalContext) -> Phrase | None:
     return counted(int(number), "{count} person has been invited.", "{count} people have been invited.")
 
 
-SECTION: Final = Section[PortalContext](pages={PEOPLE: Page(view=people)})
+SECTION: Final = Section[PortalContext](
+    pages={PEOPLE: Page(view=people)}, filters=frozenset({_SEARCH, "state", "service", "after"})
+)

@@ -225,4 +225,6 @@ async def _entries(at: PortalContext, found: Member) -> tuple[ShownEntry, ...]:
 
 
 _ID: Final = "[^/]{1,100}"
-SECTION: Final = Section[PortalContext](named_pages={re.compile(f"{PERSON}/{_ID}"): Page(view=person)})
+SECTION: Final = Section[PortalContext](
+    named_pages={re.compile(f"{PERSON}/{_ID}"): Page(view=person)}, filters=frozenset({"after"})
+)

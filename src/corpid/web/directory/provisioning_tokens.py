@@ -19,6 +19,7 @@ from corpid.web.directory.page_context import Page, PortalContext, frame, portal
 from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import FormView, Link, PageView
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -196,7 +197,7 @@ async def create(at: PortalContext) -> Saved:
             )
         ) from None
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason_of(refused))) from None
     raise Instead(
         TokenCreated(
             frame=frame(at, section=ADMINISTRATORS),
@@ -245,7 +246,7 @@ async def revoke(at: PortalContext) -> Saved:
     try:
         await provisioning_tokens.remove_token(registry, at.actor.entity_id, found.token_id, actor=at.actor)
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason_of(refused))) from None
     return Saved("token-revoked", TOKENS)
 
 

@@ -388,6 +388,7 @@ SECTION: Final = Section[PortalContext](
         _WITHDRAW: Page(view=withdraw, submit=save_withdrawal, fresh=True),
     },
     fields=frozenset({"reason", "decision", "approvals"}),
+    filters=frozenset({"state", "before", "waiting", "own"}),
     changes={
         "request-approved": phrase("The request is approved, and the change is made."),
         "request-declined": phrase("The request is declined. Nothing has changed."),

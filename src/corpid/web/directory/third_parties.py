@@ -463,6 +463,7 @@ SECTION: Final = Section[PortalContext](
         named("take-away"): Page(view=third_party_people.take_away, submit=third_party_people.save_taken, fresh=True),
     },
     fields=FIELDS | {"to", "service", "person"},
+    filters=frozenset({"organisation", "to", "service", "person", "find", "after", "offers", "given", "received"}),
     prefixes=(PARAMETER,),
     changes={
         "grant-offered": phrase("The offer is made."),

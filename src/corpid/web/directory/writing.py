@@ -12,6 +12,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.texts import phrase
 from corpid.web.own_pages import CHANGED_MEANWHILE, Gone, Saved
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -62,8 +63,7 @@ def refusal_of(error: Exception) -> Phrase:
     """A refusal of a flow in a sentence."""
     if isinstance(error, Forbidden):
         return phrase("You cannot do this: {reason}.", reason=error.reason)
-    reason = " ".join(str(each).strip() for each in error.args)
-    return phrase("This cannot be done: {reason}.", reason=reason.rstrip("."))
+    return phrase("This cannot be done: {reason}.", reason=reason_of(error))
 
 
 async def listed(reading: Awaitable[T]) -> T:

@@ -182,4 +182,6 @@ async def verify(at: ConsoleContext) -> View:
     )
 
 
-SECTION: Final = Section[ConsoleContext](pages={AUDIT: Page(view=audit), _VERIFY: Page(view=verify)})
+SECTION: Final = Section[ConsoleContext](
+    pages={AUDIT: Page(view=audit), _VERIFY: Page(view=verify)}, filters=frozenset({*FILTERS, "before", "after"})
+)

@@ -27,6 +27,7 @@ from corpid.web.operations.reasons import REASON, acting
 from corpid.web.own_pages import Instead, Invalid, Saved, Section
 from corpid.web.pages.errors import sentence
 from corpid.web.pages.layout import FormView, Link
+from corpid.web.pages.refusals import reason_of
 from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def _invalid(refused: Refused) -> Invalid:
 
     The sentences are the registration's own.
     """
-    faults = refused.faults if isinstance(refused, MembersRefused) else (str(refused),)
+    faults = refused.faults if isinstance(refused, MembersRefused) else (reason_of(refused),)
     errors = []
     for fault in faults:
         name, colon, text = fault.partition(": ")

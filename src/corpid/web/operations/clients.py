@@ -332,6 +332,7 @@ SECTION: Final = Section[ConsoleContext](
         _at("drop-keys"): Page(view=drop, submit=save_drop, fresh=True, needs=("write", "client")),
     },
     fields=frozenset({"decision", REASON}),
+    filters=frozenset({"search", "after"}),
     changes={
         "client-enabled": phrase("The client has been enabled."),
         "client-disabled": phrase("The client has been disabled."),

@@ -370,6 +370,7 @@ SECTION: Final = Section[ConsoleContext](
         ),
     },
     fields=frozenset({REASON, "decision"}),
+    filters=frozenset({"by", "search", "after"}),
     changes={
         "entity-disable": phrase("The organisation is disabled."),
         "entity-enable": phrase("The organisation is enabled."),

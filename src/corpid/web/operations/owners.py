@@ -21,6 +21,7 @@ from corpid.web.operations.page_context import ConsoleContext, Page, console_pat
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.own_pages import Invalid, Saved, Section
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +81,7 @@ async def add(at: ConsoleContext) -> Saved:
             raise Rejected(
                 phrase("There is an organisation with this identifier already."), field="entity_id"
             ) from None
-        raise Rejected(phrase("It was not added: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("entity-add", here(typed["entity_id"]))
 
@@ -190,7 +191,7 @@ async def appoint(at: ConsoleContext) -> Saved:
     except Forbidden as refused:
         raise Rejected(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("It was not done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("owner-appointed", here(entity.entity_id))
 

@@ -110,7 +110,7 @@ def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step
         step_name=step_name,
         up=up,
         account_language=visit.user.language,
-        here=console_path(web, at.page),
+        here=console_path(web, at.here),
         navigation=Navigation(
             label=phrase("Console"),
             title=phrase("Console of {name}", name=at.context.provider.policy.name),

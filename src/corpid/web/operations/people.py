@@ -25,6 +25,7 @@ from corpid.web.operations.views import State
 from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -367,7 +368,7 @@ async def act(at: ConsoleContext) -> Saved:
             case _:
                 await _send(at, found, action, actor)
     except Refused as refused:
-        raise Rejected(phrase("It was not done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     except NobodyRemains:
         raise Rejected(phrase("This is the last operator, who cannot be disabled.")) from None
     return Saved(f"person-{action}", here)
@@ -409,6 +410,7 @@ SECTION: Final = Section[ConsoleContext](
         },
     },
     fields=frozenset({REASON, "choice", "decision"}),
+    filters=frozenset({"by", "search", "after"}),
     changes={
         "person-unlock": phrase("The person is unlocked."),
         "person-link": phrase("The link is on its way."),

@@ -31,6 +31,7 @@ from corpid.web.operations.page_context import (
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import reason_of
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
@@ -178,7 +179,7 @@ async def edit(at: ConsoleContext) -> Saved:
     try:
         await flow.update_service(provider.registry, provider.passwords, service.service_id, members, actor=actor)
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("It was not changed: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("service-edit", _here(service))
 
@@ -200,6 +201,7 @@ SECTION: Final = Section[ConsoleContext](
         re.compile(rf"{_ONE}/edit"): Page(view=edit_page, submit=edit, fresh=True, needs=("write", "service")),
     },
     fields=frozenset({"name", "description", "approval_required", _SEEN, REASON}),
+    filters=frozenset({"search", "after"}),
     prefixes=(_ROLE,),
     changes={"service-edit": phrase("The service is changed.")},
 )

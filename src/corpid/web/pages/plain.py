@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from corpid.web.pages.layout import Link
 
 _PATH_CHARACTERS: Final = 2000
-_OWN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-]+)+(?:\?(?:query|sign_in)=[A-Za-z0-9_.~+%*-]*)?")
+_PAIR: Final = r"[A-Za-z0-9_-]+=[A-Za-z0-9_.~+%*-]*"
+_OWN_PATH: Final = re.compile(rf"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.:~-]*)+(?:\?{_PAIR}(?:&{_PAIR})*)?")
 _A_YEAR: Final = 365 * 86400
 """seconds"""
 _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
