@@ -204,7 +204,11 @@ TERMS: Final = EnterTerms(
     notes=(),
 )  # fmt: skip
 MEMBER: Final = MemberLine(
-    url="/manage/third-parties/assign/1?person=1", name="Lim Wei Ling", user_name="wei.ling", why_not=None
+    url="/manage/third-parties/assign/1?person=1",
+    name="Lim Wei Ling",
+    user_name="wei.ling",
+    email="wei.ling@saltwater.example",
+    why_not=None,
 )
 
 STATES: Final[Mapping[str, View]] = {
@@ -321,6 +325,7 @@ STATES: Final[Mapping[str, View]] = {
             replace(MEMBER, url="", name=LONG, user_name="", why_not=phrase("Has not accepted the invitation yet")),
         ),
         pager=Pager(next="/manage/third-parties/assign/1?after=wei"),
+        partial=False,
         back="/manage/third-parties/grant/1",
         notes=(),
     ),

@@ -9,12 +9,14 @@ from urllib.parse import urlencode
 import msgspec
 
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.flows.directory import grants, lists
+from corpid.flows.directory import grants, members
+from corpid.flows.directory.members import WantedMembers
 from corpid.ports import Seen
-from corpid.rules.directory.names import user_name
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
+from corpid.web.directory.access import name_of, user_name_of
 from corpid.web.directory.change_sentences import role_given, span
+from corpid.web.directory.member_texts import email_of
 from corpid.web.directory.page_context import PortalContext, portal_path
 from corpid.web.directory.third_party_pages import (
     PER_PAGE,
@@ -46,11 +48,13 @@ from corpid.web.pages.layout import Link, Pager, PageView
 
 if TYPE_CHECKING:
     from corpid.flows.directory.grants import Authorisation, GivenRole
+    from corpid.flows.directory.provisioning import Member
     from corpid.rules.directory.records import User
     from corpid.web.pages.views import View
 
 _END_OF_GRANT: Final = phrase("Leave it empty for the last day of the authorisation.")
 _SUB_ENTITY_HINT: Final = phrase("For which part of the organisation.")
+_SEARCH_CHARACTERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,7 @@ class MemberLine:
     url: str
     name: str
     user_name: str
+    email: str
     why_not: Phrase | None
 
 
@@ -75,6 +80,8 @@ class ChoosePerson(PageView):
     search: str
     people: tuple[MemberLine, ...]
     pager: Pager
+    partial: bool
+    """whether the search stopped before the end, and goes on with the next page"""
     back: str
     notes: tuple[Phrase, ...]
 
@@ -101,16 +108,11 @@ async def assign(at: PortalContext) -> View:
 
 async def _choose(at: PortalContext, found: Authorisation) -> View:
     here = portal_path(at.web, at.page)
-    search, errors = at.query.get("search", "").strip(), at.errors
-    try:
-        beginning = user_name(search) if search else ""
-    except ValueError:
-        beginning = ""
-        errors = (("search", phrase("No user name has these characters.")),)
+    search = at.query.get("search", "").strip()[:_SEARCH_CHARACTERS]
     page = await listed(
-        lists.members(
-            at.context.provider.registry, at.actor, at.entity.entity_id,
-            search=beginning, after=at.query.get("after", ""), limit=PER_PAGE,
+        members.listed(
+            at.context.provider.registry, WantedMembers(search=search),
+            actor=at.actor, after=at.query.get("after", ""), limit=PER_PAGE,
         )
     )  # fmt: skip
     narrowed = {"search": search} if search else {}
@@ -118,28 +120,29 @@ async def _choose(at: PortalContext, found: Authorisation) -> View:
     first = f"{here}?{urlencode(narrowed)}" if narrowed else here
     return ChoosePerson(
         frame=up(at, found),
-        errors=errors,
+        errors=at.errors,
         sentence=sentence(found),
         action=here,
         search=search,
-        people=tuple(_line(at, here, each) for each in page.found),
+        people=tuple(_line(at, here, each.member) for each in page.found),
+        partial=bool(page.after) and len(page.found) < PER_PAGE,
         pager=Pager(first=first if "after" in at.query else "", next=following),
         back=url(at, "grant", found.grant),
         notes=at.notes,
     )
 
 
-def _line(at: PortalContext, here: str, member: lists.Member) -> MemberLine:
+def _line(at: PortalContext, here: str, member: Member) -> MemberLine:
     why_not: Phrase | None = None
     if member.membership.invited:
         why_not = phrase("Has not accepted the invitation yet")
     elif member.user.user_id == at.actor.user_id and not (at.actor.alone and at.actor.level == "owner"):
         why_not = phrase("This is you: another administrator can give you access")
-    name = member.membership.name if member.membership.invited else member.user.name
     return MemberLine(
         url="" if why_not else f"{here}?{urlencode({'person': member.user.user_id})}",
-        name=name or member.membership.email or member.user.user_name,
-        user_name="" if member.membership.invited else member.user.user_name,
+        name=name_of(member) or user_name_of(member),
+        user_name=user_name_of(member),
+        email=email_of(member),
         why_not=why_not,
     )
 
