@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations.client_keys import LookedAt
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
-from corpid.flows.operations.overview import Engines
 from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
@@ -18,8 +17,9 @@ from corpid.web.operations.clients import ClientLine, ClientPage, Clients, Refus
 from corpid.web.operations.confirm import Confirm
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
-from corpid.web.operations.overview import ClientCount, KeyShown, Overview, ReasonCount
+from corpid.web.operations.overview import ClientCount, EngineLine, KeyShown, Overview, ProcessLine, ReasonCount
 from corpid.web.operations.page_context import SECTIONS
+from corpid.web.operations.views import State
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
 
@@ -116,6 +116,18 @@ def charts(most: int) -> tuple[Chart, Chart]:
     return of_traffic(points, "hour", name=f"week-{most}", zone=UTC)
 
 
+PROCESS: Final = ProcessLine(
+    host="node-1",
+    number=812,
+    address="0.0.0.0:8000",
+    version="0.1.0",
+    started=AT,
+    seen=AT,
+    live=True,
+    answers=True,
+    odd_version=False,
+    odd_settings=(),
+)
 OVERVIEW: Final = Overview(
     frame=framed(),
     maintenance=False,
@@ -137,16 +149,28 @@ OVERVIEW: Final = Overview(
     keys=(KeyShown(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=None),),
     keys_page="/console/keys",
     ending=tuple((use, "/1") for use in CLIENT.migration),
-    engines=Engines(
-        version="0.1.0",
-        host="node-1",
-        started_at=0,
-        workers=2,
-        database="PostgreSQL 15",
-        transient="Valkey 8",
-        not_ready="",
+    not_ready="",
+    engines=(
+        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=State(text=phrase("Answers"))),
+        EngineLine(
+            name=phrase("Short-lived state"),
+            engine="Valkey 8",
+            state=State(text=phrase("Does not answer"), tone="error"),
+        ),
+        EngineLine(name=phrase("E-mail"), engine="", state=State(text=phrase("Off"), tone="warning")),
     ),
-    started=AT,
+    processes=(
+        PROCESS,
+        replace(PROCESS, number=813, answers=False),
+        replace(PROCESS, host="node-2", answers=False, version="0.2.0", odd_version=True),
+        replace(
+            PROCESS,
+            host="node-3.a-long-name-of-a-machine.example.org",
+            answers=False,
+            odd_settings=(("base_url", "https://login.example.org/other"), ("key_encryption_key", "Zk1c0pQ4")),
+        ),
+        replace(PROCESS, host="node-4", answers=False, live=False),
+    ),
 )
 
 STATES: Final[Mapping[str, View]] = {
