@@ -12,11 +12,13 @@ from corpid.web.operations import (
     client_form,
     clients,
     entities,
+    entity_form,
     keys,
     maintenance,
     overview,
     owners,
     people,
+    person_sessions,
     services,
 )
 from corpid.web.operations.page_context import ConsoleContext
@@ -57,8 +59,10 @@ _SITE: Final = Site(
     sections=(
         overview.SECTION,
         entities.SECTION,
+        entity_form.SECTION,
         owners.SECTION,
         people.SECTION,
+        person_sessions.SECTION,
         services.SECTION,
         clients.SECTION,
         client_form.SECTION,
