@@ -245,6 +245,7 @@ STATES: Final[Mapping[str, View]] = {
         entries=(ENTRY, ENTRY),
         pager=Pager(first="/console/audit", next="/console/audit?before=1"),
         verify="/console/verify-audit",
+        export="/console/export-audit",
     ),
     "console-audit-none": Audit(
         frame=framed("audit"),
@@ -253,6 +254,7 @@ STATES: Final[Mapping[str, View]] = {
         entries=(),
         pager=Pager(),
         verify="/console/verify-audit",
+        export="/console/export-audit",
         errors=(("action", phrase("{sentence}.", sentence="'nonsense' is not an action; docs/audit.md lists them")),),
     ),
     "console-verified": Verification(

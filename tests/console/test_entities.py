@@ -225,7 +225,8 @@ EDIT = f"entities/{ACME}/edit"
 
 
 async def stored(made: World) -> Entity:
-    return (await made.provider.registry.directory.read(Entity, [(ACME,)]))[ACME,]
+    found: Entity = (await made.provider.registry.directory.read(Entity, [(ACME,)]))[ACME,]
+    return found
 
 
 def test_an_organisations_facts_are_changed_with_a_reason_and_nothing_else() -> None:

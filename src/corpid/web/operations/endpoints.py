@@ -9,6 +9,7 @@ from corpid.flows.operations.console import NeedsPasskey
 from corpid.texts import phrase
 from corpid.web.operations import (
     audit,
+    audit_export,
     client_form,
     clients,
     entities,
@@ -69,6 +70,7 @@ _SITE: Final = Site(
         keys.SECTION,
         maintenance.SECTION,
         audit.SECTION,
+        audit_export.SECTION,
     ),
     context=ConsoleContext,
     arrive=_arrive,
