@@ -12,9 +12,13 @@ from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
 from corpid.web.operations.audit import Audit, EntryLine, Verification
+from corpid.web.operations.audit_export import ExportAudit
 from corpid.web.operations.client_form import ClientForm, Field
 from corpid.web.operations.clients import ClientLine, ClientPage, Clients, RefusalLine
 from corpid.web.operations.confirm import Confirm
+from corpid.web.operations.entities import APPROVALS, TYPES
+from corpid.web.operations.entity_form import EntityForm
+from corpid.web.operations.entity_form import Field as EntityField
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
 from corpid.web.operations.overview import ClientCount, EngineLine, KeyShown, Overview, ProcessLine, ReasonCount
@@ -175,6 +179,28 @@ OVERVIEW: Final = Overview(
 
 STATES: Final[Mapping[str, View]] = {
     "console-overview": OVERVIEW,
+    "console-export-audit": ExportAudit(
+        frame=framed("audit"),
+        action="/console/export-audit",
+        given={"since": "3d", "until": "1h", "user": "", "entity": "200000001A", "client": "", "action": "client."},
+        reason="",
+        back="/console/audit",
+        errors=(("until", phrase("The end is before the beginning.")),),
+    ),
+    "console-edit-organisation": EntityForm(
+        frame=framed("entities"),
+        action="/console/entities/200000001A/edit",
+        identifier="200000001A",
+        fields=(
+            EntityField(name="type", label=phrase("Kind of registration"), value="UEN", choices=tuple(TYPES.items())),
+            EntityField(name="registration_number", label=phrase("Registration number"), value="200000001A"),
+            EntityField(name="country", label=phrase("Country"), value="SG"),
+            EntityField(name="name", label=phrase("Name"), value="Saltwater Foods Pte. Ltd."),
+            EntityField(name="approvals", label=phrase("Approvals"), value="none", choices=tuple(APPROVALS.items())),
+        ),
+        reason="",
+        back="/console/entities/200000001A",
+    ),
     "console-overview-new": replace(
         OVERVIEW, findings=(), week=charts(0), quarter=charts(0), clients=(), reasons=(), ending=()
     ),

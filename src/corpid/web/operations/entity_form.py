@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
-_MEMBERS: Final = tuple(key for key in SECTIONS["entities"].keys if key != "enabled")
-"""in the order of their declaration; an organisation is disabled on a page of its own"""
+_MEMBERS: Final = ("name", *(key for key in SECTIONS["entities"].keys if key not in {"name", "enabled"}))
+"""the name first, the others in the order of their declaration; an organisation is disabled on a page of its own"""
 _LABELS: Final[Mapping[str, Phrase]] = {
     "name": phrase("Name"),
     "type": phrase("Kind of registration"),
