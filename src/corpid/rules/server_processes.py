@@ -55,7 +55,9 @@ def live(processes: Iterable[ServerProcess], *, now: float) -> list[ServerProces
 
 
 def differences(processes: Sequence[ServerProcess]) -> dict[str, dict[str, list[ServerProcess]]]:
-    """What processes do not share: name → value → those that have it.
+    """The members that processes do not share, by value.
+
+    Name → value → those that have it.
 
     The value of most comes first, of as many that of the process which has run for longest. Source: D43, D49
     """
@@ -73,7 +75,10 @@ def differences(processes: Sequence[ServerProcess]) -> dict[str, dict[str, list[
 
 
 def odd(processes: Sequence[ServerProcess]) -> dict[str, tuple[str, ...]]:
-    """What each process has that most do not, by its identifier. Source: D49"""
+    """The members in which a process differs from most.
+
+    By its identifier. Source: D49
+    """
     found: dict[str, tuple[str, ...]] = {}
     for name, values in differences(processes).items():
         _, *others = values.values()

@@ -89,7 +89,7 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 async def _first_after(registry: Registry, until: int) -> int:
-    """The number of the first entry later than a moment; 0: there is none."""
+    """The number before which entries are not later than a moment."""
 
     async def at(number: int) -> float | None:
         found = await registry.audit.entries(after=number, limit=1)
@@ -99,7 +99,7 @@ async def _first_after(registry: Registry, until: int) -> int:
 
 
 async def _verified(registry: Registry, actor: Operating, wanted: Wanted, *, now: float) -> tuple[Verified, bool]:
-    """The comparison with the seals of the range, and whether there are more of them."""
+    """The comparison with the range's seals, and whether it is partial."""
 
     async def at(number: int) -> float | None:
         found = await registry.seals.page(after=number, limit=1)
@@ -113,7 +113,7 @@ async def _verified(registry: Registry, actor: Operating, wanted: Wanted, *, now
 
 
 async def _search(at: Callable[[int], Awaitable[float | None]], moment: float) -> int:
-    """The highest number after which the next row is not later than a moment, plus one; 0 if none is.
+    """The lowest number after which every row is later.
 
     Rows are numbered in the order of time. Some dozens of reads.
     """

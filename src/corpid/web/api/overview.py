@@ -91,7 +91,6 @@ _EXAMPLE: Final = Overview(
             answers=True,
             settings={
                 "base_url": "https://login.example.org",
-                "generations": "current",
                 "key_encryption_key": "Zk1c0pQ4",
             },
             differs_in=(),

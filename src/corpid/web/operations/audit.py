@@ -120,7 +120,7 @@ async def audit(at: ConsoleContext) -> View:
 
 
 async def query_of(at: ConsoleContext, given: Mapping[str, str], errors: list[FieldError]) -> AuditQuery:
-    """The query of some filters; what is wrong with them is added to `errors`."""
+    """The query of some filters, whose errors are added to `errors`."""
     actions: tuple[str, ...] = ()
     since = 0
     try:

@@ -1,4 +1,4 @@
-"""The form of an organisation's facts: its fields follow from the declared members (R-12.4)."""
+"""The form of an organisation's facts, from the declared members (R-12.4)."""
 
 from __future__ import annotations
 

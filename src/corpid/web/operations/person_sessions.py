@@ -62,7 +62,7 @@ async def ask(at: ConsoleContext) -> View:
 
 
 async def end(at: ConsoleContext) -> Saved:
-    """End the session, also one that has just ended. Raises Rejected, Gone, Forbidden."""
+    """End the session, unless it has ended. Raises Rejected, Gone, Forbidden."""
     user, session = await _session(at)
     actor = acting(at)
     if session is not None:
