@@ -160,7 +160,16 @@ STATES: Final[Mapping[str, View]] = {
                 until=date(2027, 12, 31),
             ),
         ),
-        sessions=(views.SessionLine(device="Firefox on Windows", purpose=phrase("Services"), since=_AT, seen=_AT),),
+        sessions=(
+            views.SessionLine(
+                device="Firefox on Windows",
+                purpose=phrase("Services"),
+                way=phrase("Password and code"),
+                since=_AT,
+                seen=_AT,
+                end="/console/people/1/session/1",
+            ),
+        ),
         more=None,
     ),
     "console-person-link": Confirm(

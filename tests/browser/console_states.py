@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations.client_keys import LookedAt
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
-from corpid.flows.operations.overview import Engines
 from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
 from corpid.web.operations.audit import Audit, EntryLine, Verification
+from corpid.web.operations.audit_export import ExportAudit
 from corpid.web.operations.client_form import ClientForm, fields_of
 from corpid.web.operations.clients import ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
 from corpid.web.operations.confirm import Confirm
+from corpid.web.operations.entities import APPROVALS, TYPES
+from corpid.web.operations.entity_form import EntityForm
+from corpid.web.operations.entity_form import Field as EntityField
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
-from corpid.web.operations.overview import ClientCount, KeyShown, Overview, ReasonCount
+from corpid.web.operations.overview import ClientCount, EngineLine, KeyShown, Overview, ProcessLine, ReasonCount
 from corpid.web.operations.page_context import SECTIONS
+from corpid.web.operations.views import State
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
 
@@ -121,6 +125,18 @@ def charts(most: int) -> tuple[Chart, Chart]:
     return of_traffic(points, "hour", name=f"week-{most}", zone=UTC)
 
 
+PROCESS: Final = ProcessLine(
+    host="node-1",
+    number=812,
+    address="0.0.0.0:8000",
+    version="0.1.0",
+    started=AT,
+    seen=AT,
+    live=True,
+    answers=True,
+    odd_version=False,
+    odd_settings=(),
+)
 OVERVIEW: Final = Overview(
     frame=framed(),
     maintenance=False,
@@ -142,20 +158,54 @@ OVERVIEW: Final = Overview(
     keys=(KeyShown(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=None),),
     keys_page="/console/keys",
     ending=tuple((use, "/1") for use in CLIENT.migration),
-    engines=Engines(
-        version="0.1.0",
-        host="node-1",
-        started_at=0,
-        workers=2,
-        database="PostgreSQL 15",
-        transient="Valkey 8",
-        not_ready="",
+    not_ready="",
+    engines=(
+        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=State(text=phrase("Answers"))),
+        EngineLine(
+            name=phrase("Short-lived state"),
+            engine="Valkey 8",
+            state=State(text=phrase("Does not answer"), tone="error"),
+        ),
+        EngineLine(name=phrase("E-mail"), engine="", state=State(text=phrase("Off"), tone="warning")),
     ),
-    started=AT,
+    processes=(
+        PROCESS,
+        replace(PROCESS, number=813, answers=False),
+        replace(PROCESS, host="node-2", answers=False, version="0.2.0", odd_version=True),
+        replace(
+            PROCESS,
+            host="node-3.a-long-name-of-a-machine.example.org",
+            answers=False,
+            odd_settings=(("base_url", "https://login.example.org/other"), ("key_encryption_key", "Zk1c0pQ4")),
+        ),
+        replace(PROCESS, host="node-4", answers=False, live=False),
+    ),
 )
 
 STATES: Final[Mapping[str, View]] = {
     "console-overview": OVERVIEW,
+    "console-export-audit": ExportAudit(
+        frame=framed("audit"),
+        action="/console/export-audit",
+        given={"since": "3d", "until": "1h", "user": "", "entity": "200000001A", "client": "", "action": "client."},
+        reason="",
+        back="/console/audit",
+        errors=(("until", phrase("The end is before the beginning.")),),
+    ),
+    "console-edit-organisation": EntityForm(
+        frame=framed("entities"),
+        action="/console/entities/200000001A/edit",
+        identifier="200000001A",
+        fields=(
+            EntityField(name="type", label=phrase("Kind of registration"), value="UEN", choices=tuple(TYPES.items())),
+            EntityField(name="registration_number", label=phrase("Registration number"), value="200000001A"),
+            EntityField(name="country", label=phrase("Country"), value="SG"),
+            EntityField(name="name", label=phrase("Name"), value="Saltwater Foods Pte. Ltd."),
+            EntityField(name="approvals", label=phrase("Approvals"), value="none", choices=tuple(APPROVALS.items())),
+        ),
+        reason="",
+        back="/console/entities/200000001A",
+    ),
     "console-overview-new": replace(
         OVERVIEW, findings=(), week=charts(0), quarter=charts(0), clients=(), reasons=(), ending=()
     ),
@@ -254,6 +304,7 @@ STATES: Final[Mapping[str, View]] = {
         entries=(ENTRY, ENTRY),
         pager=Pager(first="/console/audit", next="/console/audit?before=1"),
         verify="/console/verify-audit",
+        export="/console/export-audit",
     ),
     "console-audit-none": Audit(
         frame=framed("audit"),
@@ -262,6 +313,7 @@ STATES: Final[Mapping[str, View]] = {
         entries=(),
         pager=Pager(),
         verify="/console/verify-audit",
+        export="/console/export-audit",
         errors=(("action", phrase("{sentence}.", sentence="'nonsense' is not an action; docs/audit.md lists them")),),
     ),
     "console-verified": Verification(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.objects import object_id
@@ -321,6 +322,24 @@ def test_the_third_party_gives_its_people_access_within_what_was_granted() -> No
         await browser.fill_and_submit(button="yes")
         assert "Access is given." in browser.page.text
         assert await row(made) == replace(ROW, parameters=(Parameter(name="Year", value="2026"),))
+
+    run(within)
+
+
+@pytest.mark.parametrize("search", ["finn", "goh", "finn@firm.example", "FIN"])
+def test_the_third_partys_people_are_found_by_name_user_name_and_address(search: str) -> None:
+    """D61: as their organisation knows them."""
+
+    async def within(made: World) -> None:
+        await three(made)
+        finn = await made.provider.registry.directory.user("id-finn")
+        assert finn is not None
+        await made.write(replace(finn, email="finn@firm.example"), GRANT)
+        browser = await in_portal(made, page("assign"), who="dora")
+        await browser.fill_and_submit(search=search)
+        assert "Finn Goh" in browser.page.text
+        await browser.fill_and_submit(search="nobody")
+        assert "Nobody in your organisation fits this search." in browser.page.text
 
     run(within)
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import View
 
 EXTEND: Final = "extend"
-"""the last part of the address at which a page is given more time"""
+"""the first part of the address at which a page is given more time: no page, and so no identifier, stands there"""
 SAVED: Final = "saved"
 """the parameter that names what was changed"""
 _IN_PAGES: Final = "/?&=%+,:;@~"
@@ -315,8 +315,8 @@ def failed(purpose: SessionPurpose, request: Request, error: Exception, web: Web
 
 def _named(path: str) -> tuple[str, bool]:
     """The page in a path, and whether time is requested."""
-    page, _, last = path.rpartition("/")
-    return (page, True) if last == EXTEND else (path, False)
+    first, _, page = path.partition("/")
+    return (page, True) if first == EXTEND else (path, False)
 
 
 async def serve(site: Site[At], request: Request, web: WebContext) -> Response:

@@ -27,7 +27,7 @@ from corpid.web.account import enrolment_endpoints as enrolling
 from corpid.web.account import links as opening_links
 from corpid.web.account.endpoints import account
 from corpid.web.account.enrolment_pages import PATH as ENROLMENT_PATH
-from corpid.web.account.invitations import OPENED_PATH, account_invitation
+from corpid.web.account.invitations import LONGER_PATH, OPENED_PATH, account_invitation, longer_invitation
 from corpid.web.account.invitations import PATH as INVITATION_PATH
 from corpid.web.account.links import forgotten_password
 from corpid.web.authentication.endpoints import interaction
@@ -206,6 +206,7 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     RECOVERY_PATH: forgotten_password,
     ACCOUNT_PATH: account,
     f"{INVITATION_PATH}{{rest}}": account_invitation,
+    f"{LONGER_PATH}{{rest}}": longer_invitation,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,
     PORTAL_PATH: manage,

@@ -111,6 +111,18 @@ hourly_counts: Final = table(
 )
 """No reference to clients: what was counted of one that is removed stays part of the totals."""
 
+server_processes: Final = table(
+    "server_processes",
+    key("process_id"),
+    text("host"),
+    integer("number"),
+    text("address"),
+    text("version"),
+    integer("started_at"),
+    integer("seen_at"),
+    text("settings"),
+)
+
 entities: Final = table(
     "entities",
     key("entity_id"),

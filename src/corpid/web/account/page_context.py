@@ -42,7 +42,7 @@ def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "
     The overview has no link up. Source: D30, WCAG 2.2.1
     """
     web, visit = account.web, account.visit
-    more = Form(action=account_path(web, f"{account.page}/{EXTEND}" if account.page else EXTEND))
+    more = Form(action=account_path(web, f"{EXTEND}/{account.page}" if account.page else EXTEND))
     return Frame(
         form_token=interactions.form_token(account.context, visit.browser.browser_id, visit.form),
         step_name=step_name,

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import access_review, lists, members
 from corpid.flows.directory.access_review import Kept, NotAsShown, NotOpen, SomebodyLeft
+from corpid.flows.directory.notice_texts import REVIEW_OF, REVIEW_PAGE
 from corpid.flows.directory.provisioning import Member
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Membership, Service, User
@@ -19,7 +20,7 @@ from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON, address
 from corpid.web.directory.access_review_views import AccessReview, ReviewedPerson
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import Page, PortalContext, choosing, frame, portal_path
 from corpid.web.directory.people_views import ConfirmAction, ShownRole
 from corpid.web.directory.person import membership_id_of, this_member
 from corpid.web.directory.person_changes import taken
@@ -28,6 +29,7 @@ from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
-REVIEW: Final = "access-review"
+REVIEW: Final = REVIEW_PAGE
 _SIGN_OFF: Final = f"{REVIEW}/sign-off"
 _BEGIN: Final = "begin"
 """the parameter that shows the list before the review is due"""
@@ -61,6 +63,8 @@ _OWN: Final = phrase("This is you. Another owner or administrator has to look at
 async def review(at: PortalContext) -> View:
     """The review's state, and a page of people to review."""
     registry, entity_id, query = at.context.provider.registry, at.entity.entity_id, at.query
+    if query.get(REVIEW_OF, entity_id) != entity_id:
+        return _of_another(at)
     state = await access_review.current(registry, at.actor, entity_id)
     of = state.review
     under_way = of is not None and bool(of.began_at)
@@ -94,6 +98,20 @@ async def review(at: PortalContext) -> View:
         saved=at.saved,
         notes=at.notes,
         errors=at.errors,
+    )
+
+
+def _of_another(at: PortalContext) -> Problem:
+    """The answer to a link that was made for another entity (D54)."""
+    page = f"{REVIEW}?{REVIEW_OF}={at.query[REVIEW_OF]}"
+    return Problem(
+        frame=frame(at, section="administrators", up=_up(at)),
+        heading=phrase("This review is of another organisation"),
+        paragraphs=(
+            phrase("You act for {entity} at present.", entity=at.entity.name),
+            phrase("To see the review, choose the organisation that the e-mail names."),
+        ),
+        back=Link(url=portal_path(at.web, choosing(page)), text=phrase("Change organisation")),
     )
 
 

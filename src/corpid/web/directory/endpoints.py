@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory import portal
+from corpid.flows.directory.notice_texts import REVIEW_OF
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web.directory import (
@@ -25,7 +26,7 @@ from corpid.web.directory import (
     requests,
     third_parties,
 )
-from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, portal_path, remembered
+from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, choosing, portal_path, remembered
 from corpid.web.own_pages import Elsewhere, Instead, SignInAgain, Site, forbidden_page, serve
 from corpid.web.pages.layout import Link
 
@@ -50,7 +51,8 @@ async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalVisit:
         back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
         raise Instead(forbidden_page(forbidden, back), status=403) from None
     if visit.entity is None and at.page != ORGANISATION:
-        raise Elsewhere(ORGANISATION)
+        of = at.query.get(REVIEW_OF, "")
+        raise Elsewhere(choosing(f"{at.page}?{REVIEW_OF}={of}" if of else at.page))
     return visit
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import quote, urlencode
 
 from corpid.flows.authentication import interactions
 from corpid.flows.directory.portal import PortalVisit
@@ -26,6 +27,10 @@ ORGANISATION: Final = "organisation"
 """the page on which the entity is chosen"""
 ENTITY: Final = "entity"
 """the parameter that carries the chosen entity across a new sign-in"""
+NEXT: Final = "page"
+"""the parameter that carries the page that was asked for across the choice"""
+_NEXT: Final = re.compile(r"[A-Za-z0-9/_-]{1,200}(\?of=[A-Za-z0-9._-]{1,50})?")
+"""a page of the portal, and the entity that a link was made for"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +53,17 @@ class PortalContext(PageContext[PortalVisit]):
         if self.visit.actor is None:
             raise Elsewhere(ORGANISATION)
         return self.visit.actor
+
+
+def next_page(at: PageContext[Any]) -> str:
+    """The page to show after the choice; empty: the home page."""
+    page = at.query.get(NEXT, "")
+    return page if _NEXT.fullmatch(page) else ""
+
+
+def choosing(page: str) -> str:
+    """The page of the choice, which then leads to `page`."""
+    return f"{ORGANISATION}?{urlencode({NEXT: page})}" if _NEXT.fullmatch(page) else ORGANISATION
 
 
 def remembered(visit: OwnVisit) -> str:

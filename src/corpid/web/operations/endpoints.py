@@ -9,14 +9,17 @@ from corpid.flows.operations.console import NeedsPasskey
 from corpid.texts import phrase
 from corpid.web.operations import (
     audit,
+    audit_export,
     client_form,
     clients,
     entities,
+    entity_form,
     keys,
     maintenance,
     overview,
     owners,
     people,
+    person_sessions,
     services,
 )
 from corpid.web.operations.page_context import ConsoleContext, admit
@@ -57,14 +60,17 @@ _SITE: Final = Site(
     sections=(
         overview.SECTION,
         entities.SECTION,
+        entity_form.SECTION,
         owners.SECTION,
         people.SECTION,
+        person_sessions.SECTION,
         services.SECTION,
         clients.SECTION,
         client_form.SECTION,
         keys.SECTION,
         maintenance.SECTION,
         audit.SECTION,
+        audit_export.SECTION,
     ),
     context=ConsoleContext,
     arrive=_arrive,

@@ -63,7 +63,7 @@ TYPES: Final[Mapping[EntityType, Phrase]] = {
     "NON-UEN": phrase("Foreign (NON-UEN)"),
     "GSTN": phrase("Tax registration only (GSTN)"),
 }
-_APPROVALS: Final[Mapping[Approvals, Phrase]] = {
+APPROVALS: Final[Mapping[Approvals, Phrase]] = {
     "none": phrase("Nothing needs approval"),
     "roles": phrase("Roles need the approval of a second administrator"),
     "all": phrase("Every change needs the approval of a second administrator"),
@@ -173,7 +173,7 @@ def _facts(found: ShownEntity) -> tuple[views.Fact, ...]:
         (NUMBERS[entity.type], entity.registration_number or phrase("None")),
         (phrase("Country"), entity.country),
         (phrase("Status"), STATUSES[entity.status]),
-        (phrase("Approvals"), _APPROVALS[entity.approvals]),
+        (phrase("Approvals"), APPROVALS[entity.approvals]),
         (phrase("People"), counted(count, "{count} person", "{count} people")),
     )
 
@@ -181,7 +181,7 @@ def _facts(found: ShownEntity) -> tuple[views.Fact, ...]:
 def _links_to_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
     links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("Its people"))]
     switch = ("disable", phrase("Disable")) if entity.enabled else ("enable", phrase("Enable"))
-    for page, text in (("owner", phrase("Appoint an owner")), switch):
+    for page, text in (("owner", phrase("Appoint an owner")), ("edit", phrase("Change")), switch):
         if url := path_if_allowed(at, here(entity.entity_id, page)):
             links.append(Link(url=url, text=text))
     return links

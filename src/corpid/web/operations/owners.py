@@ -96,9 +96,16 @@ async def _exists(at: ConsoleContext, entity_id: str) -> bool:
 
 def _wrong(typed: Mapping[str, str]) -> list[FieldError]:
     """The errors of an organisation's fields (R-12.4, R-14.2)."""
-    errors: list[FieldError] = []
+    errors = facts_errors(typed)
     if not _IDENTIFIER.fullmatch(typed["entity_id"]):
-        errors.append(("entity_id", phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores.")))
+        wrong = phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores.")
+        errors.insert(0, ("entity_id", wrong))
+    return errors
+
+
+def facts_errors(typed: Mapping[str, str]) -> list[FieldError]:
+    """The errors of the facts that can be changed later (R-12.4)."""
+    errors: list[FieldError] = []
     if not typed["name"] or len(typed["name"]) > _NAME_CHARACTERS:
         errors.append(
             (

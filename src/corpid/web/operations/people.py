@@ -16,6 +16,7 @@ from corpid.flows.operations import console_people as flow
 from corpid.ports import NobodyRemains
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import NO_END
+from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
 from corpid.web.operations.confirm import question
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
-_PERSON: Final = re.compile(r"people/[^/]+")
+PERSON: Final = r"people/[^/]+"
 
 _OPERATORS: Final[Mapping[OperatorLevel, Phrase]] = {
     "operator": phrase("Operator"),
@@ -50,11 +51,16 @@ _WAYS: Final = (
     ("name", phrase("Name")),
     ("email", phrase("E-mail address")),
 )
-_PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
+PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
     "sign_in": phrase("Services"),
     "account": phrase("Account"),
     "manage": phrase("Administration of an organisation"),
     "console": phrase("Console"),
+}
+_SIGNED_IN_BY: Final[Mapping[tuple[str, ...], Phrase]] = {
+    acr.PASSKEY: phrase("Passkey"),
+    acr.PASSWORD_AND_PASSKEY: phrase("Password and passkey"),
+    acr.PASSWORD_AND_CODE: phrase("Password and code"),
 }
 _SET: Final = phrase("Set")
 _NONE: Final = phrase("None")
@@ -122,7 +128,7 @@ async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.
     return await lists.people(registry, actor, search=search, after=after, limit=AT_ONCE)
 
 
-async def _person(at: ConsoleContext) -> ShownPerson:
+async def this_person(at: ConsoleContext) -> ShownPerson:
     """The person of the page. Raises Gone, access.Forbidden."""
     registry = at.context.provider.registry
     user_id = at.page.split("/")[1]
@@ -137,7 +143,7 @@ async def _person(at: ConsoleContext) -> ShownPerson:
 
 async def person_page(at: ConsoleContext) -> View:
     """One person: sign-in, organisations, access and sessions."""
-    found = await _person(at)
+    found = await this_person(at)
     user = found.user
     return views.ShownPerson(
         frame=frame(at, section="people", up=Link(url=console_path(at.web, "people"), text=phrase("People"))),
@@ -168,7 +174,7 @@ async def person_page(at: ConsoleContext) -> View:
             )
             for each in found.roles.found
         ),
-        sessions=tuple(_session(at, each) for each in found.sessions),
+        sessions=tuple(_session(at, each, ends="end_sessions" in found.actions) for each in found.sessions),
         more=None
         if not (found.memberships.after or found.roles.after)
         else phrase("Each table shows the first {count}.", count=AT_ONCE),
@@ -205,12 +211,14 @@ def _where(browser: str) -> Phrase:
     return phrase("In new browsers") if browser == UNKNOWN else phrase("In a browser that the person used before")
 
 
-def _session(at: ConsoleContext, each: Session) -> views.SessionLine:
+def _session(at: ConsoleContext, each: Session, *, ends: bool) -> views.SessionLine:
     return views.SessionLine(
         device=each.device,
-        purpose=_PURPOSES[each.purpose],
+        purpose=PURPOSES[each.purpose],
         since=at.moment(each.auth_time),
         seen=at.moment(each.seen_at or each.auth_time),
+        way=_SIGNED_IN_BY.get(each.amr),
+        end=person_path(at.web, each.user_id, f"session/{sessions.name_of(each)}") if ends else "",
     )
 
 
@@ -339,7 +347,7 @@ def _links(found: ShownPerson) -> list[tuple[str, Phrase, Phrase]]:
 
 async def _acted_on(at: ConsoleContext) -> tuple[ShownPerson, str]:
     """The person, and the action of the page. Raises Gone, Forbidden."""
-    found = await _person(at)
+    found = await this_person(at)
     action = at.page.split("/")[2]
     if _NEEDED[action] not in found.actions:
         raise Forbidden(at.actor, *flow.RIGHTS[_NEEDED[action]])
@@ -401,9 +409,9 @@ async def _send(at: ConsoleContext, found: ShownPerson, action: str, actor: Oper
 SECTION: Final = Section[ConsoleContext](
     pages={"people": Page(view=people_page)},
     named_pages={
-        _PERSON: Page(view=person_page),
+        re.compile(PERSON): Page(view=person_page),
         **{
-            re.compile(rf"people/[^/]+/{action}"): Page(
+            re.compile(rf"{PERSON}/{action}"): Page(
                 view=act_page, submit=act, fresh=True, needs=flow.RIGHTS[_NEEDED[action]]
             )
             for action in _ACTION_TEXTS

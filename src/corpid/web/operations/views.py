@@ -94,6 +94,10 @@ class SessionLine:
     purpose: Phrase
     since: datetime
     seen: datetime
+    way: Phrase | None
+    """how they signed in there"""
+    end: str = ""
+    """of the page that ends it; empty for those who may not"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
