@@ -34,7 +34,7 @@ def paths(pattern: str) -> Iterator[str]:
     groups = re.findall(r"\(([^)]*)\)", written)
     for choice in groups[0].split("|") if groups else [""]:
         path = re.sub(r"\([^)]*\)", choice, written)
-        yield path.replace("{}", OBJECTS.get(path.partition("/")[0], "rp1"), 1).replace("{}", "x")
+        yield path.replace("{}", OBJECTS.get(path.partition("/")[0], "rp1"), 1).replace("{}", "0" * 32)
 
 
 def pages() -> Iterator[tuple[str, Page]]:

@@ -16,9 +16,9 @@ from corpid.sandbox.demo import next_free
 from corpid.texts import phrase
 from corpid.web import repeated_forms
 from corpid.web.directory import organisation
-from corpid.web.own_pages import Page, Saved
 from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
+from corpid.web.sites import Page, Saved
 from tests.manage.access_scene import demand, requests, staffed
 from tests.manage.scene import appoint, in_portal, portal, send
 from tests.sign_in.world import FORM, World, cookies_of, form_of, run, world

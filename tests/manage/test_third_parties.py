@@ -336,10 +336,10 @@ def test_the_third_partys_people_are_found_by_name_user_name_and_address(search:
         assert finn is not None
         await made.write(replace(finn, email="finn@firm.example"), GRANT)
         browser = await in_portal(made, page("assign"), who="dora")
-        await browser.fill_and_submit(search=search)
+        await browser.fill_and_submit(find=search)
         assert "Finn Goh" in browser.page.text
-        await browser.fill_and_submit(search="nobody")
-        assert "Nobody in your organisation fits this search." in browser.page.text
+        await browser.fill_and_submit(find="nobody")
+        assert "Nobody found. Check the spelling" in browser.page.text
 
     run(within)
 

@@ -20,13 +20,13 @@ from corpid.rules.directory.records import NO_END
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 from corpid.texts import phrase
-from corpid.web import own_pages
+from corpid.web import sites
 from corpid.web.account import views
 from corpid.web.account.page_context import AccountContext, account_path, frame, moment
-from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import FormView, Link, PageView
 from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -319,8 +319,8 @@ async def withdraw(account: AccountContext) -> Saved:
 
 SECTION: Final = Section[AccountContext](
     pages={
-        ACCESS: own_pages.Page(view=access, submit=withdraw, leads_to=ACCESS),
-        ASK: own_pages.Page(view=ask, submit=request, leads_to=ACCESS),
+        ACCESS: sites.Page(view=access, submit=withdraw, leads_to=ACCESS),
+        ASK: sites.Page(view=ask, submit=request, leads_to=ACCESS),
     },
     fields=role_fields.FIELDS | {"entity", "service", "reason", "request"},
     filters=role_fields.FIELDS | {"entity", "service"},

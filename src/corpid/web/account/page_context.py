@@ -9,8 +9,9 @@ from corpid.flows.account import account_sessions
 from corpid.flows.account.account_sessions import AccountVisit
 from corpid.flows.authentication import interactions
 from corpid.texts import phrase
-from corpid.web.own_pages import EXTEND, PageContext, site_path
+from corpid.web.own_pages import EXTEND
 from corpid.web.pages.layout import Form, Frame, Link, time_limit
+from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
     from corpid.web.context import WebContext

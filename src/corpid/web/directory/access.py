@@ -17,9 +17,9 @@ from corpid.web.directory.access_views import Confirm, GiveAccess
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.writing import reason, refusal_of, saved_or_requested, written
-from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -23,8 +23,8 @@ from corpid.web.directory.access import (
 from corpid.web.directory.access_views import CopiedRole, CopyAccess
 from corpid.web.directory.choose_person import choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Saved, Section
 from corpid.web.pages import access_texts
+from corpid.web.sites import Saved, Section
 
 if TYPE_CHECKING:
     from corpid.flows.directory.provisioning import Member

@@ -25,11 +25,11 @@ from corpid.web.directory.people_views import ConfirmAction, ShownRole
 from corpid.web.directory.person import membership_id_of, this_member
 from corpid.web.directory.person_changes import taken
 from corpid.web.directory.writing import listed, reason, saved_or_requested
-from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager
 from corpid.web.pages.views import Problem
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -27,8 +27,9 @@ from corpid.web.directory import (
     third_parties,
 )
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, choosing, portal_path, remembered
-from corpid.web.own_pages import Elsewhere, Instead, SignInAgain, Site, forbidden_page, serve
+from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Elsewhere, Instead, SignInAgain, Site
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.own_sessions import OwnVisit
     from corpid.flows.directory.portal import PortalVisit
-    from corpid.web import own_pages
+    from corpid.web import sites
     from corpid.web.context import WebContext
 
 
-async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalVisit:
+async def _arrive(at: sites.PageContext[OwnVisit]) -> PortalVisit:
     # A link of somebody else's does not choose, only a sign-in that came back for a change (D54).
     wanted = at.query.get(ENTITY, "") if at.again else ""
     try:

@@ -19,9 +19,9 @@ from corpid.flows.operations.audit import is_user_id
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Gone, Section
 from corpid.web.pages.layout import Link, Pager, PageView
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
+from corpid.web.sites import Gone, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,8 +13,8 @@ from corpid.rules.directory.person_names import shown_name
 from corpid.texts import counted, phrase
 from corpid.web.directory import history
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Gone, Section
 from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.sites import Gone, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

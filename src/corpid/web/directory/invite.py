@@ -19,8 +19,8 @@ from corpid.web.directory.page_context import Page, PortalContext, frame, portal
 from corpid.web.directory.people import INVITE, INVITED, PEOPLE
 from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral
 from corpid.web.directory.writing import reason, saved_or_requested
-from corpid.web.own_pages import Instead, Invalid, Saved, Section
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,10 +17,10 @@ from corpid.web.directory.page_context import (
     next_page,
     portal_path,
 )
-from corpid.web.own_pages import Saved, Section, SignInAgain
 from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
+from corpid.web.sites import Saved, Section, SignInAgain
 
 if TYPE_CHECKING:
     from starlette.responses import Response

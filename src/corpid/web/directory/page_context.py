@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 from corpid.flows.authentication import interactions
 from corpid.flows.directory.portal import PortalVisit
 from corpid.texts import phrase
-from corpid.web import own_pages
-from corpid.web.own_pages import Elsewhere, PageContext, site_path
+from corpid.web import sites
 from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
+from corpid.web.sites import Elsewhere, PageContext, site_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +72,7 @@ def remembered(visit: OwnVisit) -> str:
     return f"{ENTITY}={quote(entity_id, safe='')}" if entity_id else ""
 
 
-Page: TypeAlias = own_pages.Page[PortalContext]
+Page: TypeAlias = sites.Page[PortalContext]
 """a page of this site"""
 
 SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {

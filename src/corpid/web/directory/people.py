@@ -15,9 +15,9 @@ from corpid.web.directory.access import PERSON
 from corpid.web.directory.member_texts import STATES, email_of
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people_views import ListedPerson, People
-from corpid.web.own_pages import Section
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Pager
+from corpid.web.sites import Section
 
 if TYPE_CHECKING:
     from corpid.flows.directory.members import ListedMember

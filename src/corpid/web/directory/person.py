@@ -41,9 +41,9 @@ from corpid.web.directory.page_context import Page, PortalContext, frame, portal
 from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import PersonPage, ShownEntry, ShownRole
 from corpid.web.directory.requests import REQUESTS
-from corpid.web.own_pages import Gone, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
+from corpid.web.sites import Gone, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,9 +20,9 @@ from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import ConfirmAction, EditPerson
 from corpid.web.directory.person import ACTIONS, membership_id_of, this_member
 from corpid.web.directory.writing import reason, saved_or_requested
-from corpid.web.own_pages import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
+from corpid.web.sites import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -16,10 +16,10 @@ from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
 from corpid.web.directory.history_texts import OPERATOR
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import FormView, Link, PageView
 from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Gone, Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,9 @@ from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
 from corpid.web.directory.page_context import Page, PortalContext, frame, no_approver, portal_path
 from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
-from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.access_texts import GONE, details
 from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

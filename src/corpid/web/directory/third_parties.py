@@ -29,10 +29,10 @@ from corpid.web.directory.third_party_objects import (
 )
 from corpid.web.directory.third_party_terms import FIELDS, Confirm
 from corpid.web.directory.writing import listed, submitted
-from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import Pager, PageView
 from corpid.web.pages.role_fields import PARAMETER
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from datetime import datetime

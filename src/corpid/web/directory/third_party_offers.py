@@ -40,8 +40,8 @@ from corpid.web.directory.third_party_terms import (
     shown_day,
 )
 from corpid.web.directory.writing import NO_REASON, submitted, written
-from corpid.web.own_pages import Gone, Instead, Saved
 from corpid.web.pages.layout import PageView
+from corpid.web.sites import Gone, Instead, Saved
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity, Service

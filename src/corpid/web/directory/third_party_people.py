@@ -38,10 +38,10 @@ from corpid.web.directory.third_party_terms import (
     shown_day,
 )
 from corpid.web.directory.writing import NO_REASON, submitted, written
-from corpid.web.own_pages import Gone, Instead, Saved
 from corpid.web.pages import access_texts
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Gone, Instead, Saved
 
 if TYPE_CHECKING:
     from corpid.flows.directory.grants import Authorisation, GivenRole

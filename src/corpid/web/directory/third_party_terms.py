@@ -16,11 +16,11 @@ from corpid.rules.directory.role_forms import (
     value_fault,
 )
 from corpid.texts import phrase
-from corpid.web.own_pages import Invalid
 from corpid.web.pages import role_fields
 from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import FormView
 from corpid.web.pages.role_fields import parameter_field
+from corpid.web.sites import Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

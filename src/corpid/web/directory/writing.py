@@ -11,8 +11,8 @@ from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.texts import phrase
-from corpid.web.own_pages import CHANGED_MEANWHILE, Gone, Saved
 from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import CHANGED_MEANWHILE, Gone, Saved
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence

@@ -15,8 +15,8 @@ from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame
-from corpid.web.own_pages import Section
 from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.sites import Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,9 +17,9 @@ from corpid.texts import Phrase, phrase
 from corpid.web.operations.audit import AUDIT, EXPORT, FILTERS, Audit, query_of
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Invalid, Section
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.responses import NO_STORE
+from corpid.web.sites import Invalid, Section
 
 if TYPE_CHECKING:
     from starlette.responses import Response

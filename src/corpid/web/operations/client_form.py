@@ -24,11 +24,11 @@ from corpid.web.operations.client_fields import GROUPS
 from corpid.web.operations.clients import CLIENT, CLIENTS, client_path, this_client
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Instead, Invalid, Saved, Section
 from corpid.web.pages.errors import sentence
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.refusals import reason_of
 from corpid.web.pages.views import Problem
+from corpid.web.sites import Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -33,8 +33,8 @@ from corpid.web.operations.page_context import (
     path_if_allowed,
 )
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -22,9 +22,9 @@ from corpid.web.operations.entities import APPROVALS, ONE, TYPES, entity_of, ent
 from corpid.web.operations.owners import facts_errors
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Instead, Invalid, Saved, Section
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.views import Problem
+from corpid.web.sites import Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ from corpid.texts import Phrase, phrase
 from corpid.web.operations.confirm import Confirm, question
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, path_if_allowed
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages.layout import Link, PageView
+from corpid.web.sites import Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from corpid.texts import Phrase, phrase
 from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, path_if_allowed
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Saved, Section
 from corpid.web.pages.layout import Link, PageView
+from corpid.web.sites import Saved, Section
 
 if TYPE_CHECKING:
     from corpid.web.pages.views import View

@@ -13,9 +13,9 @@ from corpid.texts import Phrase, phrase
 from corpid.web.operations.keys import STATES
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.views import State
-from corpid.web.own_pages import Section
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import PageView
+from corpid.web.sites import Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,9 +19,9 @@ from corpid.web.operations import views
 from corpid.web.operations.entities import NEW, ONE, TYPES, entity_of, entity_path, here
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Invalid, Saved, Section
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

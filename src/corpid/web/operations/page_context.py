@@ -10,9 +10,9 @@ from corpid.flows.authentication import interactions
 from corpid.flows.operations.console import ConsoleVisit, may
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
-from corpid.web import own_pages
-from corpid.web.own_pages import PageContext, site_path
+from corpid.web import sites
 from corpid.web.pages.layout import Frame, Navigation, NavigationLink, Pager
+from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ class ConsoleContext(PageContext[ConsoleVisit]):
         return self.visit.actor
 
 
-Page: TypeAlias = own_pages.Page[ConsoleContext]
+Page: TypeAlias = sites.Page[ConsoleContext]
 """a page of this site"""
 
 SECTIONS: Final[Mapping[str, Phrase]] = {

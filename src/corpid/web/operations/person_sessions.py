@@ -13,8 +13,8 @@ from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import ConsoleContext, Page
 from corpid.web.operations.people import PERSON, PURPOSES, person_path, this_person
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from corpid.ports import Session

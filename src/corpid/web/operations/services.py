@@ -29,9 +29,9 @@ from corpid.web.operations.page_context import (
     path_if_allowed,
 )
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
