@@ -253,14 +253,20 @@ def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(t
 
 
 @pytest.mark.parametrize(
-    "generations",
-    [("current", "legacy"), ("legacy", "current", "fapi2", "intermediate")],
+    ("generations", "options"),
+    [
+        (("current", "legacy"), ()),
+        (("legacy", "current", "fapi2", "intermediate"), ()),
+        (("current", "legacy", "intermediate", "fapi2"), ("--preset", "public-service")),
+    ],
 )
 @pytest.mark.full
-def test_issuers_of_several_generations_check_out_on_one_provider(generations: tuple[str, ...], tmp_path: Path) -> None:
+def test_issuers_of_several_generations_check_out_on_one_provider(
+    generations: tuple[str, ...], options: tuple[str, ...], tmp_path: Path
+) -> None:
     """D62: FAPI2 and LEGACY among them; one client on common people, each issuer with its own document."""
     finished = quick_start.run(
-        (*COMMAND, "--check", "--json", "--issuers", ",".join(generations), "--data-dir", str(tmp_path / "data")),
+        (*COMMAND, "--check", "--json", "--issuers", ",".join(generations), *options, "--data-dir", str(tmp_path / "data")),
         capture_output=True, text=True, timeout=2 * SECONDS, check=False,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stdout + finished.stderr
