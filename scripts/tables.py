@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
 from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.refusals import ErrorCode, Reason
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
+from scripts.reference import errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,15 +38,6 @@ def client_members() -> str:
     """The table of a client's members."""
     rows = "".join(_row(each) for each in CLIENT_MEMBERS.values() if each.member.in_file)
     return "| Key | Value | Default | Generations |\n|---|---|---|---|\n" + rows
-
-
-def refusals() -> str:
-    """Every refusal under the first of its errors, with a heading, and so an anchor, of its own."""
-    parts = []
-    for error in get_args(ErrorCode):
-        found = [reason for reason in Reason if reason.value.errors[0] == error]
-        parts += [f"\n## {error}\n", *map(_refusal, found)] if found else []
-    return "".join(parts) + "\n"
 
 
 def audit_actions() -> str:
@@ -92,22 +83,11 @@ API_DOCUMENT: Final = _DOCS / "openapi.json"
 API_BASE_URL: Final = "https://sso.example.org"
 PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "directory.md": client_members,
-    _DOCS / "refusals.md": refusals,
+    _DOCS / "reference" / "errors.md": errors.catalogue,
     _DOCS / "audit.md": audit_actions,
     _DOCS / "administration.md": access,
     _DOCS / "api.md": api_scopes,
 }
-
-
-def _refusal(reason: Reason) -> str:
-    declared = reason.value
-    others = ", ".join(f"`{error}`" for error in declared.errors[1:])
-    also = f" Elsewhere the error is {others}." if others else ""
-    return f"\n### {reason.code}\n\n{declared.cause}{also}\n\n*{_capital(declared.acts)}*: {declared.remedy}\n"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _row(declared: Declared) -> str:
