@@ -13,7 +13,7 @@ from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
-from scripts.reference import errors
+from scripts.reference import claims, context_types, errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_members import Declared
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
+_REFERENCE: Final = _DOCS / "reference"
 _BEGIN: Final = "<!-- made by `make tables` -->\n"
 _END: Final = "<!-- end -->\n"
 
@@ -76,6 +77,8 @@ def _allowed(role: Role, action: Action, kind: ObjectKind) -> str:
 WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "settings.md": documentation,
     _DOCS / "generations.md": generation_differences.documentation,
+    _REFERENCE / "claims.md": claims.claims,
+    _REFERENCE / "authorization-data.md": claims.authorization_data,
 }
 """pages that are written from the first line to the last"""
 API_DOCUMENT: Final = _DOCS / "openapi.json"
@@ -83,10 +86,11 @@ API_DOCUMENT: Final = _DOCS / "openapi.json"
 API_BASE_URL: Final = "https://sso.example.org"
 PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "directory.md": client_members,
-    _DOCS / "reference" / "errors.md": errors.catalogue,
+    _REFERENCE / "errors.md": errors.catalogue,
     _DOCS / "audit.md": audit_actions,
     _DOCS / "administration.md": access,
     _DOCS / "api.md": api_scopes,
+    _DOCS / "relying-parties.md": context_types.table,
 }
 
 
