@@ -13,7 +13,7 @@ from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
-from scripts.reference import claims, context_types, errors
+from scripts.reference import claims, context_types, errors, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,6 +78,7 @@ WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "settings.md": documentation,
     _DOCS / "generations.md": generation_differences.documentation,
     _REFERENCE / "claims.md": claims.claims,
+    _REFERENCE / "endpoints.md": pages.page,
     _REFERENCE / "authorization-data.md": claims.authorization_data,
 }
 """pages that are written from the first line to the last"""

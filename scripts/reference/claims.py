@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ ORDER: Final = (CURRENT, FAPI2, INTERMEDIATE, LEGACY)
 """as a reader needs them: the default, the one for stock libraries, the one in between, the one that ends"""
 ID_TOKEN: Final = "ID token"
 _SHOWN_PARTS: Final = 2
+_WORDS: Final = re.compile(r'\[\n((?: *"[^"\n]*",?\n)+) *\]')
 _EXAMPLES: Final = {"auth_info": "userinfo of rina", "tp_auth_info": "userinfo"}
 """block → the recorded response that has most of it"""
 MADE: Final = "<!-- made by `make tables` -->\n"
@@ -59,9 +61,15 @@ def recorded(generation: str) -> dict[str, Any]:
     return content
 
 
+def pretty(value: Any) -> str:  # noqa: ANN401 - JSON
+    """JSON, with each list of words on one line."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return _WORDS.sub(lambda found: f"[{', '.join(line.strip(' ,') for line in found[1].splitlines())}]", text)
+
+
 def shown(value: Any) -> str:  # noqa: ANN401 - JSON
     """A JSON example."""
-    return f"```json\n{json.dumps(value, indent=2, ensure_ascii=False)}\n```\n"
+    return f"```json\n{pretty(value)}\n```\n"
 
 
 def granted(generation: Generation, scope: str) -> dict[str, tuple[str, ...]]:

@@ -29,10 +29,12 @@ from corpid.settings.issuers import client_rules
 from tests.house.source import ROOT
 from tests.world import clients
 from tests.world.clock import Clock
-from tests.world.provider import RunningProvider, served, started, temporary_directory
+from tests.world.provider import RunningProvider, copied, served, started, template, temporary_directory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from corpid.sandbox.relying_party import RelyingParty
     from corpid.sandbox.timeline import Exchange
@@ -85,6 +87,8 @@ class Recorder:
         self._running, self._clock, self._http = running, clock, http
         self._people = {each.user_name: each for each in DIRECTORY.persons()}
         self.recorded = Recorded(interface=running.interface)
+        self.logged: list[dict[str, Any]] = []
+        """what the log says of each request"""
 
     def party(self, client_id: str = CLIENT, **more: Any) -> RelyingParty:
         everything = " ".join(("openid", *self._running.interface.scopes))
@@ -115,13 +119,22 @@ class Recorder:
                 found[party.interface.entity_info.name] = jwt.peek(answer.text)[1] or {}
         return found
 
-    async def _signed_in(self, party: RelyingParty, person: str = PERSON) -> RelyingParty:
+    async def arrived(self) -> RelyingParty:
+        """A relying party that has a code."""
+        party = self.party()
+        party.callback(await self._callback(party, PERSON))
+        return party
+
+    async def _callback(self, party: RelyingParty, person: str) -> verification.Callback:
         self._clock.pass_(60)
         entity = ENTITY if person == PERSON else None
         async with self._browser() as browser:
             callback = await people.sign_in(browser, await party.begin(), self._people[person], entity, now=self._clock)
         self._keep_callback(callback, "callback", "CallbackParameters")
-        await party.redeem(callback)
+        return callback
+
+    async def _signed_in(self, party: RelyingParty, person: str = PERSON) -> RelyingParty:
+        await party.redeem(await self._callback(party, person))
         return party
 
     async def _read(self, party: RelyingParty, name: str | None) -> None:
@@ -231,16 +244,38 @@ async def recorder(interface: Interface, *, port: int = 0, **chosen: Any) -> Asy
     port, sockets = next_free("localhost", port)
     clock = Clock()
     loaded = settings.load(
-        data_dir=temporary_directory(), base_url=f"http://localhost:{port}", host="localhost", port=port,
+        data_dir=copied(template(), temporary_directory()), base_url=f"http://localhost:{port}", host="localhost", port=port,
         developer_mode=True, generations=(interface.name,), **chosen,
     )  # fmt: skip
     async with started(RunningProvider, loaded, clock=clock) as running:
         await _apply(running, loaded, interface)
-        async with (
-            served(running.application.asgi, sockets, drain_seconds=0.1),
-            httpx.AsyncClient(timeout=30, trust_env=False) as http,
-        ):
-            yield Recorder(running, clock, http)
+        application = running.application
+        logged: list[dict[str, Any]] = []
+        server = served(
+            _logging(application.asgi, logged),
+            sockets,
+            bodiless=application.bodiless,
+            streamed=application.streamed,
+            drain_seconds=0.1,
+        )
+        async with server, httpx.AsyncClient(timeout=30, trust_env=False) as http:
+            one = Recorder(running, clock, http)
+            one.logged = logged
+            yield one
+
+
+def _logging(application: ASGIApp, logged: list[dict[str, Any]]) -> ASGIApp:
+    """The application, noting what the log will say of each request before the answer begins."""
+
+    async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                logged.append(dict(scope["state"]["log"]))
+            await send(message)
+
+        await application(scope, receive, answer)
+
+    return noting
 
 
 async def _apply(running: RunningProvider, loaded: settings.Settings, interface: Interface) -> None:
