@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +14,7 @@ from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
-from scripts.reference import claims, context_types, errors, pages
+from scripts.reference import answers, claims, context_types, errors, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,6 +86,20 @@ WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
 API_DOCUMENT: Final = _DOCS / "openapi.json"
 """the OpenAPI document of the admin API, as a deployment of this name serves it"""
 API_BASE_URL: Final = "https://sso.example.org"
+_SCHEMAS: Final = Path(__file__).parents[1] / "src" / "corpid" / "schemas"
+
+
+def schemas() -> dict[Path, str]:
+    """The JSON Schemas and TypeScript types of answers, which are in the package."""
+    documents = {f"{name}.json": _json(document) for name, document in answers.schemas().items()}
+    types = {f"{name}.d.ts": text for name, text in answers.types().items()}
+    return {_SCHEMAS / name: text for name, text in (documents | types).items()}
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
 PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "directory.md": client_members,
     _REFERENCE / "errors.md": errors.catalogue,
@@ -120,6 +135,8 @@ def _default(declared: Declared) -> str:
 if __name__ == "__main__":
     for path, made in WHOLE.items():
         path.write_text(made(), encoding="utf-8")
+    for path, text in schemas().items():
+        path.write_text(text, encoding="utf-8")
     API_DOCUMENT.write_bytes(document(API_BASE_URL))
     for path, made in PAGES.items():
         path.write_text(written(path.read_text(encoding="utf-8"), made()), encoding="utf-8")

@@ -34,7 +34,7 @@ _CLAIMS: Final = f"""# Claims
 What your RP receives for each scope, by generation ([what differs](../generations.md)). Ask only for what you need:
 `entity.*` and `user.*` scopes of a `private` client cost the person a consent page
 ([when](../relying-parties.md#when-people-are-asked-for-consent)). The tables come from the code's declarations, and a test holds them against a running
-provider, scope by scope.
+provider, scope by scope. The same as JSON Schemas and TypeScript: [schemas.md](schemas.md).
 
 - **ID token**: decrypt with your `enc` key, then verify the signature, `iss`, `aud`, `exp`, `nonce` and `at_hash`. It never contains roles.
 - **userinfo, entity-info, authorization-info**: read them with the access token; verify signature, `iss`, `aud`, `exp`, and that `sub` equals the ID

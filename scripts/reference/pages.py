@@ -36,7 +36,7 @@ _HEAD: Final = f"""# Endpoints
 {MADE}
 Take the URLs from the discovery document. Paths stand under the provider's base URL. The four generations differ as the tables say
 ([side by side](../generations.md)); what names no generation holds in each that has the endpoint. Examples are recorded at a running provider; a token that is cut
-(`…`) stands whole in [examples](examples).
+(`…`) stands whole in [examples](examples). For programs: [schemas.md](schemas.md).
 """
 _STEPS: Final = """
 A sign-in: push the request ([PAR](#pushed-authorization-request)) → send the browser to [authorize](#authorization) → the person signs in → callback with a
