@@ -14,7 +14,7 @@ from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
-from scripts.reference import answers, claims, context_types, errors, pages
+from scripts.reference import answers, claims, context_types, errors, openapi, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,10 +90,11 @@ _SCHEMAS: Final = Path(__file__).parents[1] / "src" / "corpid" / "schemas"
 
 
 def schemas() -> dict[Path, str]:
-    """The JSON Schemas and TypeScript types of answers, which are in the package."""
+    """The JSON Schemas, TypeScript types and OpenAPI documents, which are in the package."""
     documents = {f"{name}.json": _json(document) for name, document in answers.schemas().items()}
     types = {f"{name}.d.ts": text for name, text in answers.types().items()}
-    return {_SCHEMAS / name: text for name, text in (documents | types).items()}
+    described = {f"openapi-{name}.json": _json(document) for name, document in openapi.documents().items()}
+    return {_SCHEMAS / name: text for name, text in (documents | types | described).items()}
 
 
 def _json(document: object) -> str:

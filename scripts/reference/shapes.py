@@ -170,10 +170,14 @@ def _inside(shape: Shape) -> Iterator[Record]:
             yield shape
 
 
+def schemas_of(roots: Sequence[Record]) -> dict[str, dict[str, Any]]:
+    """Name → JSON Schema of every record."""
+    return {each.name: record_schema(each) for each in records(roots).values()}
+
+
 def document(name: str, title: str, roots: Sequence[Record]) -> dict[str, Any]:
     """A JSON Schema document with every record under `$defs`."""
-    definitions = {each.name: record_schema(each) for each in records(roots).values()}
-    return {"$schema": DIALECT, "$id": f"urn:corpid:schemas:{name}", "title": title, "$defs": definitions}
+    return {"$schema": DIALECT, "$id": f"urn:corpid:schemas:{name}", "title": title, "$defs": schemas_of(roots)}
 
 
 def typescript(title: str, roots: Sequence[Record]) -> str:

@@ -1,4 +1,4 @@
-"""JSON Schemas and TypeScript types of answers, for developers of relying parties.
+"""JSON Schemas, TypeScript types and OpenAPI documents, for RP developers.
 
 They are served in developer mode only, and stand in the package as files, which `make tables` writes. Source: D66
 """
