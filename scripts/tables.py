@@ -14,7 +14,7 @@ from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
-from scripts.reference import answers, claims, context_types, errors, openapi, pages
+from scripts.reference import answers, bruno, claims, context_types, errors, openapi, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,7 +136,8 @@ def _default(declared: Declared) -> str:
 if __name__ == "__main__":
     for path, made in WHOLE.items():
         path.write_text(made(), encoding="utf-8")
-    for path, text in schemas().items():
+    for path, text in {**schemas(), **bruno.files()}.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     API_DOCUMENT.write_bytes(document(API_BASE_URL))
     for path, made in PAGES.items():

@@ -90,6 +90,22 @@ class Recorder:
         self.logged: list[dict[str, Any]] = []
         """what the log says of each request"""
 
+    @property
+    def issuer(self) -> str:
+        return self._running.base
+
+    def now(self) -> float:
+        return self._clock()
+
+    async def register(self, client_id: str, redirect_uri: str, jwks: dict[str, Any]) -> None:
+        """One more client, as a directory file has it."""
+        await _apply(self._running, {client_id: (redirect_uri, jwks, {})})
+
+    async def visit(self, url: str) -> verification.Callback:
+        """A person's browser opens an authorization URL."""
+        async with self._browser() as browser:
+            return await people.sign_in(browser, url, self._people[PERSON], ENTITY, now=self._clock)
+
     def party(self, client_id: str = CLIENT, **more: Any) -> RelyingParty:
         everything = " ".join(("openid", *self._running.interface.scopes))
         return self._running.party(client_id, self._http, **{"redirect_uri": CALLBACK, "scope": everything, **more})
@@ -248,7 +264,13 @@ async def recorder(interface: Interface, *, port: int = 0, **chosen: Any) -> Asy
         developer_mode=True, generations=(interface.name,), **chosen,
     )  # fmt: skip
     async with started(RunningProvider, loaded, clock=clock) as running:
-        await _apply(running, loaded, interface)
+        as_entity = {"subject": "entity", "stringified_blocks": "true"}
+        registered = {client_id: clients.rp_keys(client_id).public() for client_id in (CLIENT, ENTITY_CLIENT)}
+        of_both = {
+            CLIENT: (CALLBACK, registered[CLIENT], {}),
+            ENTITY_CLIENT: (CALLBACK, registered[ENTITY_CLIENT], as_entity),
+        }
+        await _apply(running, of_both, people=True)
         application = running.application
         logged: list[dict[str, Any]] = []
         server = served(
@@ -278,28 +300,25 @@ def _logging(application: ASGIApp, logged: list[dict[str, Any]]) -> ASGIApp:
     return noting
 
 
-async def _apply(running: RunningProvider, loaded: settings.Settings, interface: Interface) -> None:
-    scopes = ["openid", *interface.scopes]
-    known: dict[str, Any] = {
-        "redirect_uris": [CALLBACK],
-        "scopes": scopes,
-        "services": DIRECTORY.services(),
-        "name": "Example RP",
+async def _apply(
+    running: RunningProvider,
+    registered: Mapping[str, tuple[str, dict[str, Any], dict[str, Any]]],
+    *,
+    people: bool = False,
+) -> None:
+    """Register clients: their redirect URI, keys and further members."""
+    interface = running.interface
+    known = {"scopes": ["openid", *interface.scopes], "services": DIRECTORY.services(), "name": "Example RP"}
+    described = {
+        client_id: clients.members(jwks, interface, **known, redirect_uris=[redirect_uri], **more)
+        for client_id, (redirect_uri, jwks, more) in registered.items()
     }
-    files: Mapping[str, bytes] = {
-        example_directory.NAME: example_directory.content(),
-        "clients.json": json.dumps({"clients": {
-            CLIENT: clients.members(clients.rp_keys(CLIENT).public(), interface, **known),
-            ENTITY_CLIENT: clients.members(
-                clients.rp_keys(ENTITY_CLIENT).public(), interface, **known, subject="entity", stringified_blocks="true"
-            ),
-        }}).encode(),
-    }  # fmt: skip
-    for name, content in files.items():
+    files = {example_directory.NAME: example_directory.content()} if people else {}
+    for name, content in {**files, "clients.json": json.dumps({"clients": described}).encode()}.items():
         await apply(
             running.provider.registry, running.provider.passwords, content, file=name,
             actor=CommandLine(by="lee@node1"), new_user_id=lambda: str(uuid.uuid4()),
-            rules=client_rules(loaded), plain_passwords=True,
+            rules=client_rules(running.chosen), plain_passwords=True,
         )  # fmt: skip
 
 
