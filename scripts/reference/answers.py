@@ -521,7 +521,8 @@ def token(generation: Generation) -> Record:
 
 
 def _iss(generation: Generation) -> tuple[Member, ...]:
-    when = "" if generation.returns_iss else "`authorization_response_iss_parameter_supported` is true"
+    usual = "the default here" if generation.returns_iss else "not the default here"
+    when = f"`authorization_response_iss_parameter_supported` is true, {usual}"
     return (Member(name="iss", shape=URL, meaning="The issuer; compare it (RFC 9207).", when=when),)
 
 

@@ -378,7 +378,10 @@ def authorization(generation: Generation) -> Endpoint:
             "invalid_request", "invalid_request_uri", *objects, "access_denied", "login_required", "consent_required",
             "interaction_required",
         ),
-        reasons=_part("http", *content, "authorize", "sign-in"),
+        reasons=(
+            *_part("http", *content, "authorize", "sign-in"),
+            *((Reason.REDIRECT_URI_NOT_REGISTERED,) if generation.pushed else (Reason.CLIENT_KEYS_UNAVAILABLE, Reason.CLIENT_ENCRYPTION_KEY_MISSING)),
+        ),
         statuses={},
         examples=("callback", "callback error"),
     )  # fmt: skip

@@ -24,7 +24,7 @@ export interface CallbackParameters {
   code: string;
   /** Your `state`, unchanged; compare it. */
   state: string;
-  /** The issuer; compare it (RFC 9207). (`authorization_response_iss_parameter_supported` is true) */
+  /** The issuer; compare it (RFC 9207). (`authorization_response_iss_parameter_supported` is true, not the default here) */
   iss?: string;
 }
 
@@ -36,7 +36,7 @@ export interface CallbackErrorParameters {
   error_description: string;
   /** Your `state`, unchanged. (the request had one, well-formed) */
   state?: string;
-  /** The issuer; compare it (RFC 9207). (`authorization_response_iss_parameter_supported` is true) */
+  /** The issuer; compare it (RFC 9207). (`authorization_response_iss_parameter_supported` is true, not the default here) */
   iss?: string;
 }
 

@@ -6,8 +6,8 @@ export interface CallbackParameters {
   code: string;
   /** Your `state`, unchanged; compare it. (the request had one) */
   state?: string;
-  /** The issuer; compare it (RFC 9207). */
-  iss: string;
+  /** The issuer; compare it (RFC 9207). (`authorization_response_iss_parameter_supported` is true, the default here) */
+  iss?: string;
 }
 
 /** Parameters of a callback with an error. */
@@ -18,8 +18,8 @@ export interface CallbackErrorParameters {
   error_description: string;
   /** Your `state`, unchanged. (the request had one, well-formed) */
   state?: string;
-  /** The issuer; compare it (RFC 9207). */
-  iss: string;
+  /** The issuer; compare it (RFC 9207). (`authorization_response_iss_parameter_supported` is true, the default here) */
+  iss?: string;
 }
 
 /** Success of the token endpoint, status 200 (Spec 2.4). */
