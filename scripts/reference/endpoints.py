@@ -31,7 +31,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.addresses import HEALTH_PATHS
 from corpid.web.pages.errors import RESOURCE_STATUS
 from scripts.reference import answers
-from scripts.reference.errors import CLASSES
+from scripts.reference.error_classes import CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,6 +135,30 @@ def _part(*names: str) -> tuple[Reason, ...]:
             end = every.index(following) if following is not None else len(every)
             found += [each for each in every[every.index(first) : end] if each not in _NOT_OF_RELYING_PARTIES]
     return tuple(found)
+
+
+def _content(generation: Generation) -> tuple[Reason, ...]:
+    """The reasons that concern the content of a generation's authorization request."""
+    context = {
+        Reason.CONTEXT_TYPE_REFUSED,
+        Reason.CONTEXT_TYPE_UNKNOWN,
+        Reason.CONTEXT_MESSAGE,
+        Reason.CONTEXT_TYPE_MISSING,
+    }
+    never = set() if generation.pushed else context
+    if "authentication_context_type" not in generation.required_parameters:
+        never.add(Reason.CONTEXT_TYPE_MISSING)
+    if not generation.unknown_acr_refused:
+        never.add(Reason.ACR_VALUES)
+    return _without(_part("request"), *never)
+
+
+def _without(reasons: tuple[Reason, ...], *never: Reason) -> tuple[Reason, ...]:
+    return tuple(each for each in reasons if each not in never)
+
+
+_OF_JKT: Final = (Reason.JKT_MALFORMED, Reason.JKT_OF_ANOTHER_KEY)
+"""of the parameter dpop_jkt"""
 
 
 def _client_authentication(*, client_id: bool) -> tuple[Parameter, ...]:
@@ -337,7 +361,11 @@ def par(generation: Generation) -> Endpoint:
             "invalid_dpop_proof",
             "use_dpop_nonce",
         ),
-        reasons=_part("http", "client authentication", "dpop", "request"),
+        reasons=(
+            *_part("http", "client authentication"),
+            *_without(_part("dpop"), Reason.PROOF_TOKEN_HASH),
+            *_content(generation),
+        ),
         statuses=generation.statuses,
         examples=("par", "par error"),
     )
@@ -356,7 +384,7 @@ def authorization(generation: Generation) -> Endpoint:
     )
     own = (client_id, reference) if generation.pushed else (client_id, *_request(generation))
     objects = () if generation.pushed else ("request_not_supported", "request_uri_not_supported", "invalid_scope")
-    content = () if generation.pushed else ("request",)
+    content = () if generation.pushed else _content(generation)
     return Endpoint(
         name="authorize",
         title="Authorization",
@@ -379,7 +407,8 @@ def authorization(generation: Generation) -> Endpoint:
             "interaction_required",
         ),
         reasons=(
-            *_part("http", *content, "authorize", "sign-in"),
+            *_part("http", "authorize", "sign-in"),
+            *content,
             *((Reason.REDIRECT_URI_NOT_REGISTERED,) if generation.pushed else (Reason.CLIENT_KEYS_UNAVAILABLE, Reason.CLIENT_ENCRYPTION_KEY_MISSING)),
         ),
         statuses={},
@@ -427,7 +456,9 @@ def token(generation: Generation) -> Endpoint:
             *(("invalid_dpop_proof", "use_dpop_nonce") if generation.sender_constrained else ()),
         ),
         reasons=(
-            *_part("http", "client authentication", *(("dpop",) if generation.sender_constrained else ()), "token"),
+            *_part("http", "client authentication", "token"),
+            *(_without(_part("dpop"), *_OF_JKT, Reason.PROOF_TOKEN_HASH) if generation.sender_constrained else ()),
+            Reason.REDIRECT_URI_NOT_REGISTERED,
             *_LIVE,
         ),
         statuses=generation.statuses,
@@ -440,7 +471,8 @@ def resource(generation: Generation, which: Resource) -> Endpoint:
     dpop = _dpop(generation, required=True, ath=True)
     scoped = ("insufficient_scope",) if which.entity_member else ()
     proofs = ("invalid_dpop_proof", "use_dpop_nonce") if generation.sender_constrained else ()
-    parts = ("dpop", "resource") if generation.sender_constrained else ("resource",)
+    unmet = Reason.ACCESS_TOKEN_IS_BOUND if generation.sender_constrained else Reason.ACCESS_TOKEN_KEY
+    never = (unmet,) if scoped else (unmet, Reason.ACCESS_TOKEN_SCOPE)
     plain = "" if generation.userinfo_signed else " JSON instead, unless the client registered `userinfo_signing_alg`."
     return Endpoint(
         name=which.name,
@@ -470,7 +502,9 @@ def resource(generation: Generation, which: Resource) -> Endpoint:
         error=answers.ERROR,
         codes=("credentials_required", "invalid_request", "invalid_token", *proofs, *scoped),
         reasons=(
-            *(each for each in _part("http", *parts) if scoped or each is not Reason.ACCESS_TOKEN_SCOPE),
+            *_part("http"),
+            *(_without(_part("dpop"), *_OF_JKT) if generation.sender_constrained else ()),
+            *_without(_part("resource"), *never),
             *_LIVE,
             Reason.CLIENT_KEYS_UNAVAILABLE,
             Reason.CLIENT_ENCRYPTION_KEY_MISSING,

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Final, get_args
 
-from corpid.rules.oauth import errors
-from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Acts, ErrorCode, Reason
 from corpid.web.pages.errors import RESOURCE_STATUS
+from scripts.reference.claims import ORDER, shown
+from scripts.reference.claims import recorded as recorded_exchanges
+from scripts.reference.endpoints import endpoints
+from scripts.reference.error_classes import CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CLASSES: Final[dict[str, type[OAuthError]]] = {
-    each.code: each
-    for each in vars(errors).values()
-    if inspect.isclass(each) and issubclass(each, OAuthError) and each is not OAuthError and "code" in vars(each)
-}
-"""error code → its class; that of another status has no code of its own"""
 _IN_THE_CALLBACK: Final = frozenset(
     {
         "access_denied", "login_required", "interaction_required", "consent_required", "request_not_supported",
@@ -29,7 +25,7 @@ _IN_THE_CALLBACK: Final = frozenset(
 )  # fmt: skip
 """errors of the authorization endpoint that only a callback carries"""
 _NOTES: Final[dict[str, str]] = {
-    "invalid_request": "404, 405, 408, 413, 431 for what is wrong with the HTTP request",
+    "invalid_request": "404, 405, 408, 413, 431, 501 for what is wrong with the HTTP request",
     "invalid_request_uri": "in the callback if the redirect URI is known",
     "credentials_required": "the response has no error code",
     "misdirected_request": "the response says `invalid_request`",
@@ -40,7 +36,8 @@ _SOURCE: Final = re.compile(r"\s*\((?:RFC|OpenID|Spec)[^)]*\)\.?$")
 
 def catalogue() -> str:
     """The tables, then every reason under the first of its errors, with a heading, and so an anchor, of its own."""
-    return f"\n{_errors()}\n{_by_actor()}{''.join(_of_error(error) for error in get_args(ErrorCode))}\n"
+    example = shown(recorded_exchanges(ORDER[0].name)["exchanges"]["par error"]["response"]["body"])
+    return f"\nRecorded at PAR:\n\n{example}\n{_errors()}\n{_by_actor()}{''.join(_of_error(error) for error in get_args(ErrorCode))}\n"
 
 
 def statuses(error: str) -> str:
@@ -109,7 +106,32 @@ def _reason(reason: Reason) -> str:
     declared = reason.value
     others = ", ".join(f"`{error}`" for error in declared.errors[1:])
     also = f" Elsewhere the error is {others}." if others else ""
-    return f"\n### {reason.code}\n\n{declared.cause}{also}\n\n*{_capital(declared.acts)}*: {declared.remedy}\n"
+    return f"\n### {reason.code}\n\n{declared.cause}{also}{_places(reason)}\n\n*{_capital(declared.acts)}*: {declared.remedy}\n"
+
+
+def _places(reason: Reason) -> str:
+    """The endpoints at which it happens; nothing for what happens at each, or outside the protocol."""
+    found = _where().get(reason, [])
+    if not found or {"discovery"} & set(found):
+        return ""
+    titles = {each.name: each.title for generation in ORDER for each in endpoints(generation)}
+    return f" At {', '.join(f'[{name}](endpoints.md#{_anchor(titles[name])})' for name in found)}."
+
+
+@cache
+def _where() -> dict[Reason, list[str]]:
+    found: dict[Reason, list[str]] = {}
+    for generation in ORDER:
+        for endpoint in endpoints(generation):
+            for reasons in endpoint.errors().values():
+                for reason in reasons:
+                    names = found.setdefault(reason, [])
+                    names += [] if endpoint.name in names else [endpoint.name]
+    return found
+
+
+def _anchor(title: str) -> str:
+    return title.lower().replace(" ", "-")
 
 
 def _capital(text: str) -> str:

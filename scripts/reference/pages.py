@@ -124,7 +124,8 @@ def _every() -> str:
     )
     return (
         "\n## At every endpoint\n\nHEAD is answered wherever GET is. 404 and 405 (with `Allow`) are JSON. 429 and 503 have `Retry-After`: wait that long. "
-        "Every response has `X-Content-Type-Options: nosniff`, over https also `Strict-Transport-Security`.\n\n"
+        "Every response has `X-Content-Type-Options: nosniff`, over https also `Strict-Transport-Security`. Reasons about parameters and forms apply to "
+        "endpoints that take them.\n\n"
         f"| Status | Error | Reasons |\n|---|---|---|\n{errors}"
     )
 
