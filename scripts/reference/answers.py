@@ -122,7 +122,7 @@ def _result_set(name: str, result: Record) -> Record:
 _SERVICE_ID: Final = Member(name="CPESrvcID", shape=TEXT, meaning="Identifier of the entity service.")
 AUTH_INFO: Final = Record(
     name="AuthInfo",
-    about="What the person may do for the entity that they act for (Spec 2.6).",
+    about="What the person may do for the entity that they act for.",
     members=(
         Member(
             name="Result_Set",
@@ -181,7 +181,7 @@ TP_AUTH: Final = Record(
 )
 TP_AUTH_INFO: Final = Record(
     name="TPAuthInfo",
-    about="What the person may do for other entities, as a third party (Spec 2.6).",
+    about="What the person may do for other entities, as a third party.",
     members=(
         Member(
             name="Result_Set",
@@ -479,7 +479,7 @@ ERROR: Final = _error("ErrorResponse", "An error as JSON.")
 PAR_ERROR: Final = _error("ParErrorResponse", "An error of the PAR endpoint.", STATE)
 PAR: Final = Record(
     name="ParResponse",
-    about="Success of the PAR endpoint, status 201 (Spec 2.2).",
+    about="Success of the PAR endpoint, status 201.",
     members=(
         Member(
             name="request_uri",
@@ -505,7 +505,7 @@ def token(generation: Generation) -> Record:
     )
     return Record(
         name="TokenResponse",
-        about="Success of the token endpoint, status 200 (Spec 2.4).",
+        about="Success of the token endpoint, status 200.",
         members=(
             Member(name="access_token", shape=COMPACT_JWS, meaning="Access token."),
             Member(name="id_token", shape=shape, meaning=how),

@@ -24,6 +24,8 @@ ORDER: Final = (CURRENT, FAPI2, INTERMEDIATE, LEGACY)
 """as a reader needs them: the default, the one for stock libraries, the one in between, the one that ends"""
 ID_TOKEN: Final = "ID token"
 _SHOWN_PARTS: Final = 2
+OTHER_CLIENT: Final = " with subject entity and blocks as strings"
+"""what distinguishes the recorded tokens of a client that is registered so"""
 _WORDS: Final = re.compile(r'\[\n((?: *"[^"\n]*",?\n)+) *\]')
 _EXAMPLES: Final = {"auth_info": "userinfo of rina", "tp_auth_info": "userinfo"}
 """block → the recorded response that has most of it"""
@@ -136,7 +138,12 @@ def _generation(generation: Generation) -> str:
             f"\n### {title[0].upper()}{title[1:]} in {generation.name}\n\n{record.about}\n\n{table(record.members)}"
         )
         parts += _nested(record)
-        parts.append(f"\nExample:\n\n{shown(recorded(generation.name)['tokens'][title])}")
+        tokens = recorded(generation.name)["tokens"]
+        parts.append(f"\nExample:\n\n{shown(tokens[title])}")
+        if title == ID_TOKEN and record.one_of:
+            parts.append(
+                f"\nThe claims for a client with `subject: entity`:\n\n{shown(tokens[title + OTHER_CLIENT]['claims'])}"
+            )
     return "".join(parts)
 
 
@@ -190,7 +197,7 @@ def authorization_data() -> str:
 
 
 def _wire_forms(tokens: dict[str, Any]) -> str:
-    text = tokens["userinfo as strings"]["claims"]
+    text = tokens[f"userinfo{OTHER_CLIENT}"]["claims"]
     return (
         "\n## Two wire forms\n\nBy default both are JSON objects, as above. A client registered with `stringified_blocks: true` gets strings that "
         "contain the same JSON: parse the JWT's payload, then parse the string again. The whole payload of such a userinfo response:\n\n"

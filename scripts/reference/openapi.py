@@ -24,7 +24,7 @@ _CLIENT_ERROR: Final = 400
 _NOT_PARAMETERS: Final = frozenset({"Content-Type", "Authorization"})
 """headers that OpenAPI describes elsewhere"""
 _RETRY_AFTER: Final = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
-_CHALLENGE: Final = {"description": "One challenge, with the scheme that is served (Spec 7.4).", "schema": _TEXT}
+_CHALLENGE: Final = {"description": "One challenge, with the scheme that is served.", "schema": _TEXT}
 _WHAT_IS_WRONG: Final = "See docs/reference/errors.md for each reason, who must act and how to fix it."
 
 

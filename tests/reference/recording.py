@@ -26,6 +26,7 @@ from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import INTERFACES, Interface
 from corpid.sandbox.timeline import Timeline
 from corpid.settings.issuers import client_rules
+from scripts.reference.claims import OTHER_CLIENT
 from tests.house.source import ROOT
 from tests.world import clients
 from tests.world.clock import Clock
@@ -117,7 +118,7 @@ class Recorder:
         self._keep_exchanges(party.timeline)
         await self._refused(party)
         other = await self._signed_in(self.party(ENTITY_CLIENT, stringified_blocks=True))
-        await self._read(other, " as strings")
+        await self._read(other, OTHER_CLIENT)
         for person, name in (("rina", " of rina"), ("greta", None)):
             await self._read(await self._signed_in(self.party(), person), name)
         await self._cancelled()

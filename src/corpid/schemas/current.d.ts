@@ -1,6 +1,6 @@
 // Answers of CorpID, current. Made by `make tables`.
 
-/** Success of the PAR endpoint, status 201 (Spec 2.2). */
+/** Success of the PAR endpoint, status 201. */
 export interface ParResponse {
   /** Reference to the pushed request, for the authorization URL. */
   request_uri: string;
@@ -40,7 +40,7 @@ export interface CallbackErrorParameters {
   iss?: string;
 }
 
-/** Success of the token endpoint, status 200 (Spec 2.4). */
+/** Success of the token endpoint, status 200. */
 export interface TokenResponse {
   /** Access token. */
   access_token: string;
@@ -232,7 +232,7 @@ export interface AuthInfoResultSet {
   ESrvc_Result: AuthInfoService[];
 }
 
-/** What the person may do for the entity that they act for (Spec 2.6). */
+/** What the person may do for the entity that they act for. */
 export interface AuthInfo {
   /** The whole content. Always there, also with nothing in it. */
   Result_Set: AuthInfoResultSet;
@@ -294,7 +294,7 @@ export interface TPAuthInfoResultSet {
   ESrvc_Result: TPAuthInfoService[];
 }
 
-/** What the person may do for other entities, as a third party (Spec 2.6). */
+/** What the person may do for other entities, as a third party. */
 export interface TPAuthInfo {
   /** The whole content. The block is absent if there is no row. */
   Result_Set: TPAuthInfoResultSet;
@@ -312,9 +312,9 @@ export interface UserinfoClaims {
   iat: number;
   /** Time of expiry: 10 minutes after `iat`. */
   exp: number;
-  /** What the person may do for the entity that they act for (Spec 2.6). A string for a client registered with `stringified_blocks: true`. (scope `authinfo`) */
+  /** What the person may do for the entity that they act for. A string for a client registered with `stringified_blocks: true`. (scope `authinfo`) */
   auth_info?: AuthInfo | string;
-  /** What the person may do for other entities, as a third party (Spec 2.6). A string for a client registered with `stringified_blocks: true`. (scope `tpauthinfo` and there is a row) */
+  /** What the person may do for other entities, as a third party. A string for a client registered with `stringified_blocks: true`. (scope `tpauthinfo` and there is a row) */
   tp_auth_info?: TPAuthInfo | string;
 }
 

@@ -22,7 +22,7 @@ export interface CallbackErrorParameters {
   iss?: string;
 }
 
-/** Success of the token endpoint, status 200 (Spec 2.4). */
+/** Success of the token endpoint, status 200. */
 export interface TokenResponse {
   /** Access token. */
   access_token: string;
@@ -170,7 +170,7 @@ export interface AuthInfoResultSet {
   ESrvc_Result: AuthInfoService[];
 }
 
-/** What the person may do for the entity that they act for (Spec 2.6). */
+/** What the person may do for the entity that they act for. */
 export interface AuthInfo {
   /** The whole content. Always there, also with nothing in it. */
   Result_Set: AuthInfoResultSet;
@@ -232,7 +232,7 @@ export interface TPAuthInfoResultSet {
   ESrvc_Result: TPAuthInfoService[];
 }
 
-/** What the person may do for other entities, as a third party (Spec 2.6). */
+/** What the person may do for other entities, as a third party. */
 export interface TPAuthInfo {
   /** The whole content. The block is absent if there is no row. */
   Result_Set: TPAuthInfoResultSet;
@@ -250,9 +250,9 @@ export interface AuthorizationInfoClaims {
   iat: number;
   /** Time of expiry: 10 minutes after `iat`. */
   exp: number;
-  /** What the person may do for the entity that they act for (Spec 2.6). A string for a client registered with `stringified_blocks: true`. */
+  /** What the person may do for the entity that they act for. A string for a client registered with `stringified_blocks: true`. */
   AuthInfo: AuthInfo | string;
-  /** What the person may do for other entities, as a third party (Spec 2.6). A string for a client registered with `stringified_blocks: true`. (there is a row) */
+  /** What the person may do for other entities, as a third party. A string for a client registered with `stringified_blocks: true`. (there is a row) */
   TPAuthInfo?: TPAuthInfo | string;
 }
 
