@@ -385,6 +385,8 @@ def authorization(generation: Generation) -> Endpoint:
     own = (client_id, reference) if generation.pushed else (client_id, *_request(generation))
     objects = () if generation.pushed else ("request_not_supported", "request_uri_not_supported", "invalid_scope")
     content = () if generation.pushed else _content(generation)
+    posts = "form_post" in generation.response_modes
+    posted = " With `response_mode=form_post` a page (200) posts them as a form." if posts else ""
     return Endpoint(
         name="authorize",
         title="Authorization",
@@ -399,7 +401,8 @@ def authorization(generation: Generation) -> Endpoint:
             content_type="",
             record=answers.callback(generation),
             headers={"cache-control": "no-store"},
-            about="After the sign-in's pages (first a 303 to them), the browser is sent to your redirect URI with these parameters. A POST is sent on to the GET.",
+            about="After the sign-in's pages (first a 303 to them), the browser is sent to your redirect URI with these parameters. "
+            f"A POST is sent on to the GET.{posted}",
         ),
         error=answers.callback_error(generation),
         codes=(

@@ -35,7 +35,8 @@ _HEAD: Final = f"""# Endpoints
 
 {MADE}
 Take the URLs from the discovery document. Paths stand under the provider's base URL. The four generations differ as the tables say
-([side by side](../generations.md)); what names no generation holds in each that has the endpoint. Examples are recorded at a running provider; a token that is cut
+([side by side](../generations.md)); what names no generation holds in each that has the endpoint. A deployment can serve legacy together with current or intermediate: then discovery is
+theirs, with `authorization-info_endpoint` added ([legacy.md](../legacy.md)). Examples are recorded at a running provider; a token that is cut
 (`…`) stands whole in [examples](examples). For programs: [schemas.md](schemas.md).
 """
 _STEPS: Final = """

@@ -174,7 +174,9 @@ def test_authorize_shows_a_page_without_its_parameters(name: str) -> None:
             answer = await party.http.get(without(url, parameter.name))
             log = recorder.logged[-1]
             assert answer.status_code == 400 and Reason[log["reason"].upper()] in endpoint.errors()[log["error"]]
-        assert (await party.http.get(url)).status_code == 303
+        answer = await party.http.get(url)
+        assert answer.status_code == 303
+        assert endpoint.success.headers.items() <= dict(answer.headers).items()
 
     run(name, visit)
 
