@@ -37,7 +37,7 @@ _HEAD: Final = f"""# Endpoints
 Take the URLs from the discovery document. Paths stand under the provider's base URL. The four generations differ as the tables say
 ([side by side](../generations.md)); what names no generation holds in each that has the endpoint. A deployment can serve legacy together with current or intermediate: then discovery is
 theirs, with `authorization-info_endpoint` added ([legacy.md](../legacy.md)). Examples are recorded at a running provider; a token that is cut
-(`…`) stands whole in [examples](examples). For programs: [schemas.md](schemas.md).
+(`…`) stands whole in the recordings ([current](examples/current.json), [fapi2](examples/fapi2.json), [intermediate](examples/intermediate.json), [legacy](examples/legacy.json)). For programs: [schemas.md](schemas.md).
 """
 _STEPS: Final = """
 A sign-in: push the request ([PAR](#pushed-authorization-request)) → send the browser to [authorize](#authorization) → the person signs in → callback with a
