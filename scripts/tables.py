@@ -1,4 +1,4 @@
-"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, refusals, audit actions, access."""
+"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, the reference."""
 
 from __future__ import annotations
 
