@@ -72,6 +72,9 @@ texts: setup  ## collect texts into src/corpid/locales, for translators
 tables: setup  ## generate the tables in docs from declarations
 	$(RUN) scripts.tables
 
+examples: setup  ## record the examples of docs/reference from a running provider
+	$(RUN) tests.reference.recording
+
 bench: setup  ## compare a flow's cost with its cryptography alone
 	$(RUN) benchmarks $(ARGS)
 
@@ -101,4 +104,4 @@ check test test-full screenshots snapshots setup-test: export SYSTEM_PACKAGES :=
 	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test test test-full screenshots snapshots screen-reader docs texts tables bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test test test-full screenshots snapshots screen-reader docs texts tables examples bench bench-scale lock clean

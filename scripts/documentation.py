@@ -26,7 +26,9 @@ _STAGED: Final = ROOT / "build" / "docs"
 _BUILT: Final = ROOT / "build" / "pages"
 _CONFIGURATION: Final = ROOT / "mkdocs.yml"
 _MARK: Final = ROOT / "src" / "corpid" / "web" / "static" / "mark.svg"
-_OUTSIDE: Final = re.compile(r"\]\(((?:\.\./)+)((?:deploy|examples)/[^)#\s]+)\)")
+_PRIVATE: Final = shutil.ignore_patterns("keys.json*", "node_modules", ".venv")
+"""what examples make when they run"""
+_OUTSIDE: Final = re.compile(r"\]\(((?:\.\./)+)((?:deploy|examples|src/corpid/schemas)/[^)#\s]+)\)")
 
 
 def configuration() -> dict[str, Any]:
@@ -69,7 +71,9 @@ def _attached(path: str) -> str:
     found, copy = ROOT / path, _STAGED / "files" / path
     copy.parent.mkdir(parents=True, exist_ok=True)
     if found.is_dir():
-        shutil.make_archive(str(copy), "zip", found)
+        shutil.copytree(found, copy, ignore=_PRIVATE, dirs_exist_ok=True)
+        shutil.make_archive(str(copy), "zip", copy)
+        shutil.rmtree(copy)
         return f"files/{path}.zip"
     shutil.copyfile(found, copy)
     return f"files/{path}"

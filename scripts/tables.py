@@ -1,19 +1,20 @@
-"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, refusals, audit actions, access."""
+"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, the reference."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
 
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
 from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.refusals import ErrorCode, Reason
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.settings import documentation
 from corpid.web.api.application import document
+from scripts.reference import answers, bruno, claims, context_types, errors, openapi, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.client_members import Declared
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
+_REFERENCE: Final = _DOCS / "reference"
 _BEGIN: Final = "<!-- made by `make tables` -->\n"
 _END: Final = "<!-- end -->\n"
 
@@ -38,15 +40,6 @@ def client_members() -> str:
     """The table of a client's members."""
     rows = "".join(_row(each) for each in CLIENT_MEMBERS.values() if each.member.in_file)
     return "| Key | Value | Default | Generations |\n|---|---|---|---|\n" + rows
-
-
-def refusals() -> str:
-    """Every refusal under the first of its errors, with a heading, and so an anchor, of its own."""
-    parts = []
-    for error in get_args(ErrorCode):
-        found = [reason for reason in Reason if reason.value.errors[0] == error]
-        parts += [f"\n## {error}\n", *map(_refusal, found)] if found else []
-    return "".join(parts) + "\n"
 
 
 def audit_actions() -> str:
@@ -85,29 +78,37 @@ def _allowed(role: Role, action: Action, kind: ObjectKind) -> str:
 WHOLE: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "settings.md": documentation,
     _DOCS / "generations.md": generation_differences.documentation,
+    _REFERENCE / "claims.md": claims.claims,
+    _REFERENCE / "endpoints.md": pages.page,
+    _REFERENCE / "authorization-data.md": claims.authorization_data,
 }
 """pages that are written from the first line to the last"""
 API_DOCUMENT: Final = _DOCS / "openapi.json"
 """the OpenAPI document of the admin API, as a deployment of this name serves it"""
 API_BASE_URL: Final = "https://sso.example.org"
+_SCHEMAS: Final = Path(__file__).parents[1] / "src" / "corpid" / "schemas"
+
+
+def schemas() -> dict[Path, str]:
+    """The JSON Schemas, TypeScript types and OpenAPI documents, which are in the package."""
+    documents = {f"{name}.json": _json(document) for name, document in answers.schemas().items()}
+    types = {f"{name}.d.ts": text for name, text in answers.types().items()}
+    described = {f"openapi-{name}.json": _json(document) for name, document in openapi.documents().items()}
+    return {_SCHEMAS / name: text for name, text in (documents | types | described).items()}
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
 PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "directory.md": client_members,
-    _DOCS / "refusals.md": refusals,
+    _REFERENCE / "errors.md": errors.catalogue,
     _DOCS / "audit.md": audit_actions,
     _DOCS / "administration.md": access,
     _DOCS / "api.md": api_scopes,
+    _DOCS / "relying-parties.md": context_types.table,
 }
-
-
-def _refusal(reason: Reason) -> str:
-    declared = reason.value
-    others = ", ".join(f"`{error}`" for error in declared.errors[1:])
-    also = f" Elsewhere the error is {others}." if others else ""
-    return f"\n### {reason.code}\n\n{declared.cause}{also}\n\n*{_capital(declared.acts)}*: {declared.remedy}\n"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _row(declared: Declared) -> str:
@@ -135,6 +136,9 @@ def _default(declared: Declared) -> str:
 if __name__ == "__main__":
     for path, made in WHOLE.items():
         path.write_text(made(), encoding="utf-8")
+    for path, text in {**schemas(), **bruno.files()}.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     API_DOCUMENT.write_bytes(document(API_BASE_URL))
     for path, made in PAGES.items():
         path.write_text(written(path.read_text(encoding="utf-8"), made()), encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from functools import cache
 from typing import TYPE_CHECKING, get_args
 
@@ -13,7 +14,7 @@ from corpid.rules.oauth import errors
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.refusals import Acts, ErrorCode, Reason
 from scripts import tables
-from tests.house.source import listed, modules
+from tests.house.source import ROOT, listed, modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,7 @@ CLASSES = {
     if inspect.isclass(each) and issubclass(each, OAuthError) and each is not OAuthError
 }
 DECLARING = {"rules/oauth/refusals.py", "rules/audit_actions.py"}
+ERRORS_PAGE = ROOT / "docs" / "reference" / "errors.md"
 RECORDS_WITH_AN_ACTION = "ports/registry.py"
 
 
@@ -98,6 +100,19 @@ def test_every_refusal_says_cause_and_mending_in_sentences() -> None:
     ]
     assert not silent, listed(silent)
     assert {reason.value.acts for reason in Reason} == set(Acts)
+
+
+def test_every_reason_has_one_anchor_with_who_must_act_and_how_to_fix_it() -> None:
+    """docs/reference/errors.md#REASON, which log, console and developer mode link to (D28)."""
+    text = ERRORS_PAGE.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    anchors = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    parts = dict(part.split("\n", 1) for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:])
+    for reason in Reason:
+        assert anchors.count(reason.code) == 1, reason.code
+        acts = f"*{reason.value.acts[:1].upper()}{reason.value.acts[1:]}*: {reason.value.remedy}"
+        assert acts in parts[reason.code] and reason.value.cause in parts[reason.code], reason.code
+    assert {f"error-{error}" for error in get_args(ErrorCode)} <= set(anchors)
 
 
 def test_every_audit_action_is_one_that_the_code_writes() -> None:

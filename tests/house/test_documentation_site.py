@@ -7,6 +7,7 @@ import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urljoin, urlsplit
+from zipfile import ZipFile
 
 import pytest
 
@@ -102,3 +103,6 @@ def test_the_versions_that_are_there_are_offered(site: Path) -> None:
 def test_what_is_linked_to_outside_the_documents_lies_next_to_them(site: Path) -> None:
     assert (site / "files/examples/python/rp.py").read_bytes() == (ROOT / "examples/python/rp.py").read_bytes()
     assert (site / "files/examples/themes.zip").stat().st_size > 1000
+    names = ZipFile(site / "files/examples/bruno.zip").namelist()
+    assert "current/2 par.bru" in names
+    assert not [name for name in names if "keys.json" in name]

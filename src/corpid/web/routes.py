@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     Fails = Callable[[Request, Exception, WebContext], Response]
 
 T = TypeVar("T")
+SCHEMAS_PATH: Final = "/developer/schemas/"
 CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.JWKS_PATH)
 
 
@@ -197,6 +198,13 @@ async def _scim(request: Request, web: WebContext) -> Response:
     return await answer(request, web)
 
 
+async def _answer_schemas(request: Request, web: WebContext) -> Response:
+    """Serve the schemas of answers, which are not imported outside developer mode (D66)."""
+    from corpid.web.oauth.answer_schemas import answer_schemas  # noqa: PLC0415
+
+    return await answer_schemas(request, web)
+
+
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{SIGN_IN_PATH}{{rest}}": interaction,
     LINK_PATH: opening_links.link,
@@ -239,11 +247,16 @@ def at_root() -> frozenset[str]:
     return frozenset(route.path for route in _AT_ROOT)
 
 
-def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, ...]:
+_OF_DEVELOPERS: Final = (
+    Route(path=f"{SCHEMAS_PATH}{{rest}}", methods=("GET",), endpoint=_answer_schemas, fails=_as_json),
+)
+
+
+def table(served: Sequence[Generation], *, first: bool = True, developer_mode: bool = False) -> tuple[Route, ...]:
     """Every route.
 
     PAR and resources come from the records of the generations served (Spec 2.1). The account, links and the admin API
-    have theirs at the first issuer only (D62).
+    have theirs at the first issuer only (D62); what is for developers is there in developer mode only (D66).
     """
     get, post, both = ("GET",), ("POST",), ("GET", "POST")
     pushing = tuple(
@@ -316,6 +329,7 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
             if first
             else ()
         ),
+        *(_OF_DEVELOPERS if developer_mode else ()),
     )
 
 
@@ -342,7 +356,8 @@ def hidden_paths(policies: Sequence[Policy]) -> Iterator[str]:
         if here.netloc != there.netloc or not there.path.startswith(f"{here.path}/"):
             continue
         below = there.path.removeprefix(here.path)
-        routes = [route for route in table(outer.served, first=outer.is_first) if not route.at_root]
+        here_served = table(outer.served, first=outer.is_first, developer_mode=outer.developer_mode)
+        routes = [route for route in here_served if not route.at_root]
         if any(_overlap(below, route.path) for route in routes):
             yield (
                 f"issuers: base_url of {inner.issuer_id}, {inner.base_url}, lies on a path of {outer.issuer_id}: "
@@ -376,7 +391,8 @@ class Router:
 
     def __init__(self, web: WebContext) -> None:
         self._context, policy = web, web.provider.policy
-        served = [route for route in table(policy.served, first=policy.is_first) if self._access(route).enabled]
+        routes_here = table(policy.served, first=policy.is_first, developer_mode=policy.developer_mode)
+        served = [route for route in routes_here if self._access(route).enabled]
         restricted = ((route.path, self._access(route).networks) for route in served)
         self._networks = {path: networks for path, networks in restricted if networks}
         """the only ones whose addresses see a route, by its path"""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.records import Administrator, AdministratorLevel, Entity, User
 
-_ENTITY_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+ENTITY_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "entity.identity": {
             "entity_type": "type",
@@ -26,7 +26,7 @@ _ENTITY_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 )
 """scope → name of the attribute → member of the record"""
 
-_USER_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+USER_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "user.identity": {
             "account_type": "account_type",
@@ -36,6 +36,7 @@ _USER_MEMBERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "user.name": {"name": "name"},
     }
 )
+"""the same of a person"""
 
 _CONSENT_ITEMS: Final[Mapping[str, Phrase]] = MappingProxyType(
     {
@@ -79,7 +80,7 @@ _PACKED_STATUS: Final[Mapping[str, str]] = MappingProxyType({"Deregistered": "De
 _UNPACKED: Final = "!#$&'()*+/:;?@[]"
 """characters not escaped in a packed subject, in addition to letters, digits and - . _ ~"""
 
-IDENTITY_SCOPES: Final[tuple[str, ...]] = (*_ENTITY_MEMBERS, *_USER_MEMBERS)
+IDENTITY_SCOPES: Final[tuple[str, ...]] = (*ENTITY_MEMBERS, *USER_MEMBERS)
 """the scopes of facts about a person or an entity; consent concerns these (D29)"""
 
 
@@ -90,7 +91,7 @@ def entity_attributes(entity: Entity, scopes: Collection[str]) -> dict[str, str]
 
     Only UEN entities have a registration status. R-12.4.
     """
-    granted = _attributes(entity, _ENTITY_MEMBERS, scopes)
+    granted = _attributes(entity, ENTITY_MEMBERS, scopes)
     if entity.type != "UEN":
         granted.pop("entity_uen_status", None)
     return granted
@@ -101,7 +102,7 @@ def user_attributes(user: User, scopes: Collection[str]) -> dict[str, str]:
 
     What the directory does not know is left out. Source: R-12.4.
     """
-    return _attributes(user, _USER_MEMBERS, scopes)
+    return _attributes(user, USER_MEMBERS, scopes)
 
 
 def packed_subject(user: User, entity: Entity) -> str:

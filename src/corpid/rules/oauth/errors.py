@@ -141,7 +141,7 @@ class RequestURINotSupported(OAuthError):
 
 
 class AccessDenied(OAuthError):
-    """The person, or the law of the directory, refused (RFC 6749 §4.1.2.1)."""
+    """The person refused, or may not act for an entity (RFC 6749 §4.1.2.1)."""
 
     code: ClassVar[ErrorCode] = "access_denied"
 

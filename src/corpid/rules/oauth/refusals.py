@@ -2,7 +2,7 @@
 
 Each reason has its OAuth error, the party that must act, its cause and its remedy. An `OAuthError` cannot be made
 without a `Reason`, so every refusal is declared here. The log line of a refusal carries the code,
-`corpid_refusals_total` counts by it, and docs/refusals.md is made from it (`make tables`).
+`corpid_refusals_total` counts by it, and docs/reference/errors.md is made from it (`make tables`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ADMINISTRATOR = Acts.ENTITY_ADMINISTRATOR
 class Reason(Enum):
     """The reason for refusing a request.
 
-    `code` appears in the log and names the anchor in docs/refusals.md.
+    `code` appears in the log and names the anchor in docs/reference/errors.md.
     """
 
     # fmt: off

@@ -280,7 +280,7 @@ _OTHERS: Final = (
         path="/clients/{id}/refusals",
         tag="clients",
         summary="List the latest refusals of a client",
-        description="Its latest 100 refused requests, and 20 that only claim to be its; docs/refusals.md has the reasons.",
+        description="Its latest 100 refused requests, and 20 that only claim to be its; docs/reference/errors.md has the reasons.",
         scope="clients.read",
         run=partial(endpoints.list_refusals, resource=CLIENT),
         answer="ClientRefusalPage",

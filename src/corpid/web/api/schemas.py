@@ -356,7 +356,7 @@ def _refusal() -> Schema:
         "claimed": {"type": "boolean", "description": "Whether nobody had proven that the request was the client's."},
         "at": {**_NUMBER, "description": "Epoch seconds."},
         "reference": {**_TEXT, "description": "The reference that the answer named."},
-        "reason": {**_TEXT, "description": "A code of the catalogue of refusals (docs/refusals.md)."},
+        "reason": {**_TEXT, "description": "A code of the catalogue of refusals (docs/reference/errors.md)."},
     }
     return _shown(_REFUSAL, kinds, "A refused request of a relying party.")
 

@@ -79,7 +79,8 @@ _GO_BACK: Final = phrase("Go back to the service you came from and start again."
 _PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
 _NAMING: Final = {"client_id": 256, "client_assertion": MAX_BYTES}
 """the parameters that say whose a request is, with the characters that are looked at"""
-_RESOURCE_STATUS: Final = {UseDPoPNonce.code: 401}
+RESOURCE_STATUS: Final[Mapping[str, int]] = {UseDPoPNonce.code: 401}
+"""error code → its status at resources if it is not the usual one"""
 
 
 def as_oauth_error(error: Exception) -> OAuthError:
@@ -183,7 +184,7 @@ def as_challenge(request: Request, raised: Exception, rules: AuthenticationRules
     if isinstance(error, InsufficientScope):
         challenge += f', scope="{error.scope}"'
     content = msgspec.json.encode({"error": error.code, "error_description": description})
-    status = _RESOURCE_STATUS.get(error.code, error.status)
+    status = RESOURCE_STATUS.get(error.code, error.status)
     answer = Response(content, status, NOT_CACHED, "application/json")
     if status < ServerError.status:
         answer.headers["WWW-Authenticate"] = challenge
