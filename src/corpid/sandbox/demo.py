@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import socket
 import time
@@ -21,6 +22,7 @@ from corpid import app, settings
 from corpid.engines import at_command_line, email_renderer, new_user_id
 from corpid.flows.account import links
 from corpid.flows.authentication.own_pages import PATHS
+from corpid.flows.developer.people import Developer, Listed
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.finding import user_named
 from corpid.rules.directory.actors import DirectoryFile
@@ -138,7 +140,8 @@ async def running_issuers(
         access_log.configure(clock=time.time, stream=log)
         chosen = _settings(registrations, port, data_directory, theme)
         mail = CaughtMail(email_renderer(chosen).render)
-        composed = await stack.enter_async_context(app.create(chosen, mail=mail))
+        developer = _developer(directory)
+        composed = await stack.enter_async_context(app.create(chosen, mail=mail, developer=developer))
         await _apply(composed.provider, client_rules(chosen), registrations, directory)
         await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless, composed.streamed))
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
@@ -157,6 +160,15 @@ async def running_issuers(
             )
             for each, issuer_id in zip(registrations, ids, strict=True)
         )
+
+
+def _developer(directory: ExampleDirectory) -> Developer:
+    """Developer mode with the test people of the directory (D66)."""
+    developer = Developer(key=secrets.token_urlsafe(32))
+    developer.add(
+        Listed(user_name=each.user_name, name=each.name, entities=each.entities) for each in directory.test_people()
+    )
+    return developer
 
 
 def _settings(registrations: Sequence[Registration], port: int, data_directory: Path, theme: Path | None) -> Settings:
