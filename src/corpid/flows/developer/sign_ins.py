@@ -72,10 +72,10 @@ async def at_once(
     """
     visit.require(context, Event.SIMULATED)
     if way not in acr.SIMULATED:
-        raise Rejected(phrase("Choose one of the ways to sign in."), field="way")
+        raise Rejected(phrase("Choose one of the ways to sign in."))
     account = await _account(context, developer, user_name)
     if account is None:
-        raise Rejected(phrase("Choose one of the test people."), field="person")
+        raise Rejected(phrase("Choose one of the test people."))
     user, amr = account.user, acr.SIMULATED[way]
     async with context.provider.transient.unit(context.now) as unit:
         await browsers.note_form(context, unit, visit.cookie, visit.form)
