@@ -22,6 +22,8 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.completion import AlreadyCompleted, OtherBrowser
 from corpid.flows.authentication.sign_in import AskConsent, ChooseEntity, Confirm, NoEntity, Rejected, event
+from corpid.flows.developer import anybody
+from corpid.flows.developer.anybody import Anybody
 from corpid.flows.oauth import authorize, held_arrivals
 from corpid.flows.oauth.arrival import Answered
 from corpid.rules.audit_actions import AuditAction
@@ -52,8 +54,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     authorize_url: str
     """the address to which the relying party would send the browser"""
-    user: str
+    user: str = ""
     """user name of a test person"""
+    anybody: Anybody | None = None
+    """a person to be made, instead of a user name"""
     entity: str = ""
     """identifier of the entity to act for; not needed if there is one only"""
     way: str = DEFAULT_WAY
@@ -105,6 +109,11 @@ async def without_browser(context: RequestContext, developer: Developer, order: 
     """
     if order.way not in acr.SIMULATED:
         raise _unfit(f"way is none of: {', '.join(acr.SIMULATED)}")
+    if (order.anybody is None) == (not order.user):
+        raise _unfit("either user or anybody must be there, and not both")
+    if order.anybody is not None:
+        user_name = await anybody.make(context, developer, order.anybody)
+        order = msgspec.structs.replace(order, user=user_name, entity=order.entity or order.anybody.entity)
     account = await _account(context, developer, order.user)
     if account is None:
         raise _unfit("user is not the user name of a test person of this demo")
