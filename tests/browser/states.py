@@ -27,6 +27,7 @@ from tests.browser import (
     account_states,
     console_directory_states,
     console_states,
+    developer_states,
     enrolment_states,
     invitation_states,
     party_states,
@@ -132,6 +133,7 @@ SIGN_IN: Final = views.SignIn(
 )
 AT_ONCE: Final = views.AtOnce(
     action="/at-once",
+    anybody="/developer/anybody",
     people=(
         Listed(user_name="rina", name="Rina Example", entities=("209900042K",)),
         Listed(user_name="haruka", name="見本 はるか", entities=("C00000025B", "209733310R")),
@@ -250,6 +252,7 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "signed-out": views.SignedOut(),
     "home": views.Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
+    **developer_states.STATES,
     **enrolment_states.STATES,
     **account_states.STATES,
     **invitation_states.STATES,

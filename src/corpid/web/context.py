@@ -54,6 +54,10 @@ class Access:
 class DeveloperMode(Protocol):
     """Developer mode at an issuer, which nothing but a demo has (D66)."""
 
+    @property
+    def anybody_path(self) -> str:
+        """The path of the page that makes a test person, under base_url."""
+
     def opens(self, request: Request) -> bool:
         """Return whether this request sees developer mode."""
 

@@ -14,6 +14,7 @@ import msgspec
 
 from corpid.flows.developer.people import Listed
 from corpid.flows.directory.apply import apply
+from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.oauth.errors import InvalidRequest
@@ -69,6 +70,77 @@ class Anybody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def name(self) -> str:
         """The name of the person."""
         return str(self.person.get("name") or f"Anybody {self.digest.hex()[:4].upper()}")
+
+
+_SEPARATOR: Final = ";"
+_IN_LINES: Final = frozenset({"client_entity", "service", "role", "sub_entity", "parameters"})
+"""keys of rows that lines can hold; JSON holds every one"""
+
+
+def rows_of(text: str, *names: str) -> list[Row]:
+    """Read rows from lines of text.
+
+    A line has its `names` first, in this order, then role and sub-entity, and parameters as `Name=Value` anywhere; a
+    semicolon separates them. Source: D66
+    """
+    rows: list[Row] = []
+    for line in filter(str.strip, text.splitlines()):
+        parts = [part.strip() for part in line.split(_SEPARATOR)]
+        plain = [part for part in parts if "=" not in part]
+        row: Row = dict(zip((*names, "role", "sub_entity"), plain, strict=False))
+        parameters: dict[str, list[str]] = {}
+        for name, _, value in (part.partition("=") for part in parts if "=" in part):
+            parameters.setdefault(name.strip(), []).append(value.strip())
+        rows.append(
+            {name: value for name, value in row.items() if value} | ({"parameters": parameters} if parameters else {})
+        )
+    return rows
+
+
+def lines_of(rows: list[Row], *names: str) -> str | None:
+    """Write rows as lines of text, None if lines cannot hold them. Source: D66"""
+    lines = []
+    for row in rows:
+        parameters = row.get("parameters", {})
+        if not row.keys() <= _IN_LINES or not isinstance(parameters, dict):
+            return None
+        plain = [str(row.get(name, "")) for name in (*names, "role", "sub_entity")]
+        named = [
+            f"{name}={value}"
+            for name, values in parameters.items()
+            for value in (values if isinstance(values, list) else [values])
+        ]
+        while plain and not plain[-1]:
+            plain.pop()
+        lines.append(f"{_SEPARATOR} ".join([*plain, *named]))
+    text = "\n".join(lines)
+    return text if rows_of(text, *names) == _plain(rows) else None
+
+
+def _plain(rows: list[Row]) -> list[Row]:
+    """The rows as lines hold them: every parameter has a list of texts."""
+    listed = []
+    for row in rows:
+        found = {name: str(value) for name, value in row.items() if name != "parameters" and value != ""}
+        parameters = {
+            name: [str(value) for value in (values if isinstance(values, list) else [values])]
+            for name, values in row.get("parameters", {}).items()
+        }
+        listed.append(found | ({"parameters": parameters} if parameters else {}))
+    return listed
+
+
+def sealed(anybody: Anybody) -> str:
+    """Write a person as text for an address. Source: D66"""
+    return base64url(anybody.content)
+
+
+def opened(text: str) -> Anybody | None:
+    """Read a person from an address, None if it holds none. Source: D66"""
+    try:
+        return msgspec.convert(json_object(from_base64url(text)), Anybody)
+    except (MalformedToken, msgspec.ValidationError):
+        return None
 
 
 async def make(context: RequestContext, developer: Developer, anybody: Anybody) -> str:

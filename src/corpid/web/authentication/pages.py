@@ -222,10 +222,18 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
         passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
         passkey_first=look.visit.browser.used_passkey,
         recover=_recover(look),
-        at_once=views.AtOnce(action=look.at(AT_ONCE), people=look.again.test_people, ways=tuple(acr.SIMULATED))
-        if look.again.test_people
-        else None,
+        at_once=_at_once(look) if look.again.test_people else None,
         errors=look.again.errors or lacks_second_factor,
+    )
+
+
+def _at_once(look: _Look) -> views.AtOnce:
+    developer, here = look.web.developer, {SIGN_IN: look.visit.interaction.interaction_id}
+    return views.AtOnce(
+        action=look.at(AT_ONCE),
+        people=look.again.test_people,
+        ways=tuple(acr.SIMULATED),
+        anybody="" if developer is None else f"{look.web.base_path}{developer.anybody_path}?{urlencode(here)}",
     )
 
 

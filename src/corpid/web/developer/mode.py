@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from corpid.flows.developer.people import Developer, Listed
     from corpid.flows.request_context import RequestContext
 
+DEVELOPER_PATH: Final = "/developer"
+ANYBODY_PATH: Final = f"{DEVELOPER_PATH}/anybody"
 KEY: Final = "key"
 """the parameter with which a link from another machine shows the key of this start"""
 KEY_COOKIE: Final = "corpid_developer"
@@ -31,6 +33,11 @@ class Mode:
     def __init__(self, developer: Developer, *, base_url: str) -> None:
         self.developer: Final = developer
         self._host: Final = urlsplit(base_url).netloc.encode()
+
+    @property
+    def anybody_path(self) -> str:
+        """The path of the page that makes a test person, under base_url."""
+        return ANYBODY_PATH
 
     def opens(self, request: Request) -> bool:
         """Return whether this request sees developer mode.

@@ -70,6 +70,8 @@ class AtOnce:
 
     action: str
     people: Sequence[Listed]
+    anybody: str
+    """the address of the page that makes another test person"""
     ways: tuple[str, ...]
     """names of what amr can claim, the default first"""
 
