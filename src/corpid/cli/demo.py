@@ -115,6 +115,9 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     owner, helper = demo_administration.OWNER, demo_administration.SUB_ADMINISTRATOR
     output.say(f"Portal     {demo.portal_url} (as {owner}, an owner, or {helper}, a sub-administrator)")
     output.say(f"Console    {demo.console_url} (as {demo_administration.OPERATOR}, an operator)")
+    output.say(
+        f"At once    {demo.developer_url} makes test people, who sign in with one click; for CI see docs/relying-parties.md"
+    )
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")
     people = demo.registration.persons

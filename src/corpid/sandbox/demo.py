@@ -33,6 +33,7 @@ from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.settings.issuers import client_rules
+from corpid.web.developer.mode import DEVELOPER_PATH
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
@@ -89,6 +90,11 @@ class Demo:
     def console_url(self) -> str:
         """The URL of the console, of the first issuer."""
         return self.issuer + PATHS["console"]
+
+    @property
+    def developer_url(self) -> str:
+        """The URL of the pages of developer mode, on this machine."""
+        return self.issuer + DEVELOPER_PATH
 
     @property
     def relying_party_url(self) -> str:

@@ -118,7 +118,7 @@ def lines_of(rows: list[Row], *names: str) -> str | None:
 
 
 def _plain(rows: list[Row]) -> list[Row]:
-    """The rows as lines hold them: every parameter has a list of texts."""
+    """The rows as lines hold them, with lists of texts as parameters."""
     listed = []
     for row in rows:
         found = {name: str(value) for name, value in row.items() if name != "parameters" and value != ""}

@@ -1,4 +1,4 @@
-"""The page for anybody acting for anything, and the way in with the key (D66)."""
+"""The page for anybody acting for anything, and the key's link (D66)."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _wanted(form: Mapping[str, str]) -> Anybody:
 
 
 def _typed(known: Anybody | None) -> Mapping[str, str]:
-    """The fields of a person, or JSON if the fields cannot hold them."""
+    """The fields of a person, or JSON if fields are not enough."""
     if known is None:
         return {}
     fields = {
