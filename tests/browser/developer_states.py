@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
-from corpid.web.developer.pages import AnybodyPage
+from corpid.web.developer.pages import AnybodyPage, Typed
 from corpid.web.pages.layout import Frame, Link
 
 if TYPE_CHECKING:
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 EMPTY: Final = AnybodyPage(
     frame=Frame(form_token="t0ken", under_way=True, up=Link(url="/sign-in/1", text=phrase("Back to the sign-in"))),
     action="/developer/anybody",
-    typed={},
 )
-ANN: Final = {
-    "name": "Ann Anybody",
-    "entity": "209999001A",
-    "entity_name": "Anything Pte. Ltd.",
-    "roles": "HARBOUR-PERMIT; Checker; Pier 7; Permit Year=2027\nFOOD-LICENCE; Viewer",
-    "third_party": "209900042K; TAX-FILING; Preparer; Tax Year=2026",
-}
+ANN: Final = Typed(
+    name="Ann Anybody",
+    entity="209999001A",
+    entity_name="Anything Pte. Ltd.",
+    roles="HARBOUR-PERMIT; Checker; Pier 7; Permit Year=2027\nFOOD-LICENCE; Viewer",
+    third_party="209900042K; TAX-FILING; Preparer; Tax Year=2026",
+)
 
 STATES: Final[Mapping[str, View]] = {
     "anybody": EMPTY,
@@ -35,5 +34,5 @@ STATES: Final[Mapping[str, View]] = {
         typed=ANN,
         errors=(("roles", phrase("This cannot be used: {problem}", problem="PERMITS is no service")),),
     ),
-    "anybody-json": replace(EMPTY, typed={"json": '{\n  "entity": "209900042K"\n}'}, made="Anybody 1A2B", link="/x"),
+    "anybody-json": replace(EMPTY, typed=Typed(json='{\n  "entity": "209900042K"\n}'), made="Anybody 1A2B", link="/x"),
 }

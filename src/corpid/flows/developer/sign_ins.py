@@ -111,13 +111,14 @@ async def without_browser(context: RequestContext, developer: Developer, order: 
         raise _unfit(f"way is none of: {', '.join(acr.SIMULATED)}")
     if (order.anybody is None) == (not order.user):
         raise _unfit("either user or anybody must be there, and not both")
+    query = _query(context, order)
     if order.anybody is not None:
         user_name = await anybody.make(context, developer, order.anybody)
         order = msgspec.structs.replace(order, user=user_name, entity=order.entity or order.anybody.entity)
     account = await _account(context, developer, order.user)
     if account is None:
         raise _unfit("user is not the user name of a test person of this demo")
-    arrived = await authorize.arrive(context, _query(context, order), cookie=None, may_complete=True)
+    arrived = await authorize.arrive(context, query, cookie=None, may_complete=True)
     if isinstance(arrived, Answered):
         return arrived.response
     visit = await _first_visit(context, arrived)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 from urllib.parse import urlencode
 
 import msgspec
@@ -42,6 +42,23 @@ _OTHERS: Final = ("client_entity", "service")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """The texts of the fields of a person."""
+
+    name: str = ""
+    entity: str = ""
+    entity_name: str = ""
+    roles: str = ""
+    third_party: str = ""
+    json: str = ""
+
+    @classmethod
+    def of(cls, form: Mapping[str, str]) -> Self:
+        """The texts of a form."""
+        return cls(**{each.name: form.get(each.name, "") for each in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnybodyPage(FormView):
     """A person who acts for anything, as fields or as JSON.
 
@@ -51,8 +68,7 @@ class AnybodyPage(FormView):
     template: ClassVar[str] = "developer/anybody.html"
     heading: ClassVar[Phrase] = phrase("Anybody, acting for anything")
 
-    typed: Mapping[str, str]
-    """the text of each field"""
+    typed: Typed = Typed()
     made: str = ""
     """the name of the person, once they can sign in"""
     link: str = ""
@@ -101,7 +117,7 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     sign_in = request.query_params.get(SIGN_IN, "")
     errors: tuple[FieldError, ...]
     try:
-        wanted = _wanted(form)
+        wanted = _wanted(Typed.of(form))
         await people.make(context, mode.developer, wanted)
     except _Unfit as unfit:
         errors = (unfit.error,)
@@ -115,7 +131,9 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     else:
         return see_other(_here(web, sign_in, people.sealed(wanted)))
     here = _here(web, sign_in, request.query_params.get(AS, ""))
-    view = AnybodyPage(frame=_frame(context, browser_id, here=here, up=None), action=here, typed=form, errors=errors)
+    view = AnybodyPage(
+        frame=_frame(context, browser_id, here=here, up=None), action=here, typed=Typed.of(form), errors=errors
+    )
     return page_response(request, web.renderer, view, status=422)
 
 
@@ -127,9 +145,9 @@ class _Unfit(Exception):
         self.error: Final = (field, sentence)
 
 
-def _wanted(form: Mapping[str, str]) -> Anybody:
+def _wanted(typed: Typed) -> Anybody:
     """The person of a form: its JSON, else its fields. Raises _Unfit."""
-    written = form.get("json", "").strip()
+    written = typed.json.strip()
     if written:
         try:
             return msgspec.convert(json_object(written), Anybody)
@@ -137,36 +155,36 @@ def _wanted(form: Mapping[str, str]) -> Anybody:
             raise _Unfit("json", phrase("This is not a JSON object.")) from None
         except msgspec.ValidationError as error:
             raise _Unfit("json", phrase("This cannot be used: {problem}", problem=str(error))) from None
-    entity, entity_name = form.get("entity", "").strip(), form.get("entity_name", "").strip()
+    entity, entity_name = typed.entity.strip(), typed.entity_name.strip()
     if not entity:
         raise _Unfit("entity", phrase("Enter the identifier of the organisation."))
     new = {"type": "UEN", "registration_number": entity, "country": "SG", "name": entity_name, "status": "Registered"}
-    name = form.get("name", "").strip()
+    name = typed.name.strip()
     return Anybody(
         entity=entity,
         person={"name": name} if name else {},
         entities={entity: new} if entity_name else {},
-        roles=people.rows_of(form.get("roles", ""), *_OWN),
-        third_party=people.rows_of(form.get("third_party", ""), *_OTHERS),
+        roles=people.rows_of(typed.roles, *_OWN),
+        third_party=people.rows_of(typed.third_party, *_OTHERS),
     )
 
 
-def _typed(known: Anybody | None) -> Mapping[str, str]:
+def _typed(known: Anybody | None) -> Typed:
     """The fields of a person, or JSON if fields are not enough."""
     if known is None:
-        return {}
-    fields = {
-        "name": str(known.person.get("name", "")),
-        "entity": known.entity,
-        "entity_name": str(known.entities.get(known.entity, {}).get("name", "")),
-        "roles": people.lines_of(known.roles, *_OWN) or "",
-        "third_party": people.lines_of(known.third_party, *_OTHERS) or "",
-    }
+        return Typed()
+    typed = Typed(
+        name=str(known.person.get("name", "")),
+        entity=known.entity,
+        entity_name=str(known.entities.get(known.entity, {}).get("name", "")),
+        roles=people.lines_of(known.roles, *_OWN) or "",
+        third_party=people.lines_of(known.third_party, *_OTHERS) or "",
+    )
     try:
-        same = _wanted(fields).content == known.content
+        same = _wanted(typed).content == known.content
     except _Unfit:
         same = False
-    return fields if same else {"json": msgspec.json.format(known.content.decode(), indent=2)}
+    return typed if same else Typed(json=msgspec.json.format(known.content.decode(), indent=2))
 
 
 def _here(web: WebContext, sign_in: str, person: str) -> str:
