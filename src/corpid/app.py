@@ -53,14 +53,15 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.engines import Engines
+    from corpid.flows.developer.people import Developer
     from corpid.ports import Mail, NetworkNames, Passwords, Registry, TransientStore
     from corpid.settings import Settings
+    from corpid.web.context import DeveloperMode
     from corpid.web.pages.theme import Theme
     from corpid.web.telemetry.metrics import Metrics, Watched
     from corpid.web.telemetry.spans import Spans
 
     Fetch = Callable[[str], Awaitable[bytes]]
-    from collections.abc import Awaitable
 
 A = TypeVar("A", bound=AuthenticationRules)
 
@@ -242,10 +243,11 @@ async def create(
     metrics: Metrics | None = None,
     spans: Spans | None = None,
     opened: Engines | None = None,
+    developer: Developer | None = None,
 ) -> AsyncIterator[Application]:
     """A provider on its stores, until the context ends. Raises StartError.
 
-    `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
+    `developer` is developer mode's part, of a demo (D66).     `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
     its stores, which then stay open; events are reported to `metrics` and `spans`.
     """
     hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
@@ -255,6 +257,7 @@ async def create(
     egress = HttpClient(own_url=urls[0], further_urls=urls[1:], rules=rules)
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
+        await engines.require_kind(settings, found.registry, demo=developer is not None)
         stores, checking, fetch = _traced(spans, settings, found, hashing, egress.fetch)
         counted = metrics.counting(fetch) if metrics else fetch
         client_keys = FetchedClientKeys(stores.registry.clients, counted)
@@ -267,7 +270,7 @@ async def create(
         }
         for hidden in hidden_paths([each.policy for each in providers.values()]):
             raise StartError(hidden)
-        asgi = _asgi(settings, providers, spans)
+        asgi = _asgi(settings, providers, spans, developer)
         if metrics is not None:
             metrics.watched = _watched(settings, provider, hashing, stores)
             asgi.observe(metrics.request)
@@ -340,11 +343,13 @@ def _theme(settings: Settings) -> Theme:
     return found
 
 
-def _asgi(settings: Settings, providers: Mapping[str, Provider], spans: Spans | None) -> Middleware:
+def _asgi(
+    settings: Settings, providers: Mapping[str, Provider], spans: Spans | None, developer: Developer | None
+) -> Middleware:
     look, trusts = _theme(settings), ClientAddresses(settings.trusted_proxies).trusts
     routers = {}
     for issuer_id, provider in providers.items():
-        router = _router(settings, provider, look)
+        router = _router(settings, provider, look, developer)
         url = provider.policy.base_url
         routers[issuer_id, url] = router if spans is None else spans.requests(router, base_url=url, trusts=trusts)
     [first, *further] = routers
@@ -359,7 +364,13 @@ def _asgi(settings: Settings, providers: Mapping[str, Provider], spans: Spans | 
     )
 
 
-def _router(settings: Settings, provider: Provider, look: Theme) -> ASGIApp:
+def _developer_mode(developer: Developer, base_url: str) -> DeveloperMode:
+    from corpid.web.developer.mode import Mode  # noqa: PLC0415 - for a demo only (D66)
+
+    return Mode(developer, base_url=base_url)
+
+
+def _router(settings: Settings, provider: Provider, look: Theme, developer: Developer | None) -> ASGIApp:
     base_path = urlsplit(provider.policy.base_url).path
     account_base = base_path if provider.policy.is_first else provider.policy.deployment_url
     renderer = Renderer(
@@ -385,5 +396,6 @@ def _router(settings: Settings, provider: Provider, look: Theme) -> ASGIApp:
                 "console": Access(enabled=settings.console_enabled, networks=settings.console_networks),
             },
             operators_need_passkey=settings.operators_need_passkey,
+            developer=None if developer is None else _developer_mode(developer, provider.policy.base_url),
         )
     )

@@ -174,6 +174,21 @@ reason: Final[ContextVar[str]] = ContextVar("reason", default="")
 """why a command is run: `corpid --reason TEXT …`"""
 
 
+async def require_kind(settings: Settings, registry: Registry, *, demo: bool) -> None:
+    """Mark a demo's store, and refuse it anywhere else.
+
+    Raises StartError. Source: D66
+    """
+    if not demo and await registry.deployment.is_for_developers():
+        raise StartError(
+            "this database is a demo's, where people sign in without their factors: use another data_dir or database_url"
+        )
+    if demo and not settings.developer_mode:
+        raise StartError("people sign in without their factors in developer mode only, and developer_mode is off")
+    if demo:
+        await registry.deployment.keep_for_developers()
+
+
 def at_command_line() -> CommandLine:
     """The system's user who runs this process, and the host.
 

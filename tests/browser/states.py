@@ -9,8 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.developer.people import Listed
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parties import consent_items, consent_summary
+from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
@@ -25,6 +27,7 @@ from tests.browser import (
     account_states,
     console_directory_states,
     console_states,
+    developer_states,
     enrolment_states,
     invitation_states,
     party_states,
@@ -128,6 +131,16 @@ SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.na
 SIGN_IN: Final = views.SignIn(
     frame=replace(FRAME, step=(1, None)), action="/password", passkey=PASSKEY, recover="/recover"
 )
+AT_ONCE: Final = views.AtOnce(
+    action="/at-once",
+    anybody="/developer/anybody",
+    people=(
+        Listed(user_name="rina", name="Rina Example", entities=("209900042K",)),
+        Listed(user_name="haruka", name="見本 はるか", entities=("C00000025B", "209733310R")),
+        Listed(user_name="long", name=LONG),
+    ),
+    ways=tuple(acr.SIMULATED),
+)
 OFFER: Final = views.OfferPasskey(
     frame=replace(KNOWN, step=None, cancel=None),
     action="/offer",
@@ -175,6 +188,10 @@ STATES: Final[Mapping[str, View]] = {
     "sign-in-passkey-refused": replace(SIGN_IN, errors=(NO_PASSKEY,)),
     "sign-in-warned": replace(SIGN_IN, frame=replace(FRAME, limit=replace(LIMIT, seconds=90))),
     "sign-in-over": replace(SIGN_IN, frame=replace(FRAME, limit=replace(LIMIT, seconds=0))),
+    "sign-in-developer": replace(SIGN_IN, at_once=AT_ONCE),
+    "sign-in-developer-refused": replace(
+        SIGN_IN, at_once=AT_ONCE, errors=(("person", phrase("Choose one of the test people.")),)
+    ),
     "sign-in-crowded": replace(SIGN_IN, frame=CROWDED, user_name="x" * 90, errors=(WRONG,)),
     "code": CODE,
     "code-refused": replace(CODE, errors=(WRONG_CODE,)),
@@ -235,6 +252,7 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "signed-out": views.SignedOut(),
     "home": views.Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
+    **developer_states.STATES,
     **enrolment_states.STATES,
     **account_states.STATES,
     **invitation_states.STATES,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PERSON = "Tan Wei Ling"
 FIRST_PORT = "18400"
-CUT = """() => [...document.querySelectorAll(".persons dd")].filter(each => {
+CUT = """() => [...document.querySelectorAll(".persons .secret")].filter(each => {
     each.style.overflowWrap = "normal";
     return each.scrollWidth > each.clientWidth;
 }).map(each => each.innerText)"""
@@ -94,7 +94,7 @@ def link(printed: str) -> str:
 def listed(page: Page, label: str, person: str = PERSON) -> str:
     """What the start page shows for the person: User name, Password or Code."""
     card = page.locator(".persons li").filter(has_text=person)
-    return card.locator("div").filter(has_text=label).locator("dd").inner_text()
+    return card.locator("div").filter(has_text=label).locator(".secret").inner_text()
 
 
 def sign_in(page: Page, person: str) -> None:
@@ -165,6 +165,32 @@ def test_a_newcomer_logs_in_and_sees_what_a_relying_party_gets(demo: str, page: 
         assert page.get_by_text(text).first.is_visible(), text
     page.get_by_role("button", name="Sign out here").click()
     shows(page, "A service for organisations")
+
+
+def test_one_click_signs_a_test_person_in(demo: str, page: Page) -> None:
+    """D66: from the start page to the tables, without password and code."""
+    page.goto(link(demo))
+    page.get_by_role("button", name="Sign in with these").click()
+    page.get_by_role("button", name="Rina Example").click()
+    page.get_by_role("button", name="Agree and continue").click()
+    page.get_by_role("heading", name="You are signed in").wait_for()
+    assert page.get_by_text("Rina Example acts for").is_visible()
+
+
+def test_the_cards_keep_their_codes_current_and_are_copied_with_one_click(demo: str, page: Page) -> None:
+    """D66: the seconds that a code has left, the next code without a reload, and a button for each secret."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.clock.install()
+    page.goto(link(demo))
+    card = page.locator(".persons li").filter(has_text=PERSON)
+    assert re.fullmatch(r"\d+ s", card.locator("[data-seconds]").inner_text())
+    page.get_by_role("button", name=f"Copy password of {PERSON}").click()
+    expect(page.get_by_text(f"Copied: password of {PERSON}")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == listed(page, "Password")
+    page.route("**/codes", lambda route: route.fulfill(json={"seconds_left": 17, "codes": {"wei.ling": "000042"}}))
+    page.clock.run_for(31_000)
+    expect(card.locator("[data-code]")).to_have_text("000042")
+    expect(card.locator("[data-seconds]")).to_have_text(re.compile(r"^1?\d s$"))
 
 
 @pytest.mark.full

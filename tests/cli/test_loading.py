@@ -30,7 +30,7 @@ NO_SERVER: Final = {
     "httpx",
     "structlog",
 }
-NO_OTHER_COMMAND: Final = {"corpid.sandbox", "corpid.cli.doctor"}
+NO_OTHER_COMMAND: Final = {"corpid.sandbox", "corpid.cli.doctor", "corpid.flows.developer", "corpid.web.developer"}
 NO_DRIVER: Final = {"asyncpg", "redis", "aiosmtplib"}
 NO_MIGRATION: Final = {"alembic", "mako"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -11,11 +12,13 @@ import pytest
 from corpid.sandbox.demo_rp import COOKIE, Attempt, DemoRP, Registration
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
+from corpid.sandbox.people import Person
 from tests.interop.counterpart import Counterpart
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+RINA = Person(user_name="rina", password="harbour lights", totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
 SITE = "http://127.0.0.1:8090"
 
 
@@ -56,6 +59,21 @@ def test_the_start_page_tells_the_generation_and_offers_what_it_has(interface: I
         assert all((f'value="{scope}"' in page) == (scope in interface.scopes) for scope in CURRENT.scopes)
 
     with_site(story, interface)
+
+
+def test_the_current_codes_are_for_its_own_pages() -> None:
+    """D66, D35: as on the cards; never under another host's name, and no other site's script may read them."""
+
+    async def story(website: DemoRP, http: httpx.AsyncClient) -> None:
+        website.registration = replace(website.registration, persons=(RINA,))
+        answer = await http.get("/codes")
+        now = website.clock()
+        assert answer.json() == {"seconds_left": 30 - int(now) % 30, "codes": {"rina": RINA.code(now)}}
+        assert "access-control-allow-origin" not in answer.headers
+        assert answer.headers["cache-control"] == "no-store"
+        assert (await http.get("/codes", headers={"Host": "evil.example"})).status_code == 421
+
+    with_site(story)
 
 
 def test_an_answer_behind_the_fragment_sign_is_fetched_by_a_script_where_it_may_come_so() -> None:

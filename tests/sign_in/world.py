@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from corpid.flows.developer.people import Developer
     from corpid.ports import Written
     from corpid.rules.oauth.records import Client
     from corpid.sandbox.browser import Browser
@@ -143,11 +144,12 @@ async def world(
     entities: int = 2,
     postbox: Postbox | None = None,
     shared: SharedStores | None = None,
+    developer: Developer | None = None,
     **options: Any,
 ) -> AsyncIterator[World]:
     """A provider with client `rp1` (government) and Alice, who acts for that many entities. `options` are settings.
 
-    With a postbox it sends mail.
+    With a postbox it sends mail, with `developer` it is a demo's (D66).
     """
     async with AsyncExitStack() as stack:
         if shared is None:
@@ -158,7 +160,9 @@ async def world(
             clock, stores, directory = shared.clock, shared.stores, shared.directory
         edge = {"trusted_proxies": ("10.0.0.1",)} if base.startswith("https:") else {"developer_mode": True}
         chosen = settings.load(**{"base_url": base, "data_dir": directory, **edge, **options})
-        made = await stack.enter_async_context(started(World, chosen, clock=clock, mail=postbox, stores=stores))
+        made = await stack.enter_async_context(
+            started(World, chosen, clock=clock, mail=postbox, stores=stores, developer=developer)
+        )
         await made.write(Service(service_id="PERMITS", name="Permits", roles=("Maker",)))
         await made.client()
         names = ("Acme Pte. Ltd.", "Banyan Trading", "Cassia Works")

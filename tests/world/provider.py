@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
+    from corpid.flows.developer.people import Developer
     from corpid.flows.provider import Provider
     from corpid.ports import Mail, Written
     from corpid.rules.oauth.records import Client
@@ -131,11 +132,14 @@ async def started(
     passwords: Argon2Passwords | None = None,
     mail: Mail | None = None,
     stores: engines.Engines | None = None,
+    developer: Developer | None = None,
 ) -> AsyncIterator[R]:
     """A provider with these settings, on its own stores or on some that are open already."""
     passwords = passwords or hashing()
     async with (
-        app.create(chosen, clock=clock, passwords=passwords, mail=mail, opened=stores) as application,
+        app.create(
+            chosen, clock=clock, passwords=passwords, mail=mail, opened=stores, developer=developer
+        ) as application,
         AsyncExitStack() as stack,
     ):
         yield kind(application=application, chosen=chosen, clock=clock, passwords=passwords, stack=stack)

@@ -433,6 +433,11 @@ class Deployment(Protocol):
 
     async def maintenance(self) -> bool: ...
     async def set_maintenance(self, on: bool, event: AuditEvent) -> None: ...
+    async def is_for_developers(self) -> bool:
+        """Return whether the store is a demo's, which other servers refuse (D66)."""
+
+    async def keep_for_developers(self) -> None:
+        """Mark the store as a demo's, for ever (D66)."""
 
 
 class Registry(Protocol):

@@ -54,7 +54,7 @@ class AuditAction(StrEnum):
     # a sign-in
     SIGN_IN_COMPLETE = "sign_in.complete", (
         "A sign-in was completed, also for the account (then without `client_id`); "
-        "`way` says which code was used with a password: `app`, `email`, `recovery`")
+        "`way` says which code was used with a password: `app`, `email`, `recovery`; `simulated`: see `sign_in.simulate`")
     SIGN_IN_PASSWORD = "sign_in.password", "A password was entered, right (`ok`) or wrong; a right password alone is not a sign-in"
     SIGN_IN_SECOND_FACTOR = "sign_in.second_factor", (
         "A second factor was checked; `way` says which. Without a `way`: the person had none")
@@ -63,6 +63,8 @@ class AuditAction(StrEnum):
         "Wrong codes started a pause: after how many `guesses`, for `pause_seconds`, for which `browser`: `new` (all "
         "unknown ones), `known` (this one)")
     SIGN_IN_PASSKEY = "sign_in.passkey", "A passkey was used without a password"
+    SIGN_IN_SIMULATE = "sign_in.simulate", (
+        "A test person's factors were simulated, in developer mode; `amr` says which were claimed")
     SIGN_IN_REFUSE = "sign_in.refuse", (
         "A sign-in was cancelled or refused, with the `reason`. The actor is `anonymous` if nobody had signed in "
         "yet: another browser can then still complete the request")

@@ -49,6 +49,12 @@ def lies_in(address: str, networks: Iterable[Network]) -> bool:
     return parsed is not None and any(parsed in network for network in networks)
 
 
+def is_loopback(address: str) -> bool:
+    """Return whether an address is this machine's own. Source: D27"""
+    parsed = _parsed(address)
+    return parsed is not None and parsed.is_loopback
+
+
 def _parsed(address: str) -> IPv4Address | IPv6Address | None:
     """The parsed address, None if it is malformed.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import socket
 import time
@@ -22,6 +23,7 @@ from corpid import app, settings
 from corpid.engines import at_command_line, email_renderer, new_user_id
 from corpid.flows.account import links
 from corpid.flows.authentication.own_pages import PATHS
+from corpid.flows.developer.people import Developer, Listed
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.finding import user_named
 from corpid.rules.directory.actors import DirectoryFile
@@ -33,6 +35,7 @@ from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.settings.issuers import client_rules
 from corpid.settings.presets import PRESETS
+from corpid.web.developer.mode import DEVELOPER_PATH
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
@@ -100,6 +103,11 @@ class Demo:
         return self.issuer + PATHS["console"]
 
     @property
+    def developer_url(self) -> str:
+        """The URL of the pages of developer mode, on this machine."""
+        return self.issuer + DEVELOPER_PATH
+
+    @property
     def relying_party_url(self) -> str:
         """The URL to start at."""
         return self.registration.url
@@ -163,7 +171,8 @@ async def running_issuers(
         access_log.configure(clock=time.time, stream=log)
         chosen = _settings(registrations, port, data_directory, theme, preset)
         mail = CaughtMail(email_renderer(chosen).render)
-        composed = await stack.enter_async_context(app.create(chosen, mail=mail))
+        developer = _developer(directory)
+        composed = await stack.enter_async_context(app.create(chosen, mail=mail, developer=developer))
         await _apply(composed.provider, client_rules(chosen), registrations, directory)
         await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless, composed.streamed))
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
@@ -182,6 +191,15 @@ async def running_issuers(
             )
             for each, issuer_id in zip(registrations, ids, strict=True)
         )
+
+
+def _developer(directory: ExampleDirectory) -> Developer:
+    """Developer mode with the test people of the directory (D66)."""
+    developer = Developer(key=secrets.token_urlsafe(32))
+    developer.add(
+        Listed(user_name=each.user_name, name=each.name, entities=each.entities) for each in directory.test_people()
+    )
+    return developer
 
 
 def as_preset(registration: Registration, preset: Preset) -> Registration:

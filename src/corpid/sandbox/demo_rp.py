@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 import httpx
 from jinja2 import PackageLoader
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from corpid.rules.authentication.totp import STEP_SECONDS
@@ -233,6 +233,7 @@ class DemoRP:
         self.app = Starlette(
             routes=[
                 Route("/", self._protected(self.start)),
+                Route("/codes", self._protected(self.codes)),
                 Route("/login", self._protected(self.login), methods=["POST"]),
                 Route("/passkey", self._protected(self.passkey), methods=["POST"]),
                 Route("/mail", self._protected(self.mail)),
@@ -258,6 +259,12 @@ class DemoRP:
             prompts=PROMPTS,
             beside=self.provider is not None,
         )
+
+    async def codes(self, _: Request) -> Response:
+        """The current codes by user name, and how long they last."""
+        now = self.clock()
+        codes = {person.user_name: person.code(now) for person in self.registration.persons}
+        return JSONResponse({"seconds_left": STEP_SECONDS - int(now) % STEP_SECONDS, "codes": codes})
 
     async def passkey(self, request: Request) -> Response:
         """Invite a person to set up a passkey.
@@ -413,8 +420,8 @@ class DemoRP:
             response = await endpoint(request)
             response.headers.setdefault(
                 "Content-Security-Policy",
-                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; "
-                f"frame-ancestors 'none'; form-action 'self' {origin}",
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+                f"base-uri 'none'; frame-ancestors 'none'; form-action 'self' {origin}",
             )
             response.headers["Cache-Control"] = "no-store"
             response.headers["Referrer-Policy"] = "same-origin"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from corpid.rules.directory.sections import TEST
 from corpid.sandbox.people import Person
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class ExampleDirectory:
             for user_name, user in self.sections["users"].items()
             if _on(user) and "password" in user and "totp_secret" in user
         ]
+
+    def test_people(self) -> list[Person]:
+        """The people whom the file marks with `test: true` (D66)."""
+        return [person for person in self.persons() if self.sections["users"][person.user_name].get(TEST) == "true"]
 
     def services(self) -> list[str]:
         """The identifiers of all entity services."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from urllib.parse import quote
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from starlette.requests import Request
+
+    from corpid.flows.authentication.visits import Visit
+    from corpid.flows.developer.people import Listed
     from corpid.flows.provider import Provider
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.networks import Network
     from corpid.rules.oauth.client_registration import Rules
     from corpid.web.pages.rendering import Renderer
@@ -46,6 +51,23 @@ class Access:
     """the only ones whose addresses see it; without any, every address does"""
 
 
+class DeveloperMode(Protocol):
+    """Developer mode at an issuer, which nothing but a demo has (D66)."""
+
+    @property
+    def anybody_path(self) -> str:
+        """The path of the page that makes a test person, under base_url."""
+
+    def opens(self, request: Request) -> bool:
+        """Return whether this request sees developer mode."""
+
+    def people(self, request: Request) -> Sequence[Listed]:
+        """The test people whom a page offers."""
+
+    async def sign_in_at_once(self, context: RequestContext, visit: Visit, form: Mapping[str, str]) -> Visit:
+        """The step of the sign-in that asks for no factor."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebContext:
     """The dependencies of an endpoint."""
@@ -64,6 +86,8 @@ class WebContext:
     """URIs for vulnerability reports (RFC 9116 §2.5.3)"""
     operators_need_passkey: bool = True
     """whether the console takes no other sign-in (D53)"""
+    developer: DeveloperMode | None = None
+    """None everywhere but in a demo (D66)"""
     access: Mapping[Part, Access] = field(default_factory=dict)
     """what is not named is open to everybody"""
     large_documents: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.provider import Policy
     from corpid.rules.oauth.generations import Generation
-    from corpid.web.context import Part, WebContext
+    from corpid.web.context import DeveloperMode, Part, WebContext
     from corpid.web.telemetry.access_log import LogFields
 
     Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
@@ -125,6 +125,8 @@ class Route:
     """the end of `path`, before which the path of base_url stands (RFC 8414 §3.1); empty: before the whole"""
     part: Part | None = None
     """the part of the provider that it belongs to, if the operator can switch that off"""
+    developer: bool = False
+    """whether it is developer mode's: whoever does not see that gets 404 (D66)"""
     at_root: bool = False
     """whether `path` is of the host as a whole, and the path of base_url does not count (RFC 8615 §3)"""
 
@@ -333,6 +335,23 @@ def table(served: Sequence[Generation], *, first: bool = True, developer_mode: b
     )
 
 
+def _developer_routes(mode: DeveloperMode) -> tuple[Route, ...]:
+    """The routes of developer mode, which nothing loads outside it (D66)."""
+    from corpid.web.developer.routes import ROUTES  # noqa: PLC0415
+
+    return tuple(
+        Route(
+            path=each.path,
+            methods=each.methods,
+            endpoint=partial(each.endpoint, mode=mode),
+            fails=_as_page if each.page else _as_json,
+            own_forms=each.page,
+            developer=True,
+        )
+        for each in ROUTES
+    )
+
+
 def bodiless(served: Sequence[Generation], base_path: str) -> frozenset[str]:
     """The paths of requests whose body is not read (Spec 4.4)."""
     return frozenset(route.at(base_path) for route in table(served) if route.scheme)
@@ -393,6 +412,8 @@ class Router:
         self._context, policy = web, web.provider.policy
         routes_here = table(policy.served, first=policy.is_first, developer_mode=policy.developer_mode)
         served = [route for route in routes_here if self._access(route).enabled]
+        if web.developer is not None:
+            served += _developer_routes(web.developer)
         restricted = ((route.path, self._access(route).networks) for route in served)
         self._networks = {path: networks for path, networks in restricted if networks}
         """the only ones whose addresses see a route, by its path"""
@@ -412,6 +433,8 @@ class Router:
         networks = None if route is None else self._networks.get(route.path)
         if route is not None and networks and not lies_in(scope["state"]["client_address"], networks):
             scope["state"]["log"]["detail"] = f"{route.part}_networks: this address is in none of them"
+            route = None
+        if route is not None and route.developer and not self._opens(request):
             route = None
         if route is None:
             answer = await plain.not_found(request, self._context)
@@ -450,6 +473,10 @@ class Router:
                     detail=cut(log.get("detail", "")),
                 )
             )
+
+    def _opens(self, request: Request) -> bool:
+        mode = self._context.developer
+        return mode is not None and mode.opens(request)
 
     def _access(self, route: Route) -> Access:
         """The access to the part of a route."""

@@ -50,6 +50,8 @@ def _new_here(account: Account, *, expected: bool) -> bool:
     return not expected and (set_by_themselves or account.signed_in_before)
 
 
+_UNGUESSED: Final = (None, Way.RECOVERY, Way.SIMULATED)
+"""methods of which no guesses are counted for the account"""
 _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSIONS)
 
 
@@ -115,7 +117,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
             if not known and shown.account.user.email:
                 expected = namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, finished.user_id)
                 new_here = _new_here(shown.account, expected=await expected.take(unit) is not None)
-            await code_guesses.forget(context, guesses, group, guessed=shown.way not in (None, Way.RECOVERY))
+            await code_guesses.forget(context, guesses, group, guessed=shown.way not in _UNGUESSED)
             if not await sessions.begin(context, session, shown.account, passkey=shown.passkey):
                 raise StaleStep
             for other in sorted(others, key=lambda each: each.session_id):
@@ -196,6 +198,8 @@ def _cost(shown: Authentication, *, known: bool) -> int:
 
     In a known browser, guessable factors are counted there instead.
     """
+    if shown.way is Way.SIMULATED:
+        return 0
     guessed = (shown.amr != acr.PASSKEY) + (shown.way not in (None, Way.RECOVERY))
     unguessable = shown.way in (None, Way.RECOVERY)
     return unguessable + (0 if known else guessed)

@@ -8,12 +8,11 @@ Source: D47
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows import namespaces
-from corpid.rules.networks import neighbourhood, site
+from corpid.rules.networks import is_loopback, neighbourhood, site
 from corpid.rules.oauth.errors import TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 
@@ -111,7 +110,7 @@ class RateLimits:
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
         limit = self._limits[endpoint].per_address
-        if limit and not (self._spare_loopback and _is_loopback(address)):
+        if limit and not (self._spare_loopback and is_loopback(address)):
             await self._count(limit, ("address", endpoint, site(address)), now)
 
     async def client(self, endpoint: str, client_id: str, address: str, now: float) -> None:
@@ -120,7 +119,7 @@ class RateLimits:
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
         limit = self._limits[endpoint].per_client
-        if limit and not (self._spare_loopback and _is_loopback(address)):
+        if limit and not (self._spare_loopback and is_loopback(address)):
             await self._count(limit, ("client", endpoint, client_id), now)
 
     async def arrival(self, address: str, now: float) -> None:
@@ -129,7 +128,7 @@ class RateLimits:
         It counts for its network, then for all callers. A network over its limit uses up nothing of the others' share.
         Raises TooManyRequests, StoreUnavailable. Source: D47
         """
-        if self._spare_loopback and _is_loopback(address):
+        if self._spare_loopback and is_loopback(address):
             return
         limits = self._limits[ARRIVALS]
         if limits.per_network:
@@ -160,10 +159,3 @@ class RateLimits:
         counter = namespaces.RATE.entry(self._issuer, *caller, str(window))
         async with self._transient.unit(now) as unit:
             return await counter.count(unit)
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

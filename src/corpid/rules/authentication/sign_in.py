@@ -53,6 +53,8 @@ class Event(Enum):
     """correct, of a person with a second factor"""
     PASSKEY = "passkey"
     """accepted"""
+    SIMULATED = "simulated"
+    """a test person without their factors, in developer mode (D66)"""
     WAY = "way"
     """another second-factor method"""
     CODE = "code"
@@ -97,7 +99,12 @@ _ANONYMOUS: Final = frozenset({State.PASSWORD})
 _OVER: Final = frozenset({State.ENDED})
 
 TRANSITIONS: Final[Mapping[State, Mapping[Event, frozenset[State]]]] = {
-    State.PASSWORD: _open(State.PASSWORD, PASSWORD=frozenset({State.SECOND_FACTOR}), PASSKEY=_AUTHENTICATED),
+    State.PASSWORD: _open(
+        State.PASSWORD,
+        PASSWORD=frozenset({State.SECOND_FACTOR}),
+        PASSKEY=_AUTHENTICATED,
+        SIMULATED=_AUTHENTICATED,
+    ),
     State.SECOND_FACTOR: _open(
         State.SECOND_FACTOR,
         WAY=frozenset({State.SECOND_FACTOR}),
@@ -161,6 +168,8 @@ class Way(Enum):
     PASSKEY = "passkey"
     EMAIL = "email"
     RECOVERY = "recovery"
+    SIMULATED = "simulated"
+    """no method: developer mode signed a test person in (D66)"""
 
 
 class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -15,7 +15,7 @@ import yaml
 
 from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted, read_nodes
 from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition, ThirdPartyGrant
-from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, Kind, Section
+from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, TEST, Kind, Section
 from corpid.rules.directory.values import Malformed, suggestion
 from corpid.rules.printable import printable, printable_lines
 
@@ -220,12 +220,14 @@ class _Reading:
         factors = {member: value for member, value in entry.fields.items() if member in OWN_FACTORS}
         if "password" in factors:
             self._check_plain(entry)
+        if entry.fields.get(TEST) and not self.plain_passwords:
+            self._report(entry.line_of(TEST), "a test person is for development only: apply with --development")
         if factors:
             self._add(Entry(kind="credentials", key=entry.key, line=entry.line, fields=factors, lines=entry.lines))
         listed: dict[str, tuple[int, dict[str, object]]] = entry.fields.get("memberships", {})  # type: ignore[assignment]
         for entity_id, (line, fields) in listed.items():
             self._add(Entry(kind="membership", key=(*entry.key, entity_id), line=line, fields=fields, lines={}))
-        own = {m: value for m, value in entry.fields.items() if m not in OWN_FACTORS and m != "memberships"}
+        own = {m: value for m, value in entry.fields.items() if m not in OWN_FACTORS | {"memberships", TEST}}
         return msgspec.structs.replace(entry, fields=own)
 
     def _check_plain(self, entry: Entry) -> None:

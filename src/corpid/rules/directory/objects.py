@@ -35,7 +35,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.rules.directory.sections import ALL, ENTITY_ID, OWN_FACTORS, SECTIONS, Key, Kind, login
+from corpid.rules.directory.sections import ALL, ENTITY_ID, OWN_FACTORS, SECTIONS, TEST, Key, Kind, login
 from corpid.rules.directory.values import Malformed, suggestion
 from corpid.rules.oauth.records import CLIENT_MEMBERS, Client
 
@@ -161,7 +161,7 @@ RESOURCES: Final = (
     Resource(
         kind="user", path="users", title="User", noun="a person", record=User,
         filters=("search", "entity", "name"),
-        keys=_keyed("user_name", "users", left_out=frozenset({"id", "memberships", *OWN_FACTORS})),
+        keys=_keyed("user_name", "users", left_out=frozenset({"id", "memberships", TEST, *OWN_FACTORS})),
     ),
     Resource(
         kind="membership", path="memberships", title="Membership", noun="a membership", record=Membership,

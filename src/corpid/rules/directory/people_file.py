@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.document import from_nodes
 from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted
-from corpid.rules.directory.sections import OWN_FACTORS, SECTIONS
+from corpid.rules.directory.sections import OWN_FACTORS, SECTIONS, TEST
 from corpid.rules.directory.values import suggestion
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.document import Document
 
 USER_NAME: Final = "user_name"
-_OTHERWISE: Final = OWN_FACTORS | {"id", "enabled", "memberships"}
+_OTHERWISE: Final = OWN_FACTORS | {"id", "enabled", "memberships", TEST}
 COLUMNS: Final = (USER_NAME, *(name for name in SECTIONS["users"].keys if name not in _OTHERWISE))
 """the columns about a person"""
 NEEDED: Final = (USER_NAME, *(name for name, key in SECTIONS["users"].keys.items() if key.needed))

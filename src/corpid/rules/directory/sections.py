@@ -47,6 +47,8 @@ OPERATOR_LEVEL: Final = values.one_of(*get_args(OperatorLevel))
 ALL: Final = "all"
 NOTHING: Final = "none"
 OWN_FACTORS: Final = frozenset({"password", "password_hash", "totp_secret"})
+TEST: Final = "test"
+"""marks a person of the demo's file whom the demo signs in without their factors; it is stored nowhere (D66)"""
 
 
 def login(node: Node) -> str:
@@ -202,6 +204,7 @@ SECTIONS: Final[dict[str, Section]] = {
             "password_hash": Key(member="password_hash", read=values.password_hash),
             "totp_secret": Key(member="totp_secret", read=values.totp_secret),
             "memberships": Key(member="memberships", read=memberships),
+            TEST: Key(member=TEST, read=values.yes_or_no),
         },
     ),
     "services": Section(

@@ -8,6 +8,8 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from corpid.rules.oauth.generations import Generation
 
 TWO_FACTORS: Final = 2
@@ -22,6 +24,13 @@ PASSWORD_AND_PASSKEY: Final = ("pwd", "pop", "user", "mfa")
 PASSKEY: Final = ("pop", "user", "mfa")
 """amr of a passkey: a key was proved, its user present and verified; the key's storage is unknown (RFC 8176)"""
 
+
+SIMULATED: Final[Mapping[str, tuple[str, ...]]] = {
+    "password-and-code": PASSWORD_AND_CODE,
+    "passkey": PASSKEY,
+    "password-and-passkey": PASSWORD_AND_PASSKEY,
+}
+"""amr of the ways to sign in that developer mode simulates, by name; the first is the default (D66)"""
 
 BY_PASSKEY: Final = (PASSKEY, PASSWORD_AND_PASSKEY)
 """amr of sign-ins that proved a passkey, which verifies its user in both"""

@@ -419,6 +419,10 @@ class Reason(Enum):
         "A form's token is missing or belongs to another browser.",
         "Open the page again, and allow cookies for this site.")
 
+    SIMULATION = _refusal("invalid_request", _RP,
+        "A request to sign a test person in at once, in developer mode, cannot be carried out.",
+        "The description names what is wrong. docs/relying-parties.md shows a request that works.")
+
     # the token endpoint
     GRANT_TYPE = _refusal("unsupported_grant_type", _RP,
         "The token endpoint does not support this grant_type.",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _READY: Final = "ready"
 _MAINTENANCE: Final = "maintenance"
+_FOR_DEVELOPERS: Final = "for_developers"
 _SWITCH: Final = {True: "on", False: "off"}
 
 
@@ -86,3 +87,10 @@ class SqlDeployment:
             was = await self._values.get(_MAINTENANCE) == _SWITCH[True]
             await self._values.put(_MAINTENANCE, _SWITCH[on])
             await self._audit.write(event, members=Members(before={"maintenance": was}, after={"maintenance": on}))
+
+    async def is_for_developers(self) -> bool:
+        return await self._values.get(_FOR_DEVELOPERS) == _SWITCH[True]
+
+    async def keep_for_developers(self) -> None:
+        async with self._database.transaction():
+            await self._values.put_first(_FOR_DEVELOPERS, _SWITCH[True])

@@ -36,7 +36,7 @@ from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web.authentication import pages
-from corpid.web.authentication.pages import Again, Ending
+from corpid.web.authentication.pages import AT_ONCE, Again, Ending
 from corpid.web.context import ARRIVE, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
@@ -74,6 +74,7 @@ _WAIT_SECONDS: Final = 0.05
 
 _FIELDS: Final = frozenset(
     {"form_token", "step", "user_name", "password", "code", "passkey", "passkeys", "entity", "query", "decision"}
+    | {"person", "way"}
 )
 
 
@@ -361,7 +362,8 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
         return await _over(request, web, context, visit, Ending.CLAIMED_ELSEWHERE, status=409)
     query = request.query_params.get("query", "").strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, visit, query=query)
-    return page_response(request, web.renderer, await pages.of_step(web, context, visit, page, Again(query=query)))
+    again = Again(query=query, test_people=() if web.developer is None else web.developer.people(request))
+    return page_response(request, web.renderer, await pages.of_step(web, context, visit, page, again))
 
 
 async def _over(
@@ -408,6 +410,9 @@ async def _post(request: Request, web: WebContext, context: RequestContext, visi
     interaction_id, body = visit.interaction.interaction_id, await form_bytes(request)
     form = parameters.parse(body, _FIELDS)
     step = STEPS.get(action)
+    if action == AT_ONCE and web.developer is not None and web.developer.opens(request):
+        step = Step(submit=web.developer.sign_in_at_once, field="person", proves=True)
+        request.scope["state"]["log"]["detail"] = "simulated"
     if step is None:
         raise InvalidRequest(Reason.STEP_UNKNOWN, "there is no such step")
     require_own_form(context, form, visit.browser.browser_id, interaction_id)
@@ -484,5 +489,10 @@ async def _again(
         return page_response(request, web.renderer, await _ending(web, context, after, closed))
     query = form.get("query", "").strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, after, query=query)
-    again = Again(errors=wrong, typed=form.get("user_name", ""), query=query)
+    again = Again(
+        errors=wrong,
+        typed=form.get("user_name", ""),
+        query=query,
+        test_people=() if web.developer is None else web.developer.people(request),
+    )
     return page_response(request, web.renderer, await pages.of_step(web, context, after, page, again), status=422)

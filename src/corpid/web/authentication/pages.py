@@ -36,9 +36,10 @@ from corpid.web.pages.layout import Form, Frame, Link, client_site, time_limit
 from corpid.web.pages.views import AskPasskey, asked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.flows.authentication.visits import Visit
+    from corpid.flows.developer.people import Listed
     from corpid.flows.request_context import RequestContext
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.entity_choice import Choice
@@ -54,6 +55,8 @@ _SIGN_IN_AGAIN: Final = phrase(
 )
 _SIGN_IN_AGAIN_TO_GO_ON: Final = phrase("To go on, sign in again: this step needs a recent sign-in.")
 """in the portal and the console, whose windows differ from the account's"""
+AT_ONCE: Final = "at-once"
+"""the action that asks for no factor, in developer mode (D66)"""
 _NO_MORE_TIME: Final = phrase("You cannot get more time for this sign-in.")
 
 
@@ -170,11 +173,13 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Content of a page shown again: errors, typed user name, search text."""
+    """Content that depends on the request: errors, typed text, test people."""
 
     errors: tuple[FieldError, ...] = ()
     typed: str = ""
     query: str = ""
+    test_people: Sequence[Listed] = ()
+    """whom developer mode signs in at once (D66)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +222,18 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
         passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
         passkey_first=look.visit.browser.used_passkey,
         recover=_recover(look),
+        at_once=_at_once(look) if look.again.test_people else None,
         errors=look.again.errors or lacks_second_factor,
+    )
+
+
+def _at_once(look: _Look) -> views.AtOnce:
+    developer, here = look.web.developer, {SIGN_IN: look.visit.interaction.interaction_id}
+    return views.AtOnce(
+        action=look.at(AT_ONCE),
+        people=look.again.test_people,
+        ways=tuple(acr.SIMULATED),
+        anybody="" if developer is None else f"{look.web.base_path}{developer.anybody_path}?{urlencode(here)}",
     )
 
 

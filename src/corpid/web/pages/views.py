@@ -19,10 +19,11 @@ from corpid.texts import Phrase, phrase
 from corpid.web.pages.layout import BARE, FormView, PageView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from corpid.flows.authentication.second_factor_methods import AskSecondFactor
+    from corpid.flows.developer.people import Listed
     from corpid.web.pages.layout import FieldError, Frame, Link
 
 _CODE: Final = phrase("Code")
@@ -61,6 +62,21 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AtOnce:
+    """The form of developer mode that signs a test person in (D66).
+
+    Fields: person (a button each), way. Error id: person.
+    """
+
+    action: str
+    people: Sequence[Listed]
+    anybody: str
+    """the address of the page that makes another test person"""
+    ways: tuple[str, ...]
+    """names of what amr can claim, the default first"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn(FormView):
     """Step one: user name and password, or passkey.
 
@@ -77,6 +93,8 @@ class SignIn(FormView):
     """whether the passkey's button leads, since this browser has used one"""
     recover: str
     """the address for a forgotten password"""
+    at_once: AtOnce | None = None
+    """in developer mode only"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

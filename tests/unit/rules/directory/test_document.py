@@ -157,6 +157,17 @@ def test_a_plain_password_is_accepted_in_development_and_never_repeated_in_an_er
     assert "hunter2" not in problem
 
 
+def test_a_test_person_is_marked_in_development_and_nothing_of_the_mark_is_kept() -> None:
+    """D66: the mark is for the demo, which reads its own file."""
+    marked = "users: {rina: {name: Rina, test: true}}"
+    assert problems_of(marked) == ["f.yaml:1: a test person is for development only: apply with --development"]
+    for document in (
+        parse(marked.encode(), "f.yaml", plain_passwords=True),
+        parse(marked.replace("true", "false").encode(), "f.yaml"),
+    ):
+        assert document.of("user")["rina",].fields == {"name": "Rina"}
+
+
 def test_a_key_set_may_be_pasted_as_json() -> None:
     """D27."""
     document = parse(b'clients: {c: {jwks: {"keys": [{"kty": "EC", "ext": true, "kid": "1"}]}}}', "f.yaml")

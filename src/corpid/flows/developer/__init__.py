@@ -1,0 +1,1 @@
+"""Developer mode: sign-ins of test people without their factors (D66)."""

@@ -1,0 +1,45 @@
+"""The test people of developer mode, who sign in without factors (D66)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from corpid.rules.directory import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A test person, as pages list them."""
+
+    user_name: str
+    name: str
+    entities: tuple[str, ...] = ()
+    """identifiers of the entities that they act for"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Developer:
+    """Developer mode of a deployment: test people and the start's key.
+
+    Only what composes a demo makes one; no setting does. Source: D66
+    """
+
+    key: str
+    """random; what reaches the pages of developer mode from another machine must show it"""
+    people: dict[str, Listed] = field(default_factory=dict)
+    """by user name in its mapped form"""
+
+    def add(self, people: Iterable[Listed]) -> None:
+        """Let these people be signed in without their factors. Source: D66"""
+        self.people.update({names.user_name(each.user_name): each for each in people})
+
+    def is_test_person(self, user_name: str) -> bool:
+        """Return whether this user name is a test person's. Source: D51, D66"""
+        try:
+            return names.user_name(user_name) in self.people
+        except ValueError:
+            return False

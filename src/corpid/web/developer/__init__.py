@@ -1,0 +1,1 @@
+"""Pages and endpoints of developer mode; nothing loads them outside it (D66)."""

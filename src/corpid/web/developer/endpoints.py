@@ -1,0 +1,84 @@
+"""Endpoints of developer mode for programs: JSON in, JSON out (D66)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from corpid.flows.developer import sign_ins
+from corpid.flows.developer.sign_ins import Order
+from corpid.flows.oauth import rate_limits
+from corpid.jose.encoding import MalformedToken, json_object
+from corpid.rules.oauth.errors import InvalidRequest
+from corpid.rules.oauth.refusals import Reason
+from corpid.web.http.requests import headers, page_request
+from corpid.web.pages.responses import NO_STORE
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from corpid.rules.oauth.authorization_response import AuthorizationResponse
+    from corpid.web.context import WebContext
+    from corpid.web.developer.mode import Mode
+
+JSON: Final = "application/json"
+
+
+async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
+    """Sign a test person in without a browser; answer with the callback (D66)."""
+    _refuse_other_sites(request, web)
+    context = await page_request(request, web.provider)
+    log = request.scope["state"]["log"]
+    log["detail"] = "simulated"
+    await web.provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
+    order = await _order(request)
+    response = await sign_ins.without_browser(context, mode.developer, order)
+    refused = sign_ins.refusal(response)
+    if refused is not None:
+        log["error"], log["reason"] = refused
+    return Response(msgspec.json.encode(_callback(response)), 200, NO_STORE, JSON)
+
+
+def _callback(response: AuthorizationResponse) -> dict[str, object]:
+    """The answer's members: an address, and a form for `form_post`."""
+    if response.posted:
+        return {"callback_url": response.redirect_uri, "form": dict(response.parameters)}
+    return {"callback_url": response.url}
+
+
+def _refuse_other_sites(request: Request, web: WebContext) -> None:
+    """Return for a program, and for a page of this origin.
+
+    Raises InvalidRequest for any other page. Source: D35, D66
+    """
+    parts = urlsplit(web.provider.policy.base_url)
+    own = f"{parts.scheme}://{parts.netloc}".encode()
+    if headers(request, b"sec-fetch-site") in ([], [b"same-origin"], [b"none"]) and headers(request, b"origin") in (
+        [],
+        [own],
+    ):
+        return
+    raise InvalidRequest(
+        Reason.FORM_OF_ANOTHER_SITE,
+        "this request was sent by a page of another site",
+        detail="Sec-Fetch-Site or Origin",
+    )
+
+
+async def _order(request: Request) -> Order:
+    sent = headers(request, b"content-type")
+    if [each.decode("latin-1").partition(";")[0].strip().lower() for each in sent] != [JSON]:
+        raise InvalidRequest(Reason.SIMULATION, f"Content-Type must be {JSON}")
+    try:
+        return msgspec.convert(json_object(await request.body()), Order)
+    except ClientDisconnect:
+        raise InvalidRequest(Reason.BODY_INCOMPLETE, "the request ended before its body was complete") from None
+    except MalformedToken as error:
+        raise InvalidRequest(Reason.SIMULATION, f"the body must be one JSON object: {error}") from None
+    except msgspec.ValidationError as error:
+        description = str(error).replace("`", "'").replace('"', "'")
+        raise InvalidRequest(Reason.SIMULATION, description) from None

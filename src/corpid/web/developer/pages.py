@@ -1,0 +1,197 @@
+"""The page for anybody acting for anything, and the key's link (D66)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+from urllib.parse import urlencode
+
+import msgspec
+
+from corpid.flows.authentication import browsers, interactions, visits
+from corpid.flows.developer import anybody as people
+from corpid.flows.developer.anybody import Anybody
+from corpid.jose.encoding import MalformedToken, json_object
+from corpid.rules.oauth import parameters
+from corpid.rules.oauth.errors import InvalidRequest
+from corpid.texts import Phrase, phrase
+from corpid.web.context import SIGN_IN, interaction_path
+from corpid.web.developer.mode import ANYBODY_PATH, KEY, KEY_COOKIE
+from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web.pages.layout import FormView, Frame, Link
+from corpid.web.pages.responses import add_cookie, page_response, require_own_form, see_other, set_cookie
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.flows.request_context import RequestContext
+    from corpid.web.context import WebContext
+    from corpid.web.developer.mode import Mode
+    from corpid.web.pages.layout import FieldError
+
+AS: Final = "as"
+"""the parameter that holds the person"""
+_FORM: Final = "anybody"
+_FIELDS: Final = frozenset({"form_token", "step", "name", "entity", "entity_name", "roles", "third_party", "json"})
+_KEY_SECONDS: Final = 86400
+_OWN: Final = ("service",)
+_OTHERS: Final = ("client_entity", "service")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """The texts of the fields of a person."""
+
+    name: str = ""
+    entity: str = ""
+    entity_name: str = ""
+    roles: str = ""
+    third_party: str = ""
+    json: str = ""
+
+    @classmethod
+    def of(cls, form: Mapping[str, str]) -> Self:
+        """The texts of a form."""
+        return cls(**{each.name: form.get(each.name, "") for each in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnybodyPage(FormView):
+    """A person who acts for anything, as fields or as JSON.
+
+    Fields and error ids: name, entity, entity_name, roles, third_party, json.
+    """
+
+    template: ClassVar[str] = "developer/anybody.html"
+    heading: ClassVar[Phrase] = phrase("Anybody, acting for anything")
+
+    typed: Typed = Typed()
+    made: str = ""
+    """the name of the person, once they can sign in"""
+    link: str = ""
+    """the address that opens the page with this person again"""
+
+
+async def enter(request: Request, web: WebContext, mode: Mode) -> Response:
+    """Keep the key of a link, and lead on (D66)."""
+    answer = see_other(web.base_path + ANYBODY_PATH)
+    key = request.query_params.get(KEY)
+    if key is not None and mode.is_key(key):
+        add_cookie(answer, web, KEY_COOKIE, key, seconds=_KEY_SECONDS)
+    return answer
+
+
+async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
+    """Describe a person and let them sign in at once (D66)."""
+    context = await page_request(request, web.provider)
+    sent = cookie(request, web.cookie_name)
+    browser, new_cookie = await browsers.recognise(context, sent), None
+    if request.method == "POST":
+        return await _submit(request, web, context, mode, browser.browser_id if browser else "")
+    if browser is None:
+        browser, new_cookie = await browsers.issue_cookie(context)
+    known = people.opened(request.query_params.get(AS, ""))
+    made = known is not None and mode.developer.is_test_person(known.user_name)
+    under_way = await visits.pending(context, request.query_params.get(SIGN_IN, ""), browser)
+    here = _here(web, request.query_params.get(SIGN_IN, ""), request.query_params.get(AS, ""))
+    back = under_way and Link(url=interaction_path(web, under_way.interaction_id), text=phrase("Back to the sign-in"))
+    view = AnybodyPage(
+        frame=_frame(context, browser.browser_id, here=here, up=back or None),
+        action=here,
+        typed=_typed(known),
+        made=known.name if known is not None and made else "",
+        link=_here(web, "", people.sealed(known)) if known is not None and made else "",
+    )
+    answer = page_response(request, web.renderer, view)
+    if new_cookie is not None:
+        set_cookie(answer, web, new_cookie)
+    return answer
+
+
+async def _submit(request: Request, web: WebContext, context: RequestContext, mode: Mode, browser_id: str) -> Response:
+    form = parameters.parse(await form_bytes(request), _FIELDS)
+    require_own_form(context, form, browser_id, _FORM)
+    sign_in = request.query_params.get(SIGN_IN, "")
+    errors: tuple[FieldError, ...]
+    try:
+        wanted = _wanted(Typed.of(form))
+        await people.make(context, mode.developer, wanted)
+    except _Unfit as unfit:
+        errors = (unfit.error,)
+    except InvalidRequest as refused:
+        errors = (
+            (
+                "json" if form.get("json", "").strip() else "roles",
+                phrase("This cannot be used: {problem}", problem=refused.description.removeprefix("anybody: ")),
+            ),
+        )
+    else:
+        return see_other(_here(web, sign_in, people.sealed(wanted)))
+    here = _here(web, sign_in, request.query_params.get(AS, ""))
+    view = AnybodyPage(
+        frame=_frame(context, browser_id, here=here, up=None), action=here, typed=Typed.of(form), errors=errors
+    )
+    return page_response(request, web.renderer, view, status=422)
+
+
+class _Unfit(Exception):
+    """A field that cannot be read."""
+
+    def __init__(self, field: str, sentence: Phrase) -> None:
+        super().__init__(sentence)
+        self.error: Final = (field, sentence)
+
+
+def _wanted(typed: Typed) -> Anybody:
+    """The person of a form: its JSON, else its fields. Raises _Unfit."""
+    written = typed.json.strip()
+    if written:
+        try:
+            return msgspec.convert(json_object(written), Anybody)
+        except MalformedToken:
+            raise _Unfit("json", phrase("This is not a JSON object.")) from None
+        except msgspec.ValidationError as error:
+            raise _Unfit("json", phrase("This cannot be used: {problem}", problem=str(error))) from None
+    entity, entity_name = typed.entity.strip(), typed.entity_name.strip()
+    if not entity:
+        raise _Unfit("entity", phrase("Enter the identifier of the organisation."))
+    new = {"type": "UEN", "registration_number": entity, "country": "SG", "name": entity_name, "status": "Registered"}
+    name = typed.name.strip()
+    return Anybody(
+        entity=entity,
+        person={"name": name} if name else {},
+        entities={entity: new} if entity_name else {},
+        roles=people.rows_of(typed.roles, *_OWN),
+        third_party=people.rows_of(typed.third_party, *_OTHERS),
+    )
+
+
+def _typed(known: Anybody | None) -> Typed:
+    """The fields of a person, or JSON if fields are not enough."""
+    if known is None:
+        return Typed()
+    typed = Typed(
+        name=str(known.person.get("name", "")),
+        entity=known.entity,
+        entity_name=str(known.entities.get(known.entity, {}).get("name", "")),
+        roles=people.lines_of(known.roles, *_OWN) or "",
+        third_party=people.lines_of(known.third_party, *_OTHERS) or "",
+    )
+    try:
+        same = _wanted(typed).content == known.content
+    except _Unfit:
+        same = False
+    return typed if same else Typed(json=msgspec.json.format(known.content.decode(), indent=2))
+
+
+def _here(web: WebContext, sign_in: str, person: str) -> str:
+    query = {name: value for name, value in ((AS, person), (SIGN_IN, sign_in)) if value}
+    return web.base_path + ANYBODY_PATH + (f"?{urlencode(query)}" if query else "")
+
+
+def _frame(context: RequestContext, browser_id: str, *, here: str, up: Link | None) -> Frame:
+    token = interactions.form_token(context, browser_id, _FORM)
+    return Frame(form_token=token, under_way=True, here=here, up=up)

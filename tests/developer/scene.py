@@ -1,0 +1,37 @@
+"""A demo's provider in the test's own process: Alice is a test person, Bob is not (D66)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from corpid.flows.developer.people import Developer, Listed
+from tests.sign_in.world import BASE, run
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import httpx
+
+    from tests.sign_in.world import World
+
+KEY: Final = "the-key-of-this-start"
+SIGN_INS: Final = f"{BASE}/developer/sign-ins"
+
+
+def developer() -> Developer:
+    made = Developer(key=KEY)
+    made.add([Listed(user_name="alice", name="Alice Tan", entities=("200000001A", "200000002A"))])
+    return made
+
+
+def in_demo(test: Callable[[World], Awaitable[None]], **options: Any) -> None:
+    """Run a test's coroutine in the world of a demo."""
+    run(test, developer=developer(), **options)
+
+
+async def order(made: World, members: object, *, address: str = "127.0.0.1", **headers: str) -> httpx.Response:
+    """Send an order to sign a test person in."""
+    http = await made.http(address)
+    return await http.post(
+        SIGN_INS, json=members, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )

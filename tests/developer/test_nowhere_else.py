@@ -1,0 +1,195 @@
+"""Nothing opens developer mode but a demo, and on another machine nothing but its key (D66)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from corpid import app, settings
+from corpid.engines import StartError
+from corpid.web.developer.mode import KEY_COOKIE
+from corpid.web.developer.routes import ROUTES
+from tests.developer.scene import KEY, developer, in_demo, order
+from tests.sign_in.world import BASE, run
+from tests.world.provider import copied, hashing, template
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx
+
+    from tests.sign_in.world import World
+
+HERE = BASE.removeprefix("http://")
+HEADERS: list[dict[str, str]] = [
+    {},
+    {"Origin": BASE, "Sec-Fetch-Site": "same-origin"},
+    {"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": HERE, "X-Forwarded-Proto": "http"},
+    {"Forwarded": f"for=127.0.0.1;host={HERE}"},
+    {"X-Real-IP": "127.0.0.1"},
+    {"X-Developer-Mode": "true", "Authorization": f"Bearer {KEY}"},
+    {"X-Original-URL": "/developer/sign-ins", "X-HTTP-Method-Override": "POST"},
+]
+FORWARDED = [*HEADERS[2:5], {"Via": "1.1 tunnel"}, {"X-Forwarded-Proto": "https"}]
+
+
+async def asked(http: httpx.AsyncClient, path: str, method: str, headers: dict[str, str]) -> int:
+    sent = {"Content-Type": "application/json", "Cookie": f"{KEY_COOKIE}={KEY}", **headers}
+    answer = await http.request(method, path.replace("{rest}", "x"), content="{}", headers=sent)
+    return answer.status_code
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"base": "https://op.example"},
+        {"developer_mode": False},
+        {"allowed_hosts": ("localhost", "evil.example")},
+        {"trusted_proxies": ("127.0.0.1", "10.0.0.0/8")},
+        {"preset": "public-service"},
+    ],
+)
+def test_no_setting_and_no_header_opens_a_route(options: dict[str, Any]) -> None:
+    """D66: every route of developer mode is 404 in whatever is no demo, also with developer_mode on, and with the key."""
+
+    async def story(made: World) -> None:
+        http = await made.http()
+        for route in ROUTES:
+            for method in ("GET", "POST", "PUT", "OPTIONS"):
+                for headers in HEADERS:
+                    for spelling in (route.path, f"{route.path}?key={KEY}", f"{route.path}/", f"/x/..{route.path}"):
+                        found = await asked(http, spelling, method, headers)
+                        assert found == 404, (method, spelling, headers)
+
+    run(story, **options)
+
+
+def test_in_a_demo_every_route_is_there() -> None:
+    """The walk above asks for what exists."""
+
+    async def story(made: World) -> None:
+        http = await made.http()
+        for route in ROUTES:
+            assert await asked(http, route.path, "PUT", {}) == 405
+
+    in_demo(story)
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "10.0.0.4", "2001:db8::1", "::ffff:192.0.2.7"])
+def test_another_machine_finds_nothing_without_the_key(address: str) -> None:
+    """D66: 404, whatever it claims."""
+
+    async def story(made: World) -> None:
+        http = await made.http(address)
+        for headers in HEADERS:
+            for wrong in ("", "?key=", "?key=wrong", f"?key={KEY}&key={KEY}", f"?Key={KEY}"):
+                sent = {"Cookie": f"{KEY_COOKIE}=wrong", **headers}
+                assert await asked(http, f"/developer/sign-ins{wrong}", "POST", sent) == 404
+
+    in_demo(story)
+
+
+def test_another_machine_is_answered_with_the_key() -> None:
+    """D66: in the query of the link, or in the cookie that its page sets."""
+
+    async def story(made: World) -> None:
+        http = await made.http("192.0.2.7")
+        assert await asked(http, f"/developer/sign-ins?key={KEY}", "POST", {"Cookie": ""}) == 400
+        assert await asked(http, "/developer/sign-ins", "POST", {}) == 400
+
+    in_demo(story)
+
+
+@pytest.mark.parametrize("headers", FORWARDED)
+def test_a_tunnel_to_this_machine_is_another_machine(headers: dict[str, str]) -> None:
+    """D66: the connection comes from here, but a header shows that the caller does not."""
+
+    async def story(made: World) -> None:
+        assert await asked(await made.http(), "/developer/sign-ins", "POST", {"Cookie": "", **headers}) == 404
+
+    in_demo(story)
+
+
+def test_only_the_issuers_own_name_is_answered() -> None:
+    """D35, D66: a name that resolves to this machine is not enough, nor one that the operator allows elsewhere."""
+
+    async def story(made: World) -> None:
+        for host, status in (("evil.example", 421), ("other.example:8080", 404), (HERE, 400)):
+            assert await asked(await made.http(), "/developer/sign-ins", "POST", {"Host": host}) == status
+
+    in_demo(story, allowed_hosts=("other.example",))
+
+
+def test_a_sign_in_without_a_demo_knows_no_such_step() -> None:
+    """D66: the one click is an unknown step of the sign-in, as any other word is."""
+
+    async def story(made: World) -> None:
+        browser, rp = await made.browser(), await made.relying_party()
+        await browser.open(await rp.begin())
+        assert "at once" not in browser.page.text
+        for action in ("at-once", "no-such-step"):
+            answer = await browser.http.post(
+                f"{browser.url}/{action}",
+                content="person=alice",
+                headers={"Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"},
+            )
+            assert answer.status_code == 400
+        assert await made.audit("sign_in.simulate") == []
+
+    run(story)
+
+
+def test_a_server_loads_nothing_of_it() -> None:
+    """D66: what is not loaded cannot be reached."""
+    program = (
+        "import sys, corpid.app, corpid.cli.serve, corpid.web.routes\n"
+        "print([name for name in sys.modules if '.developer' in name or name.startswith('corpid.sandbox')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"
+
+
+async def start(path: Path, *, demo: bool, **options: Any) -> None:
+    chosen = settings.load(base_url=BASE, data_dir=path, **options)
+    async with app.create(chosen, passwords=hashing(), developer=developer() if demo else None):
+        pass
+
+
+def test_a_demos_database_is_refused_by_any_other_server(tmp_path: Path) -> None:
+    """D66: the store remembers, with developer_mode on and off."""
+
+    async def story(_: World) -> None:
+        path = copied(template(), tmp_path / "data")
+        await start(path, demo=False, developer_mode=True)
+        await start(path, demo=True, developer_mode=True)
+        for mode in (True, False):
+            with pytest.raises(StartError, match="is a demo's"):
+                await start(path, demo=False, developer_mode=mode)
+        await start(path, demo=True, developer_mode=True)
+
+    run(story)
+
+
+def test_a_demo_needs_developer_mode(tmp_path: Path) -> None:
+    """D66: the part alone opens nothing."""
+
+    async def story(_: World) -> None:
+        with pytest.raises(StartError, match="developer_mode is off"):
+            await start(copied(template(), tmp_path / "data"), demo=True, developer_mode=False)
+
+    run(story)
+
+
+def test_an_order_from_here_works_in_a_demo() -> None:
+    """The refusals above are not those of an endpoint that never works."""
+
+    async def story(made: World) -> None:
+        url = await (await made.relying_party()).begin()
+        answer = await order(made, {"authorize_url": url, "user": "alice", "entity": "200000001A"})
+        assert answer.status_code == 200
+
+    in_demo(story)
