@@ -27,6 +27,7 @@ from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
 from corpid.flows.oauth.recent_refusals import RecentRefusals
+from corpid.flows.oauth.recently_issued import RecentlyIssued
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.hourly_counters import HourlyCounters, remove_old
 from corpid.flows.operations.readiness import Readiness
@@ -168,6 +169,7 @@ def _provider(
         registry_cache=RegistryCache(stores.registry),
         usage=DeprecatedUsage(),
         refusals=RecentRefusals(),
+        issued=RecentlyIssued(),
         counters=HourlyCounters(),
         rate_limits=_rates(settings, stores.transient),
         background_tasks=BackgroundTasks(_warn),

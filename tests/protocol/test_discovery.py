@@ -14,6 +14,7 @@ from joserfc.jwk import ECKey
 
 from tests.protocol.deployment import ISSUER
 from tests.protocol.provider import World, Worlds
+from tests.protocol.refusals import logged
 
 if TYPE_CHECKING:
     import httpx
@@ -182,6 +183,20 @@ def test_what_this_generation_does_not_serve_is_404(shared: World, path: str) ->
     """D32; decisions "Generations": LEGACY's and INTERMEDIATE's endpoints."""
     assert shared.run(shared.http.get(f"{ISSUER}{path}")).status_code == 404
     assert shared.run(shared.http.post(f"{ISSUER}{path}")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/token", "/par", "/request/", "/oauth2/token", "/api/token/", "/nothing"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_guessed_path_names_the_discovery_document(shared: World, path: str, method: str) -> None:
+    """D32: the same words for every path, so they reveal nothing; to a browser as a page."""
+    answer = shared.run(shared.http.request(method, f"{ISSUER}{path}"))
+    sentence, _, reference = answer.json()["error_description"].partition(" (reference ")
+    assert sentence == f"there is nothing at this path: the endpoints are in {DISCOVERY}"
+    assert logged(reference.rstrip(")"))["reason"] == "path_unknown"
+    assert "error_uri" not in answer.json()
+    page = shared.run(shared.http.request(method, f"{ISSUER}{path}", headers={"Accept": "text/html"}))
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert f'href="{DISCOVERY}"' in page.text
 
 
 @pytest.mark.parametrize(

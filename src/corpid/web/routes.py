@@ -21,7 +21,7 @@ from corpid.rules.limits import STATE_CHARACTERS
 from corpid.rules.networks import lies_in
 from corpid.rules.oauth import api_server, discovery, parameters, tokens
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
-from corpid.rules.oauth.refusals import Reason
+from corpid.rules.oauth.refusals import CATALOGUE_PATH, Reason
 from corpid.web.account import enrolment_endpoints as enrolling
 from corpid.web.account import links as opening_links
 from corpid.web.account.endpoints import account
@@ -38,7 +38,7 @@ from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
 from corpid.web.operations.endpoints import console
-from corpid.web.pages import errors, plain, well_known
+from corpid.web.pages import error_catalogue, errors, plain, well_known
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
 from corpid.web.scim import PATH as SCIM_PATH
@@ -59,15 +59,17 @@ if TYPE_CHECKING:
     Fails = Callable[[Request, Exception, WebContext], Response]
 
 T = TypeVar("T")
-CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.JWKS_PATH)
+CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.AUTHORIZATION_SERVER_PATH, discovery.JWKS_PATH)
 
 
 def _as_json(request: Request, error: Exception, web: WebContext) -> Response:
-    return errors.as_json(request, error, web.provider.policy.served[0])
+    policy = web.provider.policy
+    return errors.as_json(request, error, policy.served[0], catalogue=policy.error_catalogue)
 
 
 def _as_json_with_state(request: Request, error: Exception, web: WebContext) -> Response:
-    return errors.as_json(request, error, web.provider.policy.served[0], _state(request))
+    policy = web.provider.policy
+    return errors.as_json(request, error, policy.served[0], _state(request), catalogue=policy.error_catalogue)
 
 
 def _state(request: Request) -> str | None:
@@ -79,7 +81,8 @@ def _state(request: Request) -> str | None:
 
 
 def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Response:
-    return errors.as_json(request, error, web.provider.policy.api)
+    policy = web.provider.policy
+    return errors.as_json(request, error, policy.api, catalogue=policy.error_catalogue)
 
 
 def _as_problem(request: Request, error: Exception, web: WebContext) -> Response:
@@ -100,7 +103,8 @@ def _as_page(request: Request, error: Exception, web: WebContext) -> Response:
 
 
 def _as_challenge(generation: Generation, request: Request, error: Exception, web: WebContext) -> Response:
-    return errors.as_challenge(request, error, generation, web.provider.policy.base_url)
+    policy = web.provider.policy
+    return errors.as_challenge(request, error, generation, policy.base_url, catalogue=policy.error_catalogue)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +123,8 @@ class Route:
     """a POST must come from our own page (D35)"""
     scheme: str = ""
     """of the credentials without which nothing else is looked at: no body, nothing that might be busy (Spec 7.4)"""
-    suffix: str = ""
-    """the end of `path`, before which the path of base_url stands (RFC 8414 §3.1); empty: before the whole"""
+    suffix: str | None = None
+    """the end of `path`, perhaps empty, before which the path of base_url stands (RFC 8414 §3.1); None: before the whole"""
     part: Part | None = None
     """the part of the provider that it belongs to, if the operator can switch that off"""
     at_root: bool = False
@@ -130,7 +134,7 @@ class Route:
         """The path under the path of base_url."""
         if self.at_root:
             return self.path
-        if not self.suffix:
+        if self.suffix is None:
             return base_path + self.path
         return f"{self.path.removesuffix(self.suffix)}{base_path}{self.suffix}"
 
@@ -226,12 +230,16 @@ _AT_ROOT: Final = tuple(
 )
 
 
+_CATALOGUE: Final = Route(path=CATALOGUE_PATH, methods=("GET",), endpoint=error_catalogue.page, fails=_as_page)
+"""in developer mode only (D66)"""
+
+
 def at_root() -> frozenset[str]:
     """The paths at the root of the first issuer's host."""
     return frozenset(route.path for route in _AT_ROOT)
 
 
-def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, ...]:
+def table(served: Sequence[Generation], *, first: bool = True, developer_mode: bool = False) -> tuple[Route, ...]:
     """Every route.
 
     PAR and resources come from the records of the generations served (Spec 2.1). The account, links and the admin API
@@ -287,8 +295,16 @@ def table(served: Sequence[Generation], *, first: bool = True) -> tuple[Route, .
         Route(path=discovery.TOKEN_PATH, methods=post, endpoint=endpoints.token_endpoint, fails=_as_json),
         *resources,
         Route(path=discovery.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=_as_json),
+        Route(
+            path=discovery.AUTHORIZATION_SERVER_PATH,
+            methods=get,
+            endpoint=endpoints.discovery,
+            fails=_as_json,
+            suffix="",
+        ),
         Route(path=discovery.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=_as_json),
         *((*api, *_AT_ROOT) if first else ()),
+        *((_CATALOGUE,) if developer_mode else ()),
         *pages_with_forms,
         Route(path="/", methods=get, endpoint=plain.home, fails=_as_page),
         Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=plain.language, fails=_as_page),
@@ -327,7 +343,8 @@ def hidden_paths(policies: Sequence[Policy]) -> Iterator[str]:
         if here.netloc != there.netloc or not there.path.startswith(f"{here.path}/"):
             continue
         below = there.path.removeprefix(here.path)
-        routes = [route for route in table(outer.served, first=outer.is_first) if not route.at_root]
+        every = table(outer.served, first=outer.is_first, developer_mode=outer.developer_mode)
+        routes = [route for route in every if not route.at_root]
         if any(_overlap(below, route.path) for route in routes):
             yield (
                 f"issuers: base_url of {inner.issuer_id}, {inner.base_url}, lies on a path of {outer.issuer_id}: "
@@ -361,13 +378,14 @@ class Router:
 
     def __init__(self, web: WebContext) -> None:
         self._context, policy = web, web.provider.policy
-        served = [route for route in table(policy.served, first=policy.is_first) if self._access(route).enabled]
+        routes = table(policy.served, first=policy.is_first, developer_mode=policy.developer_mode)
+        served = [route for route in routes if self._access(route).enabled]
         restricted = ((route.path, self._access(route).networks) for route in served)
         self._networks = {path: networks for path, networks in restricted if networks}
         """the only ones whose addresses see a route, by its path"""
-        routes = [(route.at(web.base_path), route) for route in served]
-        self._exact = dict(routes)
-        self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
+        placed = [(route.at(web.base_path), route) for route in served]
+        self._exact = dict(placed)
+        self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in placed if path.endswith("{rest}")]
         if web.base_path:
             self._exact[web.base_path] = self._exact[f"{web.base_path}/"]
 
@@ -438,7 +456,10 @@ class Router:
         methods = (*route.methods, "HEAD") if "GET" in route.methods else route.methods
         if methods and method not in methods:
             allowed = ", ".join(methods)
-            return errors.machine_error(request, 405, Reason.METHOD_NOT_ALLOWED, f"use {allowed}", {"Allow": allowed})
+            catalogue = self._context.provider.policy.error_catalogue
+            return errors.machine_error(
+                request, 405, Reason.METHOD_NOT_ALLOWED, f"use {allowed}", {"Allow": allowed}, catalogue=catalogue
+            )
         try:
             if route.scheme:
                 tokens.refuse_absent(headers(request, b"authorization"), route.scheme)

@@ -16,6 +16,7 @@ from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
 from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI, reason_of
+from corpid.rules.oauth.explanations import listed, without_query
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason
@@ -49,9 +50,16 @@ async def registered(context: RequestContext, request: AuthorizationRequest) -> 
         raise InvalidRequest(Reason.CLIENT_GONE, "this client is not known here, or has been disabled")
     if request.redirect_uri not in client.redirect_uris:
         requesting_client = RequestingClient(client=client, ui_locales=request.ui_locales)
-        raise InvalidRequest(
-            Reason.REDIRECT_URI_NOT_REGISTERED, "the address to return to is no longer registered for this client"
-        ).of(requesting_client)
+        raise (
+            InvalidRequest(
+                Reason.REDIRECT_URI_NOT_REGISTERED, "the address to return to is no longer registered for this client"
+            )
+            .explained(
+                received=without_query(request.redirect_uri),
+                registered=listed(map(without_query, client.redirect_uris)),
+            )
+            .of(requesting_client)
+        )
     return client
 
 
@@ -163,6 +171,7 @@ async def write_grant(context: RequestContext, unit: TransientUnit, interaction:
         context.provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge
     )
     await entry.put(unit, grant)
+    context.provider.issued.code(code, request, context.now)
     await context.provider.registry.audit.write(
         event(context, interaction, AuditAction.SIGN_IN_COMPLETE), now=context.now
     )
@@ -283,4 +292,6 @@ async def leave(context: RequestContext, interaction: Interaction) -> Authorizat
     error = _ended(request)
     if interaction.outcome is Outcome.REFUSED and repeated:
         error = AccessDenied(reason_of(interaction.error_reason), interaction.error_description)
-    return authorization_response.failure(address, error, reference=context.request_id)
+    return authorization_response.failure(
+        address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
+    )

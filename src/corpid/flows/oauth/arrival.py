@@ -117,7 +117,9 @@ async def answered(
         error, cause = TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "please try again in a moment"), raised
     except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
         error, cause = ServerError(Reason.UNFORESEEN, "an unexpected error occurred"), raised
-    response = authorization_response.failure(address, error, reference=context.request_id)
+    response = authorization_response.failure(
+        address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
+    )
     return Answered(response=response, requesting_client=requesting_client, failure=cause)
 
 

@@ -20,6 +20,7 @@ from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import Target
 from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, ServerError
+from corpid.rules.oauth.explanations import shown
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import ENTITY_SCOPES
 
@@ -131,12 +132,20 @@ async def _live(context: RequestContext, generation: Generation, token: AccessTo
     if client is None:
         raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is unknown or disabled")
     if not client_registration.serves(client, generation, context.today):
-        raise InvalidToken(Reason.GENERATION_WITHDRAWN, "access token: its client may no longer use this interface")
+        raise InvalidToken(
+            Reason.GENERATION_WITHDRAWN, "access token: its client may no longer use this interface"
+        ).explained(
+            expected=f"the generation {generation.name}", registered=client_registration.registered_generations(client)
+        )
     if not scopes.covered(client, token.scopes):
-        raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer request these scopes")
+        raise InvalidToken(
+            Reason.SCOPE_WITHDRAWN, "access token: its client may no longer request these scopes"
+        ).explained(received=shown(" ".join(token.scopes)), registered=shown(" ".join(client.scopes)))
     acting = await context.provider.registry_cache.acting(token.user_id, token.entity_id, context.now)
     if acting is None:
-        raise InvalidToken(Reason.PERSON_MAY_NOT_ACT, "access token: the person may no longer act for the entity")
+        cause = await context.provider.registry_cache.obstacle(token.user_id, token.entity_id, context.now)
+        sentence = "access token: the person may no longer act for the entity"
+        raise InvalidToken(Reason.PERSON_MAY_NOT_ACT, sentence, detail=f"{sentence}: {cause}")
     return client, acting
 
 
