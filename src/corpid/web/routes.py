@@ -38,7 +38,7 @@ from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
 from corpid.web.operations.endpoints import console
-from corpid.web.pages import error_catalogue, errors, plain, well_known
+from corpid.web.pages import errors, plain, well_known
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
 from corpid.web.scim import PATH as SCIM_PATH
@@ -230,7 +230,14 @@ _AT_ROOT: Final = tuple(
 )
 
 
-_CATALOGUE: Final = Route(path=CATALOGUE_PATH, methods=("GET",), endpoint=error_catalogue.page, fails=_as_page)
+async def _error_catalogue(request: Request, web: WebContext) -> Response:
+    """Show the catalogue of reasons, which is not imported outside developer mode (D66)."""
+    from corpid.web.pages.error_catalogue import page  # noqa: PLC0415
+
+    return await page(request, web)
+
+
+_CATALOGUE: Final = Route(path=CATALOGUE_PATH, methods=("GET",), endpoint=_error_catalogue, fails=_as_page)
 """in developer mode only (D66)"""
 
 

@@ -150,7 +150,11 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
     )
     if session is None or not browsers.suffices(context, session, arrival.request):
         refusal = LoginRequired(
-            Reason.LOGIN_REQUIRED, "prompt is none, and nobody is signed in or the existing sign-in is not sufficient"
+            Reason.LOGIN_REQUIRED,
+            "prompt is none, and nobody is signed in or the existing sign-in is not sufficient",
+            detail="prompt is none, and nobody is signed in in this browser"
+            if session is None
+            else "prompt is none, and the existing sign-in is older than max_age or does not reach the acr",
         )
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
     only = await entity_selection.unasked(context, session.user_id, arrival.client, arrival.request)
@@ -181,7 +185,9 @@ async def _required_prompt(context: RequestContext, arrival: Arrival, interactio
     ):
         return ConsentRequired(Reason.CONSENT_REQUIRED, "prompt is none, and the person has to be asked for consent")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
-        return AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may not act for this entity")
+        cause = await context.provider.registry_cache.obstacle(interaction.user_id, interaction.entity_id, context.now)
+        sentence = "this person may not act for this entity"
+        return AccessDenied(Reason.PERSON_MAY_NOT_ACT, sentence, detail=f"{sentence}: {cause}")
     return None
 
 

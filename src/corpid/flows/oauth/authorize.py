@@ -150,7 +150,7 @@ async def _with_reference(
     if not request_uri.startswith(REQUEST_URI_PREFIX):
         raise InvalidRequestURI(Reason.REQUEST_URI_FOREIGN, _NOT_FOUND).explained(
             cause="request_uri is not one that this provider issues",
-            received=without_query(request_uri) if "://" in request_uri else "a text of another form",
+            received="a URL" if "://" in request_uri else "a text of another form",
             expected=f"{REQUEST_URI_PREFIX}...",
         )
     reference = request_uri.removeprefix(REQUEST_URI_PREFIX)

@@ -11,7 +11,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import dpop
-from corpid.flows.oauth.client_authentication import no_key_set
+from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
 from corpid.flows.oauth.token import encryption_key
 from corpid.jose import encryption
 from corpid.ports import KeySetUnavailable
@@ -128,9 +128,12 @@ async def _spend(context: RequestContext, token: AccessToken, proof: Proof | Non
 
 
 async def _live(context: RequestContext, generation: Generation, token: AccessToken) -> tuple[Client, Acting]:
-    client = await context.provider.registry_cache.client(token.client_id, context.now)
+    known = await context.provider.registry_cache.known_client(token.client_id, context.now)
+    client = context.provider.registry_cache.admitted(known)
     if client is None:
-        raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is unknown or disabled")
+        error = InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is unknown or disabled")
+        _, error.explanation = not_admitted(known, token.client_id, context.provider.policy.issuer_id)
+        raise error
     if not client_registration.serves(client, generation, context.today):
         raise InvalidToken(
             Reason.GENERATION_WITHDRAWN, "access token: its client may no longer use this interface"
