@@ -54,6 +54,9 @@ test-full: setup-test  ## the long tests that `make test` leaves out
 screenshots: setup-test  ## a picture of every page in every state, into build/screenshots
 	$(RUN) tests.browser.screenshots
 
+pictures: setup-test  ## the pictures of README and docs, into docs/images
+	SCREENSHOTS=docs/images $(RUN) pytest -q -n 0 -m "full or not full" -k "its_pictures or newcomer_logs_in" tests/browser
+
 snapshots: setup-test  ## what a screen reader is given of every page, into tests/browser/snapshots
 	$(RUN) tests.browser.heard
 

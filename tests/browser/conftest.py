@@ -7,11 +7,14 @@ double clicks, arrivals from elsewhere). The other flows are seen in Chromium wi
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from corpid.web.pages.rendering import Renderer
 from tests.browser.gallery import Beholder, served
 from tests.browser.stage import FLAGS, HEADLESS_SHELL, Visitor, staged
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
     from tests.browser.stage import Stage
 
+LARGEST_PICTURE = 300_000
+"""bytes, in a document"""
 PATIENCE_MILLISECONDS = 15_000
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
@@ -39,6 +44,23 @@ def beholder(chromium: Browser) -> Iterator[Beholder]:
     """Pages without a provider, in a tab for each appearance."""
     with served() as address:
         yield Beholder(browser=chromium, address=address)
+
+
+@pytest.fixture(scope="module")
+def developer_beholder(chromium: Browser) -> Iterator[Beholder]:
+    """The same pages in developer mode, which have everything that the others have."""
+    with served(Renderer(developer_mode=True)) as address:
+        yield Beholder(browser=chromium, address=address)
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Iterator[Path]:
+    """The folder that pictures of the documents are written to: docs/images with SCREENSHOTS=docs/images."""
+    folder = Path(os.environ.get("SCREENSHOTS", tmp_path))
+    yield folder
+    made = list(folder.glob("*.png"))
+    assert made
+    assert not [each.name for each in made if not 10_000 < each.stat().st_size < LARGEST_PICTURE]
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     from corpid.web.pages.translations import Language
 
 AXE: Final = ROOT / "tests" / "browser" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+VIOLATIONS: Final = """rules => axe.run(document, { runOnly: { type: "tag", values: rules }, resultTypes: ["violations"] })
+    .then(found => found.violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html} ${node.failureSummary}`)))"""
+OUTSIDE: Final = """() => [...document.querySelectorAll("body *")].filter(each => {
+    const box = each.getBoundingClientRect();
+    return box.width > 1 && (box.left < -1 || box.right > innerWidth + 1);
+}).map(each => each.outerHTML.slice(0, 120))"""
+CUT: Final = """() => [...document.querySelectorAll("body *")].filter(each =>
+    getComputedStyle(each).overflow !== "visible" && !each.matches("input, .visually-hidden, .visually-hidden *")
+    && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1)
+).map(each => each.outerHTML.slice(0, 120))"""
+
 SPOKEN: Final = {language.tag: language for language in (*LANGUAGES, PSEUDO)}
 
 
@@ -157,3 +169,17 @@ class Beholder:
         context.route("**/form_post.*.js", lambda route: route.abort())
         self._tabs[appearance] = context.new_page()
         return self._tabs[appearance]
+
+
+def shown_as(page: Page, appearance: Appearance) -> Page:
+    """An opened page, as it looks when the window and the system's colours change."""
+    page.set_viewport_size({"width": appearance.width, "height": appearance.height})
+    page.emulate_media(
+        color_scheme="dark" if appearance.scheme == "dark" else "light", forced_colors=appearance.forced_colors
+    )
+    return page
+
+
+def complaints(page: Page) -> list[Any]:
+    """What axe-core finds on a page."""
+    return list(page.evaluate(VIOLATIONS, RULES))

@@ -2,41 +2,33 @@
 
 The pages are those of developer mode, which have everything that the others have.
 
-In `make test` each page is looked at in one state, and in one with errors; in `make test-full` in every state, and by
-axe in the whole matrix.
+In `make test` each page is looked at in one state, and in one with errors; in `make test-full` in every state, and in
+every language and scheme of colours (`test_appearances`).
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from playwright.sync_api import expect
 
 from corpid.web.pages.layout import TimeLimit
-from corpid.web.pages.rendering import Renderer
-from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
-from tests.browser.gallery import Appearance, Beholder, served
+from corpid.web.pages.translations import LANGUAGES
+from tests.browser.gallery import CUT, OUTSIDE, Appearance, complaints, shown_as
 from tests.browser.states import STATES
 from tests.house.source import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
-RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-AXE: Final = """rules => axe.run(document, { runOnly: { type: "tag", values: rules }, resultTypes: ["violations"] })
-    .then(found => found.violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html} ${node.failureSummary}`)))"""
+    from tests.browser.gallery import Beholder
+
 PLAIN: Final = Appearance()
-MIRRORED: Final = Appearance(language=PSEUDO, scheme="dark", width=320, height=640)
-MATRIX: Final = [
-    Appearance(language=language, scheme=scheme, width=width)
-    for language, scheme, width in product((*LANGUAGES, PSEUDO), ("light", "dark"), (320, 1100))
-]
 ZOOMED: Final = Appearance(width=320, height=256)
 """what is left of 1280 by 1024 pixels at 400 %"""
 WORDY: Final = Appearance(language=LANGUAGES[-1], width=320, height=640)
@@ -49,14 +41,6 @@ ROTATED: Final = Appearance(width=640, height=512)
 TEXT_SIZE: Final = 16
 """what browsers are set to, in CSS pixels"""
 
-OUTSIDE: Final = """() => [...document.querySelectorAll("body *")].filter(each => {
-    const box = each.getBoundingClientRect();
-    return box.width > 1 && (box.left < -1 || box.right > innerWidth + 1);
-}).map(each => each.outerHTML.slice(0, 120))"""
-CUT: Final = """() => [...document.querySelectorAll("body *")].filter(each =>
-    getComputedStyle(each).overflow !== "visible" && !each.matches("input, .visually-hidden, .visually-hidden *")
-    && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1)
-).map(each => each.outerHTML.slice(0, 120))"""
 SPACED: Final = """() => {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(`* { line-height: 1.5 !important; letter-spacing: 0.12em !important; word-spacing: 0.16em !important; }
@@ -141,12 +125,6 @@ PARTS_OF_DATE: Final = 4
 every_state = pytest.mark.parametrize("state", STATES)
 
 
-@pytest.fixture(scope="module")
-def beholder(chromium: Browser) -> Iterator[Beholder]:
-    with served(Renderer(developer_mode=True)) as address:
-        yield Beholder(browser=chromium, address=address)
-
-
 def _one_of_each() -> Iterator[str]:
     """The first state of each page, and its first one with errors."""
     seen = set()
@@ -168,19 +146,12 @@ def state(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def opened(beholder: Beholder, state: str) -> Page:
+def opened(developer_beholder: Beholder, state: str) -> Page:
     """The page of a state, opened once for the tests that only look at it or press the tab key."""
-    page = beholder.look(state, PLAIN)
+    page = developer_beholder.look(state, PLAIN)
     if getattr(STATES[state], "errors", ()):
         # autofocus comes with the first picture that the browser makes of the page
         expect(page.locator(".error-summary")).to_be_focused()
-    return page
-
-
-def shown_as(page: Page, appearance: Appearance) -> Page:
-    """An opened page, as it looks when the window and the system's colours change."""
-    page.set_viewport_size({"width": appearance.width, "height": appearance.height})
-    page.emulate_media(forced_colors=appearance.forced_colors)
     return page
 
 
@@ -195,21 +166,8 @@ def letters(page: Page, size: int) -> Iterator[None]:
     session.detach()
 
 
-def complaints(page: Page) -> list[Any]:
-    return list(page.evaluate(AXE, RULES))
-
-
 def test_axe_finds_nothing(opened: Page) -> None:
     found = complaints(shown_as(opened, PLAIN))
-    assert not found, listed(found)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("appearance", [MIRRORED, *MATRIX], ids=lambda each: each.name)
-@every_state
-def test_axe_finds_nothing_in_any_appearance(beholder: Beholder, state: str, appearance: Appearance) -> None:
-    page = beholder.look(state, appearance)
-    found = [*complaints(page), *page.evaluate(OUTSIDE)]
     assert not found, listed(found)
 
 
@@ -238,9 +196,9 @@ def test_nothing_hangs_out_is_cut_off_or_overlaps_with_text_of_200_percent(opene
 
 @pytest.mark.full
 @every_state
-def test_the_longest_words_fit_a_phone_with_text_of_200_percent(beholder: Beholder, state: str) -> None:
+def test_the_longest_words_fit_a_phone_with_text_of_200_percent(developer_beholder: Beholder, state: str) -> None:
     """WCAG 1.4.4, 1.4.10."""
-    page = beholder.look(state, replace(WORDY, width=375, height=667))
+    page = developer_beholder.look(state, replace(WORDY, width=375, height=667))
     with letters(page, 2 * TEXT_SIZE):
         found = [*page.evaluate(OUTSIDE), *page.evaluate(CUT), *page.evaluate(OVERLAPPING), *page.evaluate(CRAMPED)]
     assert not found, listed(found)
@@ -309,10 +267,10 @@ def test_the_tab_key_leads_through_everything_in_reading_order_and_out_again(ope
     ["sign-in-warned", *(pytest.param(name, marks=pytest.mark.full) for name in ("sign-in-over", "choose-warned"))],
 )
 def test_the_note_about_time_never_covers_what_has_the_focus(
-    beholder: Beholder, state: str, appearance: Appearance
+    developer_beholder: Beholder, state: str, appearance: Appearance
 ) -> None:
     """WCAG 2.4.11: backwards, where the focus comes from below."""
-    page = beholder.look(state, appearance)
+    page = developer_beholder.look(state, appearance)
     page.locator(".foot a").last.focus()
     for _ in page.evaluate(STOPS)[1:]:
         page.keyboard.press("Shift+Tab")
@@ -324,10 +282,10 @@ def test_the_note_about_time_never_covers_what_has_the_focus(
     "appearance", [pytest.param(ZOOMED, marks=pytest.mark.full), WORDY], ids=lambda each: each.name
 )
 def test_the_note_about_time_does_not_come_to_lie_over_what_is_typed(
-    beholder: Beholder, appearance: Appearance
+    developer_beholder: Beholder, appearance: Appearance
 ) -> None:
     """WCAG 2.4.11: the field has the focus before the note appears."""
-    page = beholder.look("sign-in-refused", appearance)
+    page = developer_beholder.look("sign-in-refused", appearance)
     page.clock.install()
     page.reload()
     field = page.locator("#password")
@@ -336,8 +294,3 @@ def test_the_note_about_time_does_not_come_to_lie_over_what_is_typed(
     page.clock.fast_forward((600 - TimeLimit.warn_seconds + 2) * 1000)
     page.locator("#time-warning > *").first.wait_for()
     assert page.evaluate(FOCUSED)["seen"]
-
-
-def test_the_languages_of_the_matrix_are_all_there_are() -> None:
-    assert {each.language for each in MATRIX} == {*LANGUAGES, PSEUDO}
-    assert ENGLISH in LANGUAGES

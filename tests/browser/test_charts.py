@@ -17,9 +17,8 @@ from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import BARE, PageView
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO
-from tests.browser.gallery import Appearance, Beholder, served
+from tests.browser.gallery import CUT, OUTSIDE, Appearance, Beholder, complaints, served
 from tests.browser.states import STATES
-from tests.browser.test_access import CUT, OUTSIDE, complaints
 from tests.house.source import listed
 
 if TYPE_CHECKING:

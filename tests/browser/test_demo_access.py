@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.demo_tour import stops
-from tests.browser.gallery import AXE
-from tests.browser.test_access import complaints
+from tests.browser.gallery import AXE, complaints
 from tests.browser.test_demo import demonstrated, link
 from tests.house.source import listed
 

@@ -62,6 +62,17 @@ def test_every_link_of_a_document_leads_somewhere() -> None:
     assert not broken, listed(broken)
 
 
+def test_every_picture_is_shown_and_described() -> None:
+    shown = [
+        ((ROOT / path).parent / picture, words)
+        for path, text in documents().items()
+        for words, picture in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", text)
+    ]
+    pictures = {path for path, _ in shown}
+    assert not [path.name for path, words in shown if not words]
+    assert not [path.name for path in (ROOT / "docs" / "images").iterdir() if path not in pictures]
+
+
 def anchors(text: str) -> set[str]:
     """The anchors of a document's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)

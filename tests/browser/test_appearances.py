@@ -1,0 +1,43 @@
+"""Every state of every page in every language, scheme of colours and width: axe-core finds nothing, nothing hangs out.
+
+A page is opened once for each language. Axe looks at each scheme and each width once, since colours do not depend on the
+width, nor sizes on the colours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from corpid.web.pages.translations import LANGUAGES, PSEUDO
+from tests.browser.gallery import OUTSIDE, Appearance, complaints, shown_as
+from tests.browser.states import STATES
+from tests.house.source import listed
+
+if TYPE_CHECKING:
+    from corpid.web.pages.translations import Language
+    from tests.browser.gallery import Beholder
+
+WINDOWS: Final = [
+    Appearance(scheme=scheme, width=width, height=height)
+    for scheme, (width, height) in product(("light", "dark"), ((320, 640), (1100, 900)))
+]
+LOOKED_AT: Final = (WINDOWS[0], WINDOWS[-1])
+"""by axe: light on a phone, dark on a laptop"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("language", [*LANGUAGES, PSEUDO], ids=lambda each: each.tag)
+@pytest.mark.parametrize("state", STATES)
+def test_axe_finds_nothing_in_any_appearance(developer_beholder: Beholder, state: str, language: Language) -> None:
+    page = developer_beholder.look(state, replace(WINDOWS[0], language=language))
+    found = []
+    for window in WINDOWS:
+        shown_as(page, window)
+        outside = page.evaluate(OUTSIDE)
+        seen = complaints(page) if window in LOOKED_AT else []
+        found += [f"{window.name}: {each}" for each in (*outside, *seen)]
+    assert not found, listed(found)
