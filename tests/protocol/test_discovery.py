@@ -23,7 +23,12 @@ DISCOVERY = f"{ISSUER}/.well-known/openid-configuration"
 KEYS = f"{ISSUER}/.well-known/keys"
 GOLDEN = Path(__file__).parent / "golden"
 GENERATIONS = ("legacy", "intermediate", "current", "fapi2")
-TYPES = {DISCOVERY: "application/json; charset=utf-8", KEYS: "application/jwk-set+json; charset=utf-8"}
+METADATA = f"{ISSUER}/.well-known/oauth-authorization-server"
+TYPES = {
+    DISCOVERY: "application/json; charset=utf-8",
+    METADATA: "application/json; charset=utf-8",
+    KEYS: "application/jwk-set+json; charset=utf-8",
+}
 
 
 def golden(generation: str = "current", base: str = ISSUER) -> dict[str, object]:

@@ -152,9 +152,9 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
         refusal = LoginRequired(
             Reason.LOGIN_REQUIRED,
             "prompt is none, and nobody is signed in or the existing sign-in is not sufficient",
-            detail="prompt is none, and nobody is signed in in this browser"
+            detail="nobody is signed in in this browser"
             if session is None
-            else "prompt is none, and the existing sign-in is older than max_age or does not reach the acr",
+            else "the sign-in is older than max_age, or does not reach the acr",
         )
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
     only = await entity_selection.unasked(context, session.user_id, arrival.client, arrival.request)
@@ -186,8 +186,7 @@ async def _required_prompt(context: RequestContext, arrival: Arrival, interactio
         return ConsentRequired(Reason.CONSENT_REQUIRED, "prompt is none, and the person has to be asked for consent")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
         cause = await context.provider.registry_cache.obstacle(interaction.user_id, interaction.entity_id, context.now)
-        sentence = "this person may not act for this entity"
-        return AccessDenied(Reason.PERSON_MAY_NOT_ACT, sentence, detail=f"{sentence}: {cause}")
+        return AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may not act for this entity", detail=cause)
     return None
 
 

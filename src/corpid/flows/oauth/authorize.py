@@ -337,7 +337,7 @@ async def _key_at_hand(context: RequestContext, client: Client, generation: Gene
     try:
         keys = await context.provider.client_keys.current(client, now=context.now)
     except KeySetUnavailable as error:
-        raise no_key_set(context, str(error)) from None
+        raise no_key_set(str(error)) from None
     await id_token_key(context, client, generation, keys, refusal=InvalidRequest)
 
 

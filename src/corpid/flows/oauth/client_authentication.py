@@ -44,14 +44,12 @@ class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
     assertion: Assertion
 
 
-def no_key_set(context: RequestContext, cause: str, reason: Reason = Reason.CLIENT_KEYS_UNAVAILABLE) -> ServerError:
+def no_key_set(cause: str, reason: Reason = Reason.CLIENT_KEYS_UNAVAILABLE) -> ServerError:
     """Return the refusal for a client without a usable key set.
 
     The caller sees the cause in developer mode. Source: D27, D28
     """
-    sentence = "the key set of this client cannot be fetched or used"
-    public = f"{sentence}: {cause}" if context.provider.policy.developer_mode else sentence
-    return ServerError(reason, public, detail=cause)
+    return ServerError(reason, "the key set of this client cannot be fetched or used", detail=cause)
 
 
 async def authenticate(
@@ -120,10 +118,10 @@ async def prove(
             keys = await source.refetched(client, now=context.now)
             if client.jwks_uri and not keys.signing:
                 cause = _no_signing_key(client.jwks_uri, keys)
-                raise no_key_set(context, cause, Reason.CLIENT_SIGNING_KEY_MISSING) from None
+                raise no_key_set(cause, Reason.CLIENT_SIGNING_KEY_MISSING) from None
             assertion = _verify_again(context, candidate, keys, issuer)
     except KeySetUnavailable as error:
-        raise no_key_set(context, str(error)) from None
+        raise no_key_set(str(error)) from None
     with RequestOf(client.client_id):
         await context.provider.rate_limits.client(endpoint, client.client_id, context.address, context.now)
     return keys, assertion

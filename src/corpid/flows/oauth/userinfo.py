@@ -147,8 +147,9 @@ async def _live(context: RequestContext, generation: Generation, token: AccessTo
     acting = await context.provider.registry_cache.acting(token.user_id, token.entity_id, context.now)
     if acting is None:
         cause = await context.provider.registry_cache.obstacle(token.user_id, token.entity_id, context.now)
-        sentence = "access token: the person may no longer act for the entity"
-        raise InvalidToken(Reason.PERSON_MAY_NOT_ACT, sentence, detail=f"{sentence}: {cause}")
+        raise InvalidToken(
+            Reason.PERSON_MAY_NOT_ACT, "access token: the person may no longer act for the entity", detail=cause
+        )
     return client, acting
 
 
@@ -175,7 +176,7 @@ async def _encrypt(context: RequestContext, client: Client, answer: str, nesting
     try:
         keys = await context.provider.client_keys.current(client, now=context.now)
     except KeySetUnavailable as error:
-        raise no_key_set(context, str(error)) from None
+        raise no_key_set(str(error)) from None
     key = await encryption_key(context, client, keys, nesting.alg)
     if key is None:
         fit = f" and alg {nesting.alg}" if nesting.alg else ""

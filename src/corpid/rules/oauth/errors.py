@@ -65,16 +65,22 @@ class OAuthError(Attributed):
 
     @property
     def cause(self) -> str:
-        """The exact cause in words. Source: D28"""
-        return (self.explanation.cause if self.explanation is not None else "") or self.detail or self.description
+        """The cause in the words of a developer. Source: D28"""
+        exact = "" if self.explanation is None else self.explanation.cause
+        return exact or (f"{self.description}: {self.detail}" if self.detail else self.description)
 
     @property
     def exact(self) -> str:
-        """The exact cause and the values to compare.
+        """The exact cause and the values to compare, for the log. Source: D28, D48"""
+        return self._compared(self.detail or self.description)
 
-        They are for the log, and for developer mode. Source: D28, D48
-        """
-        return self.cause if self.explanation is None else self.explanation.text(self.cause)
+    @property
+    def explained_description(self) -> str:
+        """The cause and the values to compare, for developer mode. Source: D28"""
+        return self._compared(self.cause)
+
+    def _compared(self, cause: str) -> str:
+        return cause if self.explanation is None else self.explanation.text(cause)
 
 
 class InvalidRequest(OAuthError):
@@ -284,7 +290,7 @@ def public_members(error: OAuthError, reference: str, *, catalogue: str) -> dict
     empty; with it the description is the exact cause. Source: RFC 6749 §5.2, D28
     """
     ending = f" (reference {reference})"
-    text = error.exact if catalogue else error.description
+    text = error.explained_description if catalogue else error.description
     members = {
         "error": error.code,
         "error_description": _UNFIT.sub("'", text)[: DESCRIPTION_CHARACTERS - len(ending)] + ending,
