@@ -184,6 +184,7 @@ def test_a_sign_in_that_was_cancelled_says_so_in_the_log_each_time_its_redirect_
     callback = world.run(people.cancel(world.browser))
     line = logged(query(callback)["error_description"].rpartition("reference ")[2].rstrip(")"))
     assert (line["error"], line["reason"], line["client_id"]) == ("access_denied", "cancelled", "rp-1")
+    assert line["detail"]
 
 
 @pytest.mark.full

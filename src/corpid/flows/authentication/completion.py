@@ -16,7 +16,7 @@ from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
 from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI, reason_of
-from corpid.rules.oauth.explanations import listed, without_query
+from corpid.rules.oauth.explanations import listed, shown, without_query
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason
@@ -71,13 +71,19 @@ async def still_allowed(context: RequestContext, client: Client, interaction: In
     request = interaction.request
     generation = context.provider.policy.serving(request.generation)
     if generation is None or not client_registration.serves(client, generation, context.today):
-        raise AccessDenied(Reason.GENERATION_WITHDRAWN, "this client may no longer use this interface")
+        raise AccessDenied(Reason.GENERATION_WITHDRAWN, "this client may no longer use this interface").explained(
+            expected=f"the generation {request.generation}",
+            registered=client_registration.registered_generations(client),
+        )
     if not scopes.covered(client, request.scopes):
-        raise AccessDenied(Reason.SCOPE_WITHDRAWN, "this client may no longer ask for these scopes")
+        raise AccessDenied(Reason.SCOPE_WITHDRAWN, "this client may no longer ask for these scopes").explained(
+            received=shown(" ".join(request.scopes)), registered=shown(" ".join(client.scopes))
+        )
     if not acr.met(request.acr, prefix=context.provider.policy.acr_prefix, level=interaction.level):
         raise AccessDenied(Reason.ASSURANCE_LEVEL, "the assurance level that was asked for was not reached")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
-        raise AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may no longer act for this entity")
+        cause = await context.provider.registry_cache.obstacle(interaction.user_id, interaction.entity_id, context.now)
+        raise AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may no longer act for this entity", detail=cause)
 
 
 async def completed_or_claimed(context: RequestContext, interaction: Interaction) -> tuple[Completed | None, bool]:
@@ -230,7 +236,7 @@ def _refused(context: RequestContext, before: Interaction, after: Interaction, e
         after,
         Outcome.REFUSED,
         now=context.now,
-        description=error.description,
+        description=error.explained_description if context.provider.policy.developer_mode else error.description,
         reason=error.reason.code,
     )
 

@@ -27,6 +27,8 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
     parameters: Mapping[str, str]
     reason: str = ""
     """the code of a refusal's reason, for the log"""
+    detail: str = ""
+    """the exact cause of a refusal, for the log"""
 
     @property
     def posted(self) -> bool:
@@ -77,7 +79,7 @@ def failure(address: ReturnAddress, error: OAuthError, *, reference: str, catalo
     §4.1.2.1, D28
     """
     parameters = public_members(error, reference, catalogue=catalogue)
-    return msgspec.structs.replace(_response(address, parameters), reason=error.reason.code)
+    return msgspec.structs.replace(_response(address, parameters), reason=error.reason.code, detail=error.exact)
 
 
 def _response(address: ReturnAddress, parameters: dict[str, str]) -> AuthorizationResponse:
