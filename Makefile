@@ -63,6 +63,9 @@ snapshots: setup-test  ## what a screen reader is given of every page, into test
 screen-reader: setup  ## the main pages as the screen reader Orca reads them, into build/screen-reader.txt
 	$(RUN) tests.browser.screen_reader
 
+docs: setup  ## the documentation as a site, into build/site
+	$(RUN) scripts.documentation
+
 texts: setup  ## collect texts into src/corpid/locales, for translators
 	$(RUN) scripts.texts
 
@@ -98,4 +101,4 @@ check test test-full screenshots snapshots setup-test: export SYSTEM_PACKAGES :=
 	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test test test-full screenshots snapshots screen-reader texts tables bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test test test-full screenshots snapshots screen-reader docs texts tables bench bench-scale lock clean

@@ -6,30 +6,23 @@ sealed here, too.
 
 from __future__ import annotations
 
-import asyncio
+import os
 import socket
 import time
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
-from corpid import __version__, engines
+from corpid import __version__, engines, periodic_tasks
 from corpid.engines import StartError, new_id, new_user_id
-from corpid.flows.account import own_email
 from corpid.flows.background_tasks import BackgroundTasks
-from corpid.flows.directory.access_review import ReviewDates
-from corpid.flows.directory.approvals import expire
-from corpid.flows.directory.invitation_emails import InvitationEmails
-from corpid.flows.directory.notice_emails import NoticeEmails
-from corpid.flows.directory.notices import Notices
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
 from corpid.flows.oauth.recent_refusals import RecentRefusals
 from corpid.flows.oauth.recently_issued import RecentlyIssued
-from corpid.flows.operations.audit_seals import Sealer
-from corpid.flows.operations.hourly_counters import HourlyCounters, remove_old
+from corpid.flows.operations.hourly_counters import HourlyCounters
 from corpid.flows.operations.readiness import Readiness
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Node, Policy, Provider
@@ -39,11 +32,11 @@ from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords
-from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.oauth import api_server
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER
+from corpid.rules.server_processes import ServerProcess
 from corpid.settings import diagnostics
 from corpid.settings.issuers import client_rules, issuers
 from corpid.stores.engines import engine_type
@@ -158,7 +151,7 @@ def _provider(
     policy = _policy(FIRST_ISSUER, settings, settings)
     return Provider(
         policy=policy,
-        node=_node(settings, clock),
+        node=_node(settings, clock, stores.key_encryption_key),
         registry=stores.registry,
         transient=stores.transient,
         client_keys=client_keys,
@@ -180,17 +173,37 @@ def _provider(
     )
 
 
-def _node(settings: Settings, clock: Callable[[], float]) -> Node:
+def _node(settings: Settings, clock: Callable[[], float], key_encryption_key: str) -> Node:
+    process = _process(settings, int(clock()), key_encryption_key)
     return Node(
-        version=__version__,
-        host=socket.gethostname(),
-        started_at=int(clock()),
+        version=process.version,
+        host=process.host,
+        started_at=process.started_at,
         workers=settings.workers,
         database=engine_type(settings.database_url).title,
         transient=engine_type(settings.transient_url or settings.database_url).title,
         sends_mail=bool(settings.mail_url),
         generations={name: issuer.generations for name, issuer in issuers(settings).items()},
         findings=tuple(diagnostics.examined(settings)),
+        process=process,
+    )
+
+
+def _process(settings: Settings, now: int, key_encryption_key: str) -> ServerProcess:
+    """This process as it registers itself, without secrets (D43, D49)."""
+    shared = {"key_encryption_key": key_encryption_key}
+    for issuer_id, chosen in issuers(settings).items():
+        name = "" if issuer_id == FIRST_ISSUER else f"issuers.{issuer_id}."
+        shared |= {f"{name}base_url": chosen.base_url, f"{name}generations": ", ".join(sorted(chosen.generations))}
+    return ServerProcess(
+        process_id=new_id(),
+        host=socket.gethostname(),
+        number=os.getpid(),
+        address=f"{settings.host}:{settings.port}",
+        version=__version__,
+        started_at=now,
+        seen_at=now,
+        settings=shared,
     )
 
 
@@ -261,7 +274,7 @@ async def create(
             metrics.watched = _watched(settings, provider, hashing, stores)
             asgi.observe(metrics.request)
         try:
-            async with _cleaning_up(provider, metrics, notices=settings.notices_enabled):
+            async with periodic_tasks.running(provider, metrics, notices=settings.notices_enabled):
                 yield Application(
                     asgi=asgi,
                     provider=provider,
@@ -304,113 +317,6 @@ def _traced(
         ),
     )
     return with_spans, spans.passwords(passwords), spans.fetch(fetch)
-
-
-_SWEEP_SECONDS: Final = 1.0
-"""between two rounds"""
-_EMAILS_SECONDS: Final = 5.0
-"""between two looks for invitations and notices to be sent"""
-_EXPIRE_SECONDS: Final = 60.0
-"""between two searches for expired change requests"""
-_COUNTERS_SECONDS: Final = 10.0
-"""between two writes of the hourly counters, of which those of a process that dies are lost"""
-
-
-@asynccontextmanager
-async def _cleaning_up(provider: Provider, metrics: Metrics | None, *, notices: bool) -> AsyncIterator[None]:
-    """Run the periodic tasks: clean-up, audit seals, usage counts, invitations, notices.
-
-    When the context ends, what was counted is written once more.
-    """
-    work = _Cleanup(provider, metrics)
-    # A mail server may take minutes to answer, for which nothing else must wait.
-    tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.invitations())]
-    if notices and provider.mail.works:
-        tasks.append(asyncio.create_task(work.notices()))
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-        await work.flush()
-
-
-class _Cleanup:
-    """Periodic tasks; one that fails is logged, and tried again next round."""
-
-    def __init__(self, provider: Provider, metrics: Metrics | None) -> None:
-        self._provider: Final = provider
-        self._expire_at = 0.0
-        self._count_at = 0.0
-        self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
-        self._notices: Final = Notices(provider)
-        self._notice_emails: Final = NoticeEmails(provider, _warn, metrics.notice if metrics else lambda _: None)
-        self._review_dates: Final = ReviewDates(provider.registry)
-        self._sealer: Final = Sealer(
-            provider.registry,
-            lambda detail: access_log.log().info("audit_sealed", detail=detail),
-            lambda detail: access_log.log().error("audit_seals_changed", detail=detail),
-        )
-        self._failing: Final[dict[str, str]] = {}
-        """the logged error of each part that fails, so that it is logged once"""
-
-    async def rounds(self) -> None:
-        while True:
-            await asyncio.sleep(_SWEEP_SECONDS)
-            now = self._provider.clock()
-            await self._tried("short-lived state", self._provider.transient.sweep(now=now))
-            await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
-            await self._tried("consents", self._provider.registry.consents.sweep(now=now))
-            await self._tried("e-mail addresses", own_email.finish_due(self._provider, now=now))
-            if now >= self._expire_at:
-                self._expire_at = now + _EXPIRE_SECONDS
-                await self._tried("change requests", expire(self._provider.registry, now=now))
-            await self._tried("dates of access reviews", self._review_dates.round(now=now))
-            await self._tried("seals of the audit", self._sealer.round(now=now))
-            await self._flush_records()
-            if now >= self._count_at:
-                self._count_at = now + _COUNTERS_SECONDS
-                await self._flush_counters()
-                await self._tried("old counters", remove_old(self._provider.registry, now=now))
-
-    async def invitations(self) -> None:
-        while True:
-            await asyncio.sleep(_EMAILS_SECONDS)
-            await self._tried("invitations", self._emails.round())
-
-    async def notices(self) -> None:
-        while True:
-            await asyncio.sleep(_EMAILS_SECONDS)
-            await self._tried("making of notices", self._notices.round())
-            await self._tried("sending of notices", self._notice_emails.round())
-
-    async def flush(self) -> None:
-        await self._flush_records()
-        await self._flush_counters()
-
-    async def _flush_records(self) -> None:
-        await self._tried("usage counts", self._provider.usage.flush(self._provider.registry))
-        await self._tried("refusals of clients", self._provider.refusals.flush(self._provider.registry))
-
-    async def _flush_counters(self) -> None:
-        await self._tried("hourly counters", self._provider.counters.flush(self._provider.registry))
-
-    async def _tried(self, part: str, work: Awaitable[object]) -> None:
-        try:
-            await work
-        except StoreUnavailable as error:
-            self._log_failure(part, str(error), None)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next round must come
-            self._log_failure(part, type(error).__name__, error)
-        else:
-            self._failing.pop(part, None)
-
-    def _log_failure(self, part: str, reason: str, error: Exception | None) -> None:
-        if self._failing.get(part) != reason:
-            access_log.log().error("sweep_failed", detail=f"{part}: {reason}", exc_info=error)
-        self._failing[part] = reason
 
 
 def _bodiless(providers: Iterable[Provider]) -> frozenset[str]:

@@ -75,6 +75,8 @@ class Engines:
     """`stores.sql.audit_retention.erase` on this database"""
     after_restore: Callable[..., Awaitable[None]]
     """`stores.data_loss.after_restore` on this database"""
+    key_encryption_key: str
+    """the identifier of the key that encrypts, the start of its hash (D43)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +166,7 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             prune=partial(audit_retention.prune, stores.database, stores.registry.audit),
             erase=partial(audit_retention.erase, stores.database, stores.registry.audit),
             after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
+            key_encryption_key=stores.cipher.current,
         )
 
 

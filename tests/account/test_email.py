@@ -179,7 +179,7 @@ def test_a_code_ends_with_its_time_and_a_new_one_ends_the_earlier() -> None:
         assert "This code is not right." in browser.page.text
         form = hidden(browser)
         made.clock.pass_(MAILED_CODE_SECONDS - 60)
-        await send(made, browser, "email/extend", **form)
+        await send(made, browser, "extend/email", **form)
         made.clock.pass_(61)
         answer = await send(made, browser, "email", decision="code", code=postbox.code(), **form)
         assert "This code no longer works." in answer.text

@@ -19,7 +19,7 @@ from corpid.web.pages.role_fields import parameter_field
 from tests.account.scene import at_account, go, hidden, send
 from tests.manage.access_scene import HARBOUR, NOTICES, checker, confirm, employed, follow, requests, roles
 from tests.manage.scene import ACME
-from tests.sign_in.world import World, run
+from tests.sign_in.world import World, entity, run
 
 if TYPE_CHECKING:
     from corpid.rules.directory.actors import Administering
@@ -65,6 +65,49 @@ def test_a_person_reads_their_roles_in_sentences_with_who_gave_them() -> None:
         await made.provider.registry.directory.write([Delete(level), Delete(await _membership(made, "nadia"))])
         await go(made, browser, "access")
         assert "Nadia" not in browser.page.text
+
+    run(within)
+
+
+def test_a_person_reads_that_nobody_can_decide() -> None:
+    """D53, D55: before they ask in vain."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        page, nobody = f"access/ask?entity={ACME}&service=HARBOUR", "nobody else who can decide"
+        browser = await at_account(made, page)
+        assert nobody not in browser.page.text
+        sub_administrator = Administrator(
+            user_id="id-nadia", entity_id=ACME, level="sub_administrator", services=("NOTICES",)
+        )
+        await made.write(sub_administrator)
+        await go(made, browser, page)
+        assert nobody in browser.page.text
+        await made.write(replace(sub_administrator, services=("HARBOUR",)))
+        await go(made, browser, page)
+        assert nobody not in browser.page.text
+
+    run(within)
+
+
+def test_many_organisations_are_folded_and_few_are_not() -> None:
+    """Without a script: each opens with the keyboard, and says how many roles are in it."""
+
+    async def within(made: World) -> None:
+        await managed(made)
+        await made.write(checker("alice", end_date="2099-12-31"))
+        browser = await at_account(made, "access")
+        assert browser.response is not None
+        assert "<details" not in browser.response.text
+        for number in range(10, 14):
+            more = entity(f"2000000{number}A", f"Works {number}")
+            await made.write(
+                more, Membership(user_id="id-alice", entity_id=more.entity_id, membership_id=f"m-{number}")
+            )
+        await go(made, browser, "access")
+        assert browser.response.text.count("<details") == browser.response.text.count("<summary") >= 5
+        assert "Acme Pte. Ltd. 1 role" in browser.page.text
+        assert "Works 13 No role" in browser.page.text
 
     run(within)
 

@@ -187,6 +187,33 @@ def test_a_decision_that_was_made_again_meanwhile_is_not_forgotten(place: Place)
     place.run(scenario)
 
 
+def test_decisions_of_a_large_entity_are_read_in_parts(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DESIGN "Speed": each part lets a sign-in of the same process have its turn."""
+    monkeypatch.setattr("corpid.stores.sql.access_reviews._READ_AT_ONCE", 1)
+
+    async def scenario(stores: SqlStores) -> None:
+        await prepared(stores)
+        reviews = stores.registry.access_reviews
+        assert await reviews.all_decisions("E1") == {}
+        made = [
+            ReviewDecision(
+                entity_id="E1",
+                user_id=user.user_id,
+                decision="keep",
+                seen="s",
+                decided_at=int(NOW),
+                decided_by="user:x",
+            )
+            for user in PERSONS
+        ]
+        begun = access_review.begun(access_review.first("E1", now=NOW), by="user:x", now=NOW)
+        await reviews.decide(None, begun, made)
+        assert await reviews.all_decisions("E1") == {each.user_id: each for each in made}
+        assert len(made) > 1
+
+    place.run(scenario)
+
+
 @pytest.mark.parametrize("now", [NOW, NOW + 10])
 def test_the_owners_are_reminded_once(place: Place, now: float) -> None:
     async def scenario(stores: SqlStores) -> None:

@@ -65,6 +65,15 @@ class Filled:
         }
         self.by_user_name = provisioning._by_user_name.text
         self.by_name, self.pages = registry.directory._by_name, registry.directory._pages
+        self.ending = [registry.directory._totals.text, registry.directory._ending.text]
+        self.ending += [registry.notices._ending_on[Assignment].text, registry.notices._count[Assignment].text]
+        self.by_last_day = [made.text for made in registry.notices._ending.values()]
+        reviews = registry.access_reviews
+        self.reviewed = {
+            "pk_access_review_decisions": [reviews._all.text, reviews._undecided.text, reviews._kept.text],
+            "pk_access_reviews": [reviews._administered.text],
+            "ix_access_reviews_remind_at": [reviews._due.text],
+        }
         self.listed = {each._all.text for each in (registry.clients, registry.api_clients, registry.usage)}
         """commands and the loading of keys ask for everything"""
         self.listed |= {known.first_page.text for known in registry.directory._kinds.values()}
@@ -96,12 +105,12 @@ class Filled:
     def reads_whole(self, steps: list[str]) -> bool:
         """Whether a plan reads a table that grows from beginning to end.
 
-        A deployment has a handful of keys; rows that are counted up to a limit are no table.
+        A deployment has a handful of keys and of serving processes; rows that are counted up to a limit are no table.
         """
         if self.is_sqlite:
             scans = [step for step in steps if step.startswith("SCAN ") and NO_TABLE not in step]
-            return any(not step.startswith(("SCAN keys", "SCAN counted")) for step in scans)
-        return bool(plans.read_whole("\n".join(steps)) - {"keys"})
+            return any(not step.startswith(("SCAN keys", "SCAN server_processes", "SCAN counted")) for step in scans)
+        return bool(plans.read_whole("\n".join(steps)) - {"keys", "server_processes"})
 
 
 def _value(column: sa.Column[object], octets: str) -> str:
@@ -207,6 +216,31 @@ def test_roles_of_an_entity_or_service_are_read_in_their_order(
     assert f"{narrowed_by}_user_id" in shown, shown
     assert f"({narrowed_by}=" in shown or f"({narrowed_by} = " in shown, shown
     assert not {"USE TEMP B-TREE FOR ORDER BY", "Sort", "->  Sort"} & {*steps}, shown
+
+
+def test_an_entitys_roles_that_end_are_counted_and_read_in_an_index_of_the_entity(filled: Filled) -> None:
+    """Issue 15 (1): 60,000 roles, of which a page shows 50."""
+    for text in filled.ending:
+        steps = filled.plan(text)
+        shown = "\n".join(steps)
+        assert "ix_assignments_entity_id_end_date" in shown, shown
+        assert not any("TEMP B-TREE" in step or "Sort" in step for step in steps), shown
+
+
+def test_roles_of_all_entities_are_read_by_their_last_day(filled: Filled) -> None:
+    """Issue 15 (14): a million roles, of which some end within 30 days."""
+    for text in filled.by_last_day:
+        shown = "\n".join(filled.plan(text))
+        assert "_assignments_end_date" in shown, shown
+
+
+def test_an_access_review_reads_the_decisions_of_its_entity_only(filled: Filled) -> None:
+    """Issue 15 (14)."""
+    for index, texts in filled.reviewed.items():
+        for text in texts:
+            shown = "\n".join(filled.plan(text))
+            table = index.removeprefix("pk_")
+            assert index in shown or f"{table} USING PRIMARY KEY (entity_id=?" in shown, shown
 
 
 def test_a_service_with_a_million_roles_is_not_read_for_one_entitys(filled: Filled) -> None:

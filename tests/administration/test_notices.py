@@ -220,6 +220,7 @@ def test_a_review_is_told_to_owners_when_it_is_due_and_a_month_later() -> None:
         made.clock.pass_(YEAR_SECONDS)
         [due] = await process.sent(later=1)
         assert (due.to, due.subject) == ("olivia@harbour.example", f"The access review of {NAME} is due")
+        assert f"{BASE}{MANAGE_PATH}/access-review?of={HARBOUR}\n" in due.text
         made.clock.pass_(REMIND_SECONDS)
         [again] = await process.sent(later=1)
         assert again.subject == f"The access review of {NAME} is overdue"

@@ -12,18 +12,17 @@ from corpid.texts import phrase
 from corpid.web.account.access_pages import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
 from corpid.web.directory.access_views import (
     ChangeAccess,
-    ChoosePerson,
     Confirm,
     CopiedRole,
     CopyAccess,
-    FoundPerson,
     GiveAccess,
     ImportAccess,
     ImportedLine,
     RemoveAccess,
 )
+from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
 from corpid.web.pages import access_texts, role_fields
-from corpid.web.pages.layout import Frame, Link
+from corpid.web.pages.layout import Frame, Link, Pager
 from tests.browser.portal_states import framed
 
 if TYPE_CHECKING:
@@ -184,26 +183,28 @@ STATES: Final[Mapping[str, View]] = {
         frame=framed("people"),
         heading=phrase("Give access"),
         action="/manage/access/new",
-        query="mar",
+        find="mar",
         asked=phrase("Who gets access?"),
         found=(
-            FoundPerson(url="/manage/access/new?person=1", name="Marcus Lee", user_name="marcus", invited=False),
+            FoundPerson(url="/manage/access/new?person=1", name="Marcus Lee", user_name="marcus"),
             FoundPerson(
                 url="/manage/access/new?person=2",
                 name="Maria Magdalena van der Bergh-Oosterhuizen",
                 user_name="maria.magdalena@harbour.example",
-                invited=True,
+                tags=(phrase("Invited"),),
             ),
         ),
+        pager=Pager(next="/manage/access/new?after=x"),
         links=(Link(url="/manage/access/import", text=phrase("Give access to several people at once")),),
     ),
     "portal-access-nobody": ChoosePerson(
         frame=framed("people"),
         heading=phrase("Give access"),
         action="/manage/access/new",
-        query="zz",
+        find="zz",
         asked=phrase("Who gets access?"),
         found=(),
+        pager=Pager(),
     ),
     "portal-access-service": replace(
         GIVE,
@@ -240,7 +241,18 @@ STATES: Final[Mapping[str, View]] = {
     "portal-access-import-problems": replace(
         IMPORT,
         table="user_name\tservice\nmarcus\tHARBOUR-PERMIT",
-        problems=((2, phrase("Choose a role.")), (3, phrase("Enter a day that is not over."))),
+        problems=(
+            (
+                2,
+                phrase(
+                    "{service} has no role {role}. It has these: {roles}.",
+                    service="Harbour permits",
+                    role="Boss",
+                    roles=("Applicant", "Checker", "Approver"),
+                ),
+            ),
+            (3, phrase("Enter a day that is not over.")),
+        ),
         errors=(("table", phrase("2 problems in the table. Nothing changes.")),),
     ),
     "portal-access-import-preview": replace(
@@ -254,10 +266,18 @@ STATES: Final[Mapping[str, View]] = {
         is_change=True,
     ),
     "account-access": MINE,
+    "account-access-many": replace(MINE, folded=True, organisations=MINE.organisations * 5),
     "account-access-none": replace(MINE, organisations=(), requests=()),
     "account-access-ask-service": replace(ASK, chosen=((phrase("Organisation"), ENTITY, ""),), services=SERVICES),
     "account-access-ask": replace(
         ASK,
+        chosen=((phrase("Organisation"), ENTITY, ""), SERVICE),
+        fields=FIELDS,
+        errors=(*WRONG, ("reason", phrase("Say why you need it."))),
+    ),
+    "account-access-ask-nobody": replace(
+        ASK,
+        undecided=True,
         chosen=((phrase("Organisation"), ENTITY, ""), SERVICE),
         fields=FIELDS,
         errors=(*WRONG, ("reason", phrase("Say why you need it."))),

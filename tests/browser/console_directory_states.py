@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
+from corpid.web.operations.confirm import Confirm
 from corpid.web.operations.views import State
 from corpid.web.pages.layout import Link, Pager
 from tests.browser.console_states import framed
@@ -159,14 +160,23 @@ STATES: Final[Mapping[str, View]] = {
                 until=date(2027, 12, 31),
             ),
         ),
-        sessions=(views.SessionLine(device="Firefox on Windows", purpose=phrase("Services"), since=_AT, seen=_AT),),
+        sessions=(
+            views.SessionLine(
+                device="Firefox on Windows",
+                purpose=phrase("Services"),
+                way=phrase("Password and code"),
+                since=_AT,
+                seen=_AT,
+                end="/console/people/1/session/1",
+            ),
+        ),
         more=None,
     ),
-    "console-person-link": views.Act(
+    "console-person-link": Confirm(
         frame=framed("people", up=Link(url="/console/people/1", text=phrase("Back"))),
         heading=phrase("Send {name} a link", name="Alice Tan"),
         action="/console/people/1/link",
-        paragraphs=(
+        consequences=(
             phrase("It goes to {email}, and only to this address.", email="alice@acme.example"),
             phrase("Earlier links for the same purpose stop working."),
         ),
@@ -188,14 +198,14 @@ STATES: Final[Mapping[str, View]] = {
         back="/console/people/1",
         errors=(("reason", phrase("Say why. The audit keeps your reason.")),),
     ),
-    "console-person-disable": views.Act(
+    "console-person-disable": Confirm(
         frame=framed("people", up=Link(url="/console/people/1", text=phrase("Back"))),
         heading=phrase("Disable {name}?", name="Alice Tan"),
         action="/console/people/1/disable",
-        paragraphs=(phrase("You can enable the person again."),),
+        consequences=(phrase("You can enable the person again."),),
         reason="",
         button=phrase("Disable"),
-        danger=True,
+        destroys=True,
         back="/console/people/1",
     ),
     "console-service": views.ShownService(

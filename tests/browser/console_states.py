@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations.client_keys import LookedAt
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse
-from corpid.flows.operations.overview import Engines
 from corpid.rules.diagnostics import Finding
 from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
 from corpid.web.operations.audit import Audit, EntryLine, Verification
-from corpid.web.operations.client_form import ClientForm, Field
-from corpid.web.operations.clients import ClientLine, ClientPage, Clients, RefusalLine
+from corpid.web.operations.audit_export import ExportAudit
+from corpid.web.operations.client_form import ClientForm, fields_of
+from corpid.web.operations.clients import ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
 from corpid.web.operations.confirm import Confirm
+from corpid.web.operations.entities import APPROVALS, TYPES
+from corpid.web.operations.entity_form import EntityForm
+from corpid.web.operations.entity_form import Field as EntityField
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
-from corpid.web.operations.overview import ClientCount, KeyShown, Overview, ReasonCount
+from corpid.web.operations.overview import ClientCount, EngineLine, KeyShown, Overview, ProcessLine, ReasonCount
 from corpid.web.operations.page_context import SECTIONS
+from corpid.web.operations.views import State
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
 
@@ -74,7 +78,7 @@ CLIENT: Final = ClientPage(
     heading=phrase("Client {name}", name="Harbour permits"),
     client_id="harbour-permits",
     enabled=True,
-    facts=(("redirect_uris", "https://permits.example/cb, https://permits.example/other"), ("sector", "government")),
+    facts=((phrase("Redirect URIs"), "https://permits.example/cb, https://permits.example/other"), (phrase("Sector"), "government")),
     keys=KEYS_FOUND,
     migration=(
         ClientUse(
@@ -89,6 +93,11 @@ CLIENT: Final = ClientPage(
     claimed=(REFUSED,),
     most=100,
     most_claimed=20,
+    history=(
+        HistoryLine(at=AT, actor="operator:wei.ling", action="client.update", members="redirect_uris", reason="asked for by the harbour office"),
+        HistoryLine(at=AT, actor="command line:root@host", action="client.add", members="", reason=""),
+    ),
+    whole_history="/console/audit?client=harbour-permits",
     edit="/console/edit-client/harbour-permits",
     switch="/console/switch-client/harbour-permits",
     drop="/console/drop-keys/harbour-permits",
@@ -116,6 +125,18 @@ def charts(most: int) -> tuple[Chart, Chart]:
     return of_traffic(points, "hour", name=f"week-{most}", zone=UTC)
 
 
+PROCESS: Final = ProcessLine(
+    host="node-1",
+    number=812,
+    address="0.0.0.0:8000",
+    version="0.1.0",
+    started=AT,
+    seen=AT,
+    live=True,
+    answers=True,
+    odd_version=False,
+    odd_settings=(),
+)
 OVERVIEW: Final = Overview(
     frame=framed(),
     maintenance=False,
@@ -137,20 +158,54 @@ OVERVIEW: Final = Overview(
     keys=(KeyShown(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=None),),
     keys_page="/console/keys",
     ending=tuple((use, "/1") for use in CLIENT.migration),
-    engines=Engines(
-        version="0.1.0",
-        host="node-1",
-        started_at=0,
-        workers=2,
-        database="PostgreSQL 15",
-        transient="Valkey 8",
-        not_ready="",
+    not_ready="",
+    engines=(
+        EngineLine(name=phrase("Database"), engine="PostgreSQL 15", state=State(text=phrase("Answers"))),
+        EngineLine(
+            name=phrase("Short-lived state"),
+            engine="Valkey 8",
+            state=State(text=phrase("Does not answer"), tone="error"),
+        ),
+        EngineLine(name=phrase("E-mail"), engine="", state=State(text=phrase("Off"), tone="warning")),
     ),
-    started=AT,
+    processes=(
+        PROCESS,
+        replace(PROCESS, number=813, answers=False),
+        replace(PROCESS, host="node-2", answers=False, version="0.2.0", odd_version=True),
+        replace(
+            PROCESS,
+            host="node-3.a-long-name-of-a-machine.example.org",
+            answers=False,
+            odd_settings=(("base_url", "https://login.example.org/other"), ("key_encryption_key", "Zk1c0pQ4")),
+        ),
+        replace(PROCESS, host="node-4", answers=False, live=False),
+    ),
 )
 
 STATES: Final[Mapping[str, View]] = {
     "console-overview": OVERVIEW,
+    "console-export-audit": ExportAudit(
+        frame=framed("audit"),
+        action="/console/export-audit",
+        given={"since": "3d", "until": "1h", "user": "", "entity": "200000001A", "client": "", "action": "client."},
+        reason="",
+        back="/console/audit",
+        errors=(("until", phrase("The end is before the beginning.")),),
+    ),
+    "console-edit-organisation": EntityForm(
+        frame=framed("entities"),
+        action="/console/entities/200000001A/edit",
+        identifier="200000001A",
+        fields=(
+            EntityField(name="type", label=phrase("Kind of registration"), value="UEN", choices=tuple(TYPES.items())),
+            EntityField(name="registration_number", label=phrase("Registration number"), value="200000001A"),
+            EntityField(name="country", label=phrase("Country"), value="SG"),
+            EntityField(name="name", label=phrase("Name"), value="Saltwater Foods Pte. Ltd."),
+            EntityField(name="approvals", label=phrase("Approvals"), value="none", choices=tuple(APPROVALS.items())),
+        ),
+        reason="",
+        back="/console/entities/200000001A",
+    ),
     "console-overview-new": replace(
         OVERVIEW, findings=(), week=charts(0), quarter=charts(0), clients=(), reasons=(), ending=()
     ),
@@ -178,16 +233,30 @@ STATES: Final[Mapping[str, View]] = {
         frame=OF_CLIENT,
         action="/console/new-client",
         heading=phrase("Register a client"),
-        fields=(
-            Field(name="name", help="The name that people see when they sign in.", kind="text", value="Shop"),
-            Field(name="redirect_uris", help="A redirect URI; one a line.", kind="lines", value="http://shop.example/cb"),
-            Field(name="sector", help="private (default; people are asked for consent) or government.", kind="words", value="private", words=(("private", "private"), ("government", "government"))),
-            Field(name="stringified_blocks", help="Blocks of userinfo are strings that contain JSON.", kind="flag", value=""),
-            Field(name="legacy_until", help="Its last day with legacy, YYYY-MM-DD.", kind="day", value=""),
-        ),
+        groups=fields_of({"name": "Shop", "redirect_uris": "http://shop.example/cb", "sector": "private"}, rare=False),
+        more=fields_of({"pkce": "required"}, rare=True),
+        more_open=False,
         new=True,
         back="/console/clients",
-        errors=(("redirect_uris", phrase("{sentence}.", sentence="http is only for localhost")),),
+        errors=(
+            ("redirect_uris", phrase("{url} begins with http://. Use https://.", url="http://shop.example/cb")),
+            ("jwks_uri", phrase("Enter the address of the client's key set, or paste the key set below.")),
+            ("reason", phrase("Say why. The audit keeps your reason.")),
+        ),
+    ),
+    "console-client-edit": ClientForm(
+        frame=OF_CLIENT,
+        action="/console/edit-client/shop",
+        heading=phrase("Change {name}", name="Harbour permits"),
+        groups=fields_of(
+            {"name": "Harbour permits", "redirect_uris": "https://permits.example/cb", "sector": "government", "jwks_uri": "https://permits.example/jwks", "scopes": "openid\nauthinfo", "generations": "current\nlegacy", "legacy_until": "2027-03-31"},
+            rare=False,
+        ),
+        more=fields_of({"pkce": "optional", "subject": "user", "context_types": "APP_AUTHENTICATION_DEFAULT", "assurance_level": "2", "stringified_blocks": "yes"}, rare=True),
+        more_open=True,
+        new=False,
+        reason="Asked for by the harbour office",
+        back="/console/client/shop",
     ),
     "console-confirm": Confirm(
         frame=framed("keys", up=Link(url="/console/keys", text=Keys.heading)),
@@ -212,8 +281,22 @@ STATES: Final[Mapping[str, View]] = {
         rotate_now="/console/rotate-key-now",
         saved=phrase("The next key has been published."),
     ),
-    "console-maintenance": Maintenance(frame=framed("maintenance"), action="/console/maintenance", on=False, may_switch=True),
-    "console-maintenance-on": Maintenance(frame=framed("maintenance"), action="/console/maintenance", on=True, may_switch=False),
+    "console-maintenance-switch": Confirm(
+        frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)),
+        action="/console/switch-maintenance",
+        heading=phrase("Turn maintenance on?"),
+        consequences=(
+            phrase("While maintenance is on, nobody can sign in except to this console."),
+            phrase("Clients are asked to try again later. Every running server follows within 5 seconds."),
+        ),
+        button=phrase("Turn maintenance on"),
+        back="/console/maintenance",
+        destroys=True,
+        decision="on",
+        errors=(("reason", phrase("Say why. The audit keeps your reason.")),),
+    ),
+    "console-maintenance": Maintenance(frame=framed("maintenance"), on=False, switch="/console/switch-maintenance"),
+    "console-maintenance-on": Maintenance(frame=framed("maintenance"), on=True, switch=""),
     "console-audit": Audit(
         frame=framed("audit"),
         action="/console/audit",
@@ -221,6 +304,7 @@ STATES: Final[Mapping[str, View]] = {
         entries=(ENTRY, ENTRY),
         pager=Pager(first="/console/audit", next="/console/audit?before=1"),
         verify="/console/verify-audit",
+        export="/console/export-audit",
     ),
     "console-audit-none": Audit(
         frame=framed("audit"),
@@ -229,6 +313,7 @@ STATES: Final[Mapping[str, View]] = {
         entries=(),
         pager=Pager(),
         verify="/console/verify-audit",
+        export="/console/export-audit",
         errors=(("action", phrase("{sentence}.", sentence="'nonsense' is not an action; docs/audit.md lists them")),),
     ),
     "console-verified": Verification(

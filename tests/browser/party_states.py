@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import ThirdPartyGrant
 from corpid.texts import counted, phrase
@@ -15,16 +17,15 @@ from corpid.web.directory.change_sentences import (
     MemberChange,
     Shown,
     authorised,
-    role_given,
-    span,
 )
-from corpid.web.directory.offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
+from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
 from corpid.web.directory.requests import STATES as REQUEST_STATES
 from corpid.web.directory.requests import ChooseApprovals, Decide, OneRequest, RequestLine, Requests
 from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuthorisation, PersonLine, ThirdParties
-from corpid.web.directory.third_party_people import ChoosePerson, MemberLine
+from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
 from corpid.web.directory.third_party_terms import Confirm, EnterTerms, ParameterField
-from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.access_texts import duration, given
+from corpid.web.pages.layout import Advice, Link, Pager
 from tests.browser.portal_states import framed
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ PARTY: Final = AuthorisationLine(
     service="Tax filing",
     role="Preparer",
     has_roles=True,
-    dates=span(GRANT.start_date, GRANT.end_date),
+    dates=duration(GRANT.start_date, GRANT.end_date),
     state=phrase("Active"),
     warns=False,
 )
@@ -155,7 +156,7 @@ BOTH: Final = ThirdParties(
     saved=None,
 )
 WEI_LING: Final = PersonLine(
-    name="Lim Wei Ling", user_name="", role="Preparer", dates=span(GRANT.start_date, GRANT.end_date), signed_in=AT
+    name="Lim Wei Ling", user_name="", role="Preparer", dates=duration(GRANT.start_date, GRANT.end_date), signed_in=AT
 )
 AUTHORISATION: Final = OneAuthorisation(
     frame=OF_PARTIES,
@@ -203,17 +204,28 @@ TERMS: Final = EnterTerms(
     back="/manage/third-parties/offer",
     notes=(),
 )  # fmt: skip
-MEMBER: Final = MemberLine(
+MEMBER: Final = FoundPerson(
     url="/manage/third-parties/assign/1?person=1", name="Lim Wei Ling", user_name="wei.ling", why_not=None
 )
 
 STATES: Final[Mapping[str, View]] = {
     "portal-requests": LISTED,
-    "portal-requests-none": replace(LISTED, waiting=(), own=(), waiting_pager=None),
+    "portal-requests-none": replace(LISTED, waiting=(), own=(), waiting_pager=Pager()),
     "portal-requests-ended": replace(
         LISTED, chosen="ended", ended=(replace(LINE, state=phrase("Approved")), OWN), ended_pager=Pager(first="/manage/requests")
     ),
     "portal-request": SHOWN,
+    "portal-request-nobody": replace(
+        SHOWN,
+        line=OWN,
+        decide="",
+        why_not=phrase("You made this request, so you cannot approve it yourself."),
+        nobody=Advice(
+            text=phrase("A second owner or administrator could approve it."),
+            link=Link(url="/manage/administrators/appoint", text=phrase("Appoint somebody")),
+        ),
+        withdraw="/manage/requests/withdraw/1",
+    ),
     "portal-request-own": replace(
         SHOWN,
         line=OWN,
@@ -313,16 +325,16 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "portal-choose-person": ChoosePerson(
         frame=OF_PARTIES,
-        sentence=SENTENCE,
+        heading=phrase("Who of your people shall act?"),
+        asked=phrase("Choose the person"),
+        lead=SENTENCE,
         action="/manage/third-parties/assign/1",
-        search="wei",
-        people=(
+        find="wei",
+        found=(
             MEMBER,
             replace(MEMBER, url="", name=LONG, user_name="", why_not=phrase("Has not accepted the invitation yet")),
         ),
         pager=Pager(next="/manage/third-parties/assign/1?after=wei"),
-        back="/manage/third-parties/grant/1",
-        notes=(),
     ),
     "portal-terms": TERMS,
     "portal-terms-wrong": replace(
@@ -337,10 +349,11 @@ STATES: Final[Mapping[str, View]] = {
         frame=OF_PARTIES,
         action="/manage/third-parties/assign/1",
         heading=phrase("Check the access"),
-        sentence=role_given(
-            "Preparer",
-            {"person": "Lim Wei Ling", "client": "Saltwater Foods Pte. Ltd.", "service": "Tax filing"},
-            span("2026-01-01", "9999-12-31"),
+        sentence=given(
+            "Lim Wei Ling",
+            msgspec.structs.replace(GRANT, role="Preparer", start_date="2026-01-01", end_date="9999-12-31"),
+            service="Tax filing",
+            entity="Saltwater Foods Pte. Ltd.",
         ),
         facts=((phrase("Only with"), "Tax Year: 2026"),),
         consequences=(phrase("{name} sees that this person acts for it.", name="Saltwater Foods Pte. Ltd."),),

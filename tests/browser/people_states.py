@@ -185,6 +185,17 @@ END: Final = ConfirmAction(
 )
 
 STATES: Final[Mapping[str, View]] = {
+    "portal-person-requests": replace(
+        PERSON,
+        requests=(
+            Link(
+                url="/manage/requests/1",
+                text=phrase(
+                    "{name} may act as {role} at {service}.", name="Marcus Lee", role="Checker", service="Notices"
+                ),
+            ),
+        ),
+    ),
     "portal-people": PEOPLE,
     "portal-people-nobody": replace(PEOPLE, people=(), pager=Pager(), search="zoe", narrowed=True),
     "portal-people-empty": replace(PEOPLE, people=(), pager=Pager()),

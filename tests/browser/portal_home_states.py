@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.texts import phrase
 from corpid.web.directory import administrator_views as views
-from corpid.web.directory import administrators, history, home, tokens
+from corpid.web.directory import administrators, history, home, provisioning_tokens
+from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
 from corpid.web.directory.history_texts import KINDS
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
@@ -50,13 +51,18 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         review="/manage/access-review",
     )
     people = (
-        views.Candidate(name="Marcus Lim Sample", user_name="marcus", level=None, tag=None, url="/x"),
-        views.Candidate(
-            name=LONG, user_name="wolfe", level=access_texts.LEVELS["owner"], tag=phrase("Disabled"), url="/x"
-        ),
+        FoundPerson(name="Marcus Lim Sample", user_name="marcus", url="/x"),
+        FoundPerson(name=LONG, user_name="wolfe", tags=(phrase("Suspended"), access_texts.LEVELS["owner"]), url="/x"),
     )
-    choice = views.ChoosePerson(
-        frame=below, action="/x", query="m", people=people, invite="/x", pager=Pager(next="/x?after=y")
+    choice = ChoosePerson(
+        frame=below,
+        heading=phrase("Choose a person"),
+        asked=phrase("Whom do you want to appoint?"),
+        action="/x",
+        find="m",
+        found=people,
+        links=(Link(url="/x", text=phrase("Invite people")),),
+        pager=Pager(next="/x?after=y"),
     )
     form = views.ChooseLevel(
         frame=below, action="/x", heading=phrase("Change the level of {name}", name="Marcus Lim Sample"),
@@ -64,7 +70,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         level="sub_administrator", services=SERVICES, all_services=False, explains=True, reason="", held="none",
         why_not=None, remove="/x/remove", keeps=None, back="/x",
     )  # fmt: skip
-    token = tokens.Row(
+    token = provisioning_tokens.Row(
         name="Staff directory", made_by="Tan Wei Ling", created=AT, used=AT, until=AT, ended=False, revoke="/x"
     )
     changes = (
@@ -105,7 +111,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         "portal-administrators": listed,
         "portal-administrators-sub": replace(listed, appoint="", tokens=""),
         "portal-appoint": choice,
-        "portal-appoint-none": replace(choice, people=(), pager=Pager()),
+        "portal-appoint-none": replace(choice, found=(), pager=Pager()),
         "portal-level": form,
         "portal-level-wrong": replace(form, errors=(("all_services", phrase("Choose at least one service.")),)),
         "portal-level-not": replace(form, why_not=phrase("Only an owner can change this person's level."), remove=""),
@@ -119,19 +125,19 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
             consequences=(phrase("{name} still belongs to {entity} and keeps their access.", name="Marcus", entity="Acme"),),
             held="none", explains=False, reason="", allowed=True, back="/x",
         ),
-        "portal-tokens": tokens.Tokens(
+        "portal-tokens": provisioning_tokens.Tokens(
             frame=below, rows=(token, replace(token, name="Old", used=None, ended=True)), new="/x"
         ),
-        "portal-tokens-none": tokens.Tokens(frame=below, rows=(), new="/x"),
-        "portal-token-new": tokens.NewToken(
+        "portal-tokens-none": provisioning_tokens.Tokens(frame=below, rows=(), new="/x"),
+        "portal-token-new": provisioning_tokens.NewToken(
             frame=below, action="/x", name="", lifetimes=(("365", phrase("{count} days", count=365)),), days="365",
             token_id="x", back="/x",
         ),
-        "portal-token-created": tokens.TokenCreated(
+        "portal-token-created": provisioning_tokens.TokenCreated(
             frame=frame, name="Staff directory", token="q5Yx1m0s8yWc6T2nB4vK7pR9dF3hJ5lZ0aXeCuGiQoE", until=AT, back="/x",
             url="https://id.example/scim/v2",
         ),
-        "portal-token-revoke": tokens.RevokeToken(
+        "portal-token-revoke": provisioning_tokens.RevokeToken(
             frame=below, action="/x", heading=phrase("Revoke the token “{name}”?", name="Staff directory"), used=None,
             back="/x",
         ),

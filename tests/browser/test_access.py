@@ -294,3 +294,19 @@ def test_the_note_about_time_does_not_come_to_lie_over_what_is_typed(
     page.clock.fast_forward((600 - TimeLimit.warn_seconds + 2) * 1000)
     page.locator("#time-warning > *").first.wait_for()
     assert page.evaluate(FOCUSED)["seen"]
+
+
+@pytest.mark.parametrize("state", ["portal-home", "console-overview"])
+def test_the_first_stop_of_a_page_with_navigation_leads_past_it(beholder: Beholder, state: str) -> None:
+    """WCAG 2.4.1: seen once it has the focus; the next stop is in the content."""
+    page = beholder.look(state, PLAIN)
+    page.evaluate(TO_THE_TOP)
+    page.keyboard.press("Tab")
+    link = page.get_by_role("link", name="Skip to content")
+    expect(link).to_be_focused()
+    expect(link).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
+    expect(link).not_to_be_in_viewport()

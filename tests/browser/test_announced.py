@@ -15,7 +15,7 @@ from corpid.web.pages.layout import TimeLimit
 from tests.browser.test_kept_and_shown import at
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from tests.browser.stage import Stage, Visitor
 
@@ -47,6 +47,22 @@ def test_the_number_of_results_is_announced(visitor: Visitor, stage: Stage) -> N
     page.wait_for_function("() => announced.length > 1")
     assert announced(page)[1].startswith("No results for nobody.")
     expect(field).to_be_focused()
+
+
+def test_what_was_typed_before_the_script_came_is_searched_for(visitor: Visitor, stage: Stage) -> None:
+    """A slow connection loses no key: the script looks at the field when it starts."""
+    page = visitor.tab()
+    held: list[Route] = []
+    page.route("**/search*.js*", lambda route: held.append(route))  # noqa: PLW0108 - a method of a list takes no marks
+    page.goto(stage.begin()[0])
+    visitor.password(page)
+    with page.expect_request("**/search*.js*"):
+        visitor.code(page)
+    field = page.get_by_label("Search by name or number")
+    field.fill("Works 17")
+    held.pop().continue_()
+    expect(page.locator("#results")).to_contain_text("1 found")
+    expect(field).to_have_value("Works 17")
 
 
 def test_that_time_is_short_is_announced_once(visitor: Visitor, stage: Stage) -> None:

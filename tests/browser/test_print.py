@@ -1,9 +1,10 @@
-"""What comes out of the printer: recovery codes, and nothing that can only be clicked."""
+"""What comes out of the printer: recovery codes, letters, and nothing that can only be clicked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from corpid.web.pages.rendering import Renderer
 from tests.browser.enrolment_states import CODES
 from tests.browser.gallery import Appearance, Beholder, served
 
@@ -22,3 +23,13 @@ def test_recovery_codes_are_printed_in_black_on_white_and_without_buttons(chromi
         assert not page.locator("button, .languages, .choice").filter(visible=True).count()
         assert page.evaluate("getComputedStyle(document.querySelector('.codes code')).color") == "rgb(0, 0, 0)"
         assert page.pdf().count(b"/Type /Page\n") == 1
+
+
+def test_the_banner_of_developer_mode_is_not_printed(chromium: Browser) -> None:
+    """D53: a letter about a person's access is about nothing else."""
+    with served(Renderer(developer_mode=True)) as address:
+        page = Beholder(browser=chromium, address=address).look("portal-person", Appearance())
+        assert page.get_by_text("Developer mode.").is_visible()
+        page.emulate_media(media="print")
+        assert not page.get_by_text("Developer mode.").is_visible()
+        assert not page.get_by_role("link", name="Skip to content").is_visible()

@@ -15,6 +15,7 @@ from corpid import settings
 from corpid.cli.doctor import local_checks, proxy_configuration
 from corpid.ports import AuditEvent, Upsert
 from corpid.rules.directory.records import Membership
+from corpid.rules.server_processes import ServerProcess
 from tests import engines
 from tests.clusters import RedisCluster
 from tests.machine import free_port, key_file
@@ -131,6 +132,26 @@ def test_entries_that_nobody_seals_are_a_warning(terminal: Terminal) -> None:
     assert "waiting for a seal for 3 hours" in seals()["seen"]
     terminal.done("audit", "seal")
     assert seals()["verdict"] == "ok"
+
+
+def test_live_processes_of_another_version_or_with_other_settings_are_named(terminal: Terminal) -> None:
+    """D43, D49."""
+    shared = {"base_url": "https://login.example", "key_encryption_key": "aaaa"}
+
+    async def registered(stores: Stores) -> None:
+        now = int(stores.clock())
+        for number, version in ((1, "0.1.0"), (2, "0.2.0")):
+            process = ServerProcess(
+                process_id=str(number), host=f"node{number}", number=number, address="0.0.0.0:8000", version=version,
+                started_at=now, seen_at=now, settings={**shared, "key_encryption_key": "ab"[number - 1] * 4},
+            )  # fmt: skip
+            await stores.registry.server_processes.note(process)
+
+    terminal.look(registered)
+    url = f"http://127.0.0.1:{free_port()}"
+    found = findings(terminal.run("doctor", url, "--node", "--json").stdout)
+    assert "0.2.0 at node2 (2)" in found["versions of the processes"]["seen"]
+    assert found["key_encryption_key of the processes"]["verdict"] == "problem"
 
 
 def test_emails_of_invitations_that_nobody_sends_are_a_warning(

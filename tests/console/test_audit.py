@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
 from corpid.flows.directory import clients
+from corpid.ports import AuditEvent
 from corpid.rules.directory.actors import CommandLine
-from tests.console.scene import WITHOUT_PASSKEY, go, in_console
+from tests.console.scene import REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
 from tests.sign_in.world import World, run
+
+if TYPE_CHECKING:
+    from corpid.rules.directory.records import OperatorLevel
 
 
 def test_entries_are_found_by_person_action_and_time() -> None:
@@ -49,5 +59,80 @@ def test_the_audit_is_compared_with_its_seals() -> None:
         browser = await in_console(made, "operator", "verify-audit")
         assert browser.page.heading == "The audit and its seals"
         assert "Entries without a seal yet" in browser.page.text
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+@pytest.mark.parametrize("level", ["operator", "auditor"])
+def test_entries_are_exported_as_json_lines_with_the_result_of_their_seals_and_that_is_recorded(
+    level: OperatorLevel,
+) -> None:
+    """D53, D57, D58."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, level, "export-audit?since=3d&action=sign_in.")
+        answer = await send(made, browser, "export-audit", since="3d", action="sign_in.", reason=REASON)
+        assert answer.headers["content-disposition"].startswith("attachment")
+        assert answer.headers["cache-control"] == "no-store"
+        first, *entries, last = [json.loads(line) for line in answer.text.splitlines()]
+        assert (first["verification"]["found"], first["wanted"]) == (0, {"since": "3d", "action": "sign_in."})
+        assert entries
+        assert {each["entry"]["action"].partition(".")[0] for each in entries} == {"sign_in"}
+        assert last == {"end": len(entries), "next": None}
+        (recorded,) = await made.audit("audit.export")
+        assert (recorded.actor, recorded.detail["reason_given"], recorded.detail["filters"]) == (
+            f"operator:id-the-{level}",
+            REASON,
+            "action sign_in.; since 3d",
+        )
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_an_export_ends_with_the_moment_that_was_asked_for() -> None:
+    """D57."""
+
+    async def within(made: World) -> None:
+        write = made.provider.registry.audit.write
+        for number in range(3):
+            made.clock.pass_(100)
+            await write(AuditEvent(actor="system", action="test.change", object=f"o{number}"), now=made.clock())
+        until = datetime.fromtimestamp(made.clock() - 50, UTC).isoformat()
+        browser = await in_console(made, "auditor", "export-audit")
+        answer = await send(made, browser, "export-audit", until=until, reason=REASON)
+        objects = [json.loads(line)["entry"]["object"] for line in answer.text.splitlines()[1:-1]]
+        assert [each for each in objects if each.startswith("o")] == ["o1", "o0"]
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_a_wrong_range_and_a_missing_reason_export_nothing() -> None:
+    """D57."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", "export-audit")
+        for fields, error in (
+            ({"since": "soon"}, "is not a time"),
+            ({"since": "1h", "until": "2h"}, "The end is before the beginning."),
+            ({}, "Say why."),
+        ):
+            answer = await send(made, browser, "export-audit", **({"reason": REASON} if fields else {}), **fields)
+            assert answer.status_code == 422
+            assert error in answer.text
+        assert not await made.audit("audit.export")
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_support_reads_the_audit_and_exports_nothing() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        browser = await demoted(made, "support", "export-audit")
+        assert (await send(made, browser, "export-audit", reason=REASON)).status_code == 403
+        assert await go(made, browser, "export-audit") == 403
+        assert await go(made, browser, "audit") == 200
+        assert "Export" not in browser.page.text
+        assert not await made.audit("audit.export")
 
     run(within, **WITHOUT_PASSKEY)

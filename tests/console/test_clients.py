@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 from msgspec.structs import replace
 
-from tests.console.scene import WITHOUT_PASSKEY, console, go, in_console, send, status
+from tests.console.scene import REASON, WITHOUT_PASSKEY, console, go, in_console, send, status
 from tests.sign_in.world import World, form_of, run
 
 
@@ -58,7 +58,7 @@ def test_an_operator_disables_a_client_after_a_question_and_enables_it_again() -
 
     async def within(made: World) -> None:
         browser = await in_console(made, "operator", "switch-client/rp1")
-        await browser.fill_and_submit("decision")
+        await browser.fill_and_submit("decision", reason=REASON)
         assert "The client has been disabled." in browser.page.text
         found = await made.provider.registry.clients.get("rp1")
         assert found is not None
@@ -67,8 +67,9 @@ def test_an_operator_disables_a_client_after_a_question_and_enables_it_again() -
         assert entry.actor == "operator:id-the-operator"
         assert entry.request_id
         assert entry.detail["address"]
+        assert entry.detail["reason_given"] == REASON
         await go(made, browser, "switch-client/rp1")
-        await browser.fill_and_submit("decision")
+        await browser.fill_and_submit("decision", reason=REASON)
         assert "The client has been enabled." in browser.page.text
 
     run(within, **WITHOUT_PASSKEY)
@@ -82,9 +83,7 @@ def test_support_and_auditors_read_clients_and_change_none() -> None:
             browser = await in_console(made, level, "client/rp1")
             assert browser.page.heading == "Client Relying Party 1"
             assert "Change this client" not in browser.page.text
-            await go(made, browser, "switch-client/rp1")
-            answer = await send(made, browser, "switch-client/rp1", **form_of(browser, "decision"))
-            assert answer.status_code == 403
+            assert await go(made, browser, "switch-client/rp1") == 403
         found = await made.provider.registry.clients.get("rp1")
         assert found is not None
         assert found.enabled
@@ -121,7 +120,9 @@ def test_a_client_is_registered_by_form_with_every_fault_next_to_its_field_and_n
         assert form is not None
         assert {each.name: each.value for each in form.controls}["name"] == "Shop"
         await browser.fill_and_submit(
-            redirect_uris="https://shop.example/cb\nhttps://shop.example/other", jwks_uri="https://shop.example/jwks"
+            redirect_uris="https://shop.example/cb\nhttps://shop.example/other",
+            jwks_uri="https://shop.example/jwks",
+            reason=REASON,
         )
         assert browser.page.heading == "Client Shop"
         found = await made.provider.registry.clients.get("shop")
@@ -139,7 +140,7 @@ def test_a_client_is_changed_by_form_and_only_what_was_changed() -> None:
         before = await made.provider.registry.clients.get("rp1")
         assert before is not None
         browser = await in_console(made, "operator", "edit-client/rp1")
-        await browser.fill_and_submit(name="Better name", sector="private")
+        await browser.fill_and_submit(name="Better name", sector="private", reason=REASON)
         assert browser.page.heading == "Client Better name"
         after = await made.provider.registry.clients.get("rp1")
         assert after == replace(before, name="Better name", sector="private")
@@ -169,7 +170,7 @@ def test_a_client_whose_keys_stand_in_its_record_has_none_to_forget() -> None:
         await made.client(jwks=None, jwks_uri="https://rp1.example/keys.json")
         browser = await in_console(made, "operator", "drop-keys/rp1")
         await made.client()
-        answer = await send(made, browser, "drop-keys/rp1")
+        answer = await send(made, browser, "drop-keys/rp1", reason=REASON)
         assert (answer.status_code, await go(made, browser, "drop-keys/rp1")) == (404, 404)
 
     run(within, **WITHOUT_PASSKEY)

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.records import Administrator, Entity, Operator, ThirdPartyGrant
-from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send
+from tests.console.scene import ACME, BANYAN, REASON, WITHOUT_PASSKEY, demoted, go, in_console, send, status
 from tests.postbox import Postbox
-from tests.sign_in.world import World, entity, run
+from tests.sign_in.world import World, entity, form_of, run
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
@@ -217,5 +217,83 @@ def test_an_auditor_sends_no_invitation_again() -> None:
         await made.write(Operator(user_id="id-the-operator", level="auditor"))
         assert (await send(made, browser, page, reason=REASON)).status_code == 403
         assert not await made.audit("membership.resend")
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+EDIT = f"entities/{ACME}/edit"
+
+
+async def stored(made: World) -> Entity:
+    found: Entity = (await made.provider.registry.directory.read(Entity, [(ACME,)]))[ACME,]
+    return found
+
+
+def test_an_organisations_facts_are_changed_with_a_reason_and_nothing_else() -> None:
+    """R-12.4, D57."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", EDIT)
+        before = await stored(made)
+        await browser.fill_and_submit(reason=REASON)
+        assert "Nothing is different from before." in browser.page.text
+        await browser.fill_and_submit(name="Acme Holdings", status="Withdrawn", approvals="roles", reason="")
+        assert "Say why" in browser.page.text
+        await browser.fill_and_submit(reason=REASON)
+        assert "The organisation is changed." in browser.page.text
+        assert await stored(made) == replace(before, name="Acme Holdings", status="Withdrawn", approvals="roles")
+        [entry] = await made.audit("entity.update")
+        assert entry.detail["reason_given"] == REASON
+        assert (entry.before["name"], entry.after["name"]) == (before.name, "Acme Holdings")
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_each_wrong_fact_is_named_at_its_field_and_nothing_is_changed() -> None:
+    """R-12.4."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", EDIT)
+        before = await stored(made)
+        await browser.fill_and_submit(name="", country="Singapore", registration_number="9" * 51, reason=REASON)
+        for error in ("Enter the name of the organisation", "two capital letters", "Use at most 50 characters"):
+            assert error in browser.page.text
+        answer = await send(
+            made, browser, EDIT, step=form_of(browser, "step")["step"], type="X", status="Y", approvals="Z"
+        )
+        for error in ("Choose how the organisation is registered", "one of the statuses", "what needs approval"):
+            assert error in answer.text
+        assert await stored(made) == before
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_a_form_from_before_somebody_elses_change_saves_nothing() -> None:
+    """R-12.4."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", EDIT)
+        changed = replace(await stored(made), name="Acme Meanwhile")
+        await made.write(changed)
+        await browser.fill_and_submit(status="Withdrawn", reason=REASON)
+        assert (status(browser), browser.page.heading) == (409, "Somebody else has changed this organisation")
+        assert await stored(made) == changed
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+@pytest.mark.parametrize("level", ["support", "auditor"])
+def test_only_operators_change_an_organisations_facts(level: OperatorLevel) -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        before = await stored(made)
+        browser = await demoted(made, level, EDIT)
+        facts = {"type": "UEN", "country": "SG", "registration_number": "1", "name": "Mine", "status": ""}
+        step = form_of(browser, "step")["step"]
+        answer = await send(made, browser, EDIT, **facts, step=step, approvals="none", reason=REASON)
+        assert answer.status_code == 403
+        assert await go(made, browser, EDIT) == 403
+        assert await stored(made) == before
 
     run(within, **WITHOUT_PASSKEY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.console.scene import WITHOUT_PASSKEY, go, in_console, send, status
+from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console, send, status
 from tests.sign_in.world import World, form_of, run
 
 
@@ -13,7 +13,7 @@ def test_the_next_key_is_published_now_and_signs_in_two_hours() -> None:
 
     async def within(made: World) -> None:
         browser = await in_console(made, "operator", "rotate-key")
-        await browser.fill_and_submit("decision")
+        await browser.fill_and_submit("decision", reason=REASON)
         assert "The next key has been published." in browser.page.text
         assert "Published, does not sign yet" in browser.page.text
         keys = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
@@ -29,7 +29,7 @@ def test_a_key_is_revoked_only_by_who_types_its_identifier() -> None:
         browser = await in_console(made, "operator")
         [key] = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
         await go(made, browser, f"revoke-key/{key.kid}")
-        await browser.fill_and_submit(typed="another")
+        await browser.fill_and_submit(typed="another", reason=REASON)
         assert status(browser) == 422
         await browser.fill_and_submit(typed=key.kid)
         assert "The key has been revoked." in browser.page.text
@@ -48,10 +48,8 @@ def test_support_and_auditors_see_the_calendar_and_change_nothing() -> None:
             assert "Signs now" in browser.page.text
             assert "Revoke" not in browser.page.text
             [key] = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
-            for page in ("rotate-key", "rotate-key-now", f"revoke-key/{key.kid}"):
-                await go(made, browser, page)
-                sent = form_of(browser, "decision") | {"typed": key.kid}
-                assert (await send(made, browser, page, **sent)).status_code == 403
+            for page in ("rotate-key", "rotate-key-now", f"revoke-key/{key.kid}", "switch-maintenance"):
+                assert await go(made, browser, page) == 403
             await go(made, browser, "maintenance")
             assert "Turn maintenance on" not in browser.page.text
         assert len([key for key in await made.provider.registry.keys.all() if key.use == "sig"]) == 1
@@ -63,17 +61,22 @@ def test_maintenance_is_turned_on_and_off_here_and_leaves_the_console_open() -> 
     """Spec 7."""
 
     async def within(made: World) -> None:
-        browser = await in_console(made, "operator", "maintenance")
-        await browser.fill_and_submit(button="on")
+        browser = await in_console(made, "operator", "switch-maintenance")
+        await browser.fill_and_submit("decision")
+        assert status(browser) == 422
+        await browser.fill_and_submit("decision", reason=REASON)
         assert "Maintenance is on." in browser.page.text
         other = await made.browser()
         await other.open(f"{made.base}/account", site="none")
         assert status(other) == 503
-        again = await in_console(made, "operator", "maintenance")
-        await again.fill_and_submit(button="off")
+        again = await in_console(made, "operator", "switch-maintenance")
+        await again.fill_and_submit("decision", reason=REASON)
         assert "Maintenance is off." in again.page.text
         await other.open(f"{made.base}/account", site="none")
         assert other.page.heading == "Sign in"
+        for action in ("maintenance.on", "maintenance.off"):
+            [entry] = await made.audit(action)
+            assert entry.detail["reason_given"] == REASON
 
     run(within, **WITHOUT_PASSKEY)
 
@@ -84,7 +87,7 @@ def test_a_form_that_is_sent_twice_makes_one_key(page: str) -> None:
 
     async def within(made: World) -> None:
         browser = await in_console(made, "operator", page)
-        form = form_of(browser, "form_token")
+        form = form_of(browser, "form_token") | {"reason": REASON}
         before = len(await made.provider.registry.keys.all())
         made.clock.pass_(60)
         for _ in range(2):
@@ -98,11 +101,11 @@ def test_a_form_without_its_decision_switches_nothing() -> None:
     """Spec 7, D50."""
 
     async def within(made: World) -> None:
-        browser = await in_console(made, "operator", "maintenance")
-        await browser.fill_and_submit("decision")
-        for page in ("maintenance", "switch-client/rp1"):
+        browser = await in_console(made, "operator", "switch-maintenance")
+        await browser.fill_and_submit("decision", reason=REASON)
+        for page in ("switch-maintenance", "switch-client/rp1"):
             await go(made, browser, page)
-            form = form_of(browser, "form_token") | {"decision": ""}
+            form = form_of(browser, "form_token") | {"decision": "", "reason": REASON}
             assert (await send(made, browser, page, **form)).status_code == 303
         await go(made, browser, "maintenance")
         assert "Turn maintenance off" in browser.page.text

@@ -14,6 +14,7 @@ from tests.sign_in.world import World, run
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import OperatorLevel
+    from corpid.sandbox.browser import Browser
 
 ALICE = "people/id-alice"
 ADDRESS = "alice@acme.example"
@@ -203,8 +204,83 @@ def test_support_does_nothing_to_an_operator() -> None:
         await made.write(Operator(user_id="id-alice", level="operator"))
         await made.person("bob", name="Bob Lee")
         browser = await in_console(made, "support", "people/id-bob/unlock")
-        for action in ("unlock", "link", "sign-out", "disable"):
+        for action in ("unlock", "link", "sign-out"):
             assert (await send(made, browser, f"{ALICE}/{action}", reason=REASON, choice="password")).status_code == 404
+        assert (await send(made, browser, f"{ALICE}/disable", reason=REASON)).status_code == 403
         assert not await made.audit("user.unlock")
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def session_page(browser: Browser) -> str:
+    """The page that ends the one session that is listed."""
+    target = next(target for target, _ in browser.page.links if "/session/" in target)
+    return target.partition("/console/")[2]
+
+
+async def signed_in_person(made: World) -> Browser:
+    theirs = await made.browser()
+    await theirs.open(f"{made.base}/account", site="none")
+    await made.factors(theirs, made.people["alice"])
+    return theirs
+
+
+@pytest.mark.parametrize("level", ["operator", "support"])
+def test_a_single_session_is_ended_with_a_reason_and_the_others_go_on(level: OperatorLevel) -> None:
+    """D30, D53, D57."""
+
+    async def within(made: World) -> None:
+        await signed_in_person(made)
+        made.clock.pass_(60)
+        other = await signed_in_person(made)
+        browser = await in_console(made, level, ALICE)
+        assert "Password and code" in browser.page.text
+        page = session_page(browser)
+        await go(made, browser, page)
+        assert "End this session of Alice Tan?" in browser.page.heading
+        await browser.fill_and_submit(reason="")
+        assert "Say why" in browser.page.text
+        await browser.fill_and_submit(reason=REASON)
+        assert "The session has ended." in browser.page.text
+        registry = made.provider.registry
+        left = await registry.sessions.of("id-alice", now=made.clock())
+        assert len(left) == 1
+        [entry] = await made.audit("session.end")
+        assert (entry.actor, entry.object, entry.detail["reason_given"]) == (
+            f"operator:id-the-{level}",
+            "id-alice",
+            REASON,
+        )
+        assert await go(made, browser, page) == 404
+        assert other.response is not None
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_an_auditor_sees_sessions_and_ends_none() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await signed_in_person(made)
+        auditor = await in_console(made, "auditor", ALICE)
+        assert not [target for target, _ in auditor.page.links if "/session/" in target]
+        operator = await in_console(made, "operator", ALICE)
+        page = session_page(operator)
+        await go(made, operator, page)
+        await made.write(Operator(user_id="id-the-operator", level="auditor"))
+        assert (await send(made, operator, page, reason=REASON)).status_code == 403
+        assert len(await made.provider.registry.sessions.of("id-alice", now=made.clock())) == 1
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_another_persons_session_is_not_found_under_somebody_else() -> None:
+    """D30."""
+
+    async def within(made: World) -> None:
+        await signed_in_person(made)
+        browser = await in_console(made, "operator", ALICE)
+        page = session_page(browser)
+        assert await go(made, browser, page.replace("id-alice", "id-the-operator")) == 404
 
     run(within, **WITHOUT_PASSKEY)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
-from typing import Any
+import textwrap
+import tomllib
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
 
 from corpid import __version__
 from corpid.rules.authentication.sign_in import Outcome
 from corpid.web.authentication.endpoints import STEPS
 from tests.cli.conftest import program
 from tests.house.source import ROOT, SOURCE, documents, listed, shown_commands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ANCHOR = re.compile(r"\[[^\]]*\]\(([^)#:\s]*)#([^)\s]+)\)")
@@ -60,6 +69,31 @@ def test_every_link_of_a_document_leads_somewhere() -> None:
         if not ((ROOT / path).parent / target).exists()
     ]
     assert not broken, listed(broken)
+
+
+READERS: Final[dict[str, Callable[[str], object]]] = {
+    "json": json.loads,
+    "python": ast.parse,
+    "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
+}
+
+
+def test_every_code_sample_can_be_read() -> None:
+    samples = [
+        (path, language, textwrap.dedent(code))
+        for path, text in documents().items()
+        for language, code in re.findall(r"^ *```(\w+)\n(.*?)^ *```", text, flags=re.MULTILINE | re.DOTALL)
+        if language in READERS
+    ]
+    assert len(samples) > 10
+    wrong = []
+    for path, language, code in samples:
+        try:
+            READERS[language](code)
+        except Exception as error:  # noqa: BLE001 - whatever a reader raises
+            wrong.append((path, language, code[:80], str(error)))
+    assert not wrong, listed(wrong)
 
 
 def test_every_picture_is_shown_and_described() -> None:

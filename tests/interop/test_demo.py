@@ -22,7 +22,7 @@ import pytest
 from corpid import app
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo as demonstration
-from corpid.sandbox import demo_administration
+from corpid.sandbox import demo_administration, example_directory
 from corpid.sandbox.browser import Browser
 from corpid.sandbox.check import Inspector, Outcome
 from corpid.sandbox.demo import DemoError, next_free, running
@@ -253,14 +253,20 @@ def test_a_provider_that_publishes_anything_but_its_generation_fails_the_check(t
 
 
 @pytest.mark.parametrize(
-    "generations",
-    [("current", "legacy"), ("legacy", "current", "fapi2", "intermediate")],
+    ("generations", "options"),
+    [
+        (("current", "legacy"), ()),
+        (("legacy", "current", "fapi2", "intermediate"), ()),
+        (("current", "legacy", "intermediate", "fapi2"), ("--preset", "public-service")),
+    ],
 )
 @pytest.mark.full
-def test_issuers_of_several_generations_check_out_on_one_provider(generations: tuple[str, ...], tmp_path: Path) -> None:
+def test_issuers_of_several_generations_check_out_on_one_provider(
+    generations: tuple[str, ...], options: tuple[str, ...], tmp_path: Path
+) -> None:
     """D62: FAPI2 and LEGACY among them; one client on common people, each issuer with its own document."""
     finished = quick_start.run(
-        (*COMMAND, "--check", "--json", "--issuers", ",".join(generations), "--data-dir", str(tmp_path / "data")),
+        (*COMMAND, "--check", "--json", "--issuers", ",".join(generations), *options, "--data-dir", str(tmp_path / "data")),
         capture_output=True, text=True, timeout=2 * SECONDS, check=False,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stdout + finished.stderr
@@ -292,9 +298,9 @@ def test_one_generation_and_issuers_together_are_refused() -> None:
 
 
 def test_the_demo_has_people_for_portal_and_console_and_work_that_waits(tmp_path: Path) -> None:
-    """D53, D55, D56: an owner with a request and an offer, and an operator who needs no passkey here."""
+    """D53, D55, D56: an owner with a request and an offer, a second approver, and an operator who needs no passkey here."""
 
-    async def headings() -> tuple[str, str, str]:
+    async def headings() -> tuple[str, str, str, str]:
         async with running(tmp_path, first_port=0) as demo, httpx.AsyncClient(trust_env=False) as http:
             people = {each.user_name: each for each in demo.registration.persons}
             owner, operator = Browser(http), Browser(httpx.AsyncClient(trust_env=False))
@@ -303,14 +309,36 @@ def test_the_demo_has_people_for_portal_and_console_and_work_that_waits(tmp_path
             for browser, name in ((owner, demo_administration.OWNER), (operator, demo_administration.OPERATOR)):
                 for _ in ("password", "code"):
                     await answer_page(browser, people[name])
+            console = operator.page.heading
+            assert demo_administration.ADMINISTRATOR == demo_administration.OPERATOR
+            await operator.open(demo.portal_url)
+            if operator.page.form_with("password"):
+                for _ in ("password", "code"):
+                    await answer_page(operator, people[demo_administration.ADMINISTRATOR])
+            await operator.fill_and_submit(entity="209777001M")
+            approver = operator.page.text
             await operator.http.aclose()
-            return owner.page.heading, owner.page.text, operator.page.heading
+            return owner.page.heading, owner.page.text, console, approver
 
-    portal, text, console = asyncio.run(headings())
+    portal, text, console, approver = asyncio.run(headings())
+    assert "1 request waits for you." in approver
     assert portal == "Home"
     assert "1 request waits for you." in text
     assert "1 offer to act for another organisation waits for you." in text
     assert console == "Overview"
+
+
+def test_every_organisation_of_the_demo_has_an_owner_with_a_sign_in() -> None:
+    """D53: whatever is requested, somebody can approve it; the command prints who."""
+    directory = demo_administration.administered(ExampleDirectory.read(example_directory.content()))
+    document = json.loads(demo_administration.content(directory))
+    people = {each.user_name for each in directory.persons()}
+    held = {(each["entity"], each["user"]) for each in document["administrators"] if each["level"] == "owner"}
+    assert {entity for entity, _ in held} == set(directory.sections["entities"])
+    assert {user for _, user in held} <= people
+    approving = [each["user"] for each in document["administrators"] if each["entity"] == "209777001M"]
+    assert set(approving) == {"marcus", "nadia", "siti"}
+    assert ("wei.ling", "Lantern Accounting LLP", "owner") in demo_administration.duties(directory)
 
 
 @pytest.mark.full

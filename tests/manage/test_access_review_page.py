@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.access_review import AccessReview
@@ -299,5 +300,51 @@ def test_a_suspension_after_the_decision_brings_the_person_back() -> None:
         await go(made, browser, REVIEW)
         assert "Marcus Lee" in browser.page.text
         assert "0 of 3 people looked at" in browser.page.text
+
+    run(within)
+
+
+def test_the_link_of_an_e_mail_leads_to_the_review_of_the_organisation_that_is_chosen_then() -> None:
+    """D54: the link itself chooses none."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        await due(made)
+        browser = await in_portal(made, f"{REVIEW}?of={ACME}")
+        assert browser.page.heading == "Choose who you act for"
+        await browser.fill_and_submit(entity=ACME)
+        assert browser.page.heading == "Access review"
+        assert "Acme Pte. Ltd." in browser.page.text
+
+    run(within)
+
+
+def test_a_link_to_another_organisations_review_shows_none_and_chooses_nothing() -> None:
+    """D54."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        browser = await in_portal(made)
+        await browser.fill_and_submit(entity=BANYAN)
+        assert await go(made, browser, f"{REVIEW}?of={ACME}") == "This review is of another organisation"
+        assert "You act for Banyan Trading at present." in browser.page.text
+        assert await go(made, browser, REVIEW) == "Access review"
+
+    run(within)
+
+
+@pytest.mark.parametrize("page", ["//evil.example", "..%2Fconsole", "https:%2F%2Fevil.example", "people%0d%0aX:1"])
+def test_the_page_after_the_choice_is_one_of_the_portal(page: str) -> None:
+    """D54, DESIGN: no open redirect."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        browser = await in_portal(made, f"organisation?page={page}")
+        await browser.fill_and_submit(entity=ACME)
+        assert browser.response is not None
+        assert str(browser.response.url).startswith(f"{made.base}/manage")
 
     run(within)

@@ -47,7 +47,7 @@ def test_an_owner_appoints_a_sub_administrator_for_chosen_services_after_a_summa
         await appoint(made)
         bob = await colleague(made)
         await made.write(Service(service_id="TAX", name="Tax filing"))
-        browser = await in_portal(made, "administrators/appoint?query=bo")
+        browser = await in_portal(made, "administrators/appoint?find=bo")
         assert "Bob Lim" in browser.page.text
         assert "alice" not in browser.page.text
         assert await go(made, browser, f"administrators/{bob}") == "Appoint Bob Lim"
@@ -149,7 +149,7 @@ def test_members_of_another_organisation_are_not_found() -> None:
     async def within(made: World) -> None:
         await appoint(made)
         stranger = await colleague(made, "Dan Other", who="dan", of=BANYAN)
-        browser = await in_portal(made, "administrators/appoint?query=d")
+        browser = await in_portal(made, "administrators/appoint?find=d")
         assert "Dan Other" not in browser.page.text
         await browser.open(f"{made.base}/manage/administrators/{stranger}", site="none")
         assert browser.response is not None

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from corpid.flows.directory import approvals
+from corpid.flows.directory.administrators import acting_administrator
 from corpid.ports import AuditEvent, Delete, Upsert
+from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Service, ThirdPartyGrant
 from corpid.web.directory.history import safe_cell
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, portal
@@ -63,6 +66,30 @@ def test_a_change_is_told_in_a_sentence_with_names() -> None:
     run(within)
 
 
+def test_a_request_is_named_by_what_it_asks_for() -> None:
+    """D57: person, role and service, also once it is decided; of a request that is kept no more, that it was made."""
+
+    async def within(made: World) -> None:
+        await scene(made)
+        await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="roles"))
+        await appoint(made, who="bob")
+        registry, now = made.provider.registry, made.clock()
+        alice, bob = [
+            await acting_administrator(registry, who, ACME, auth_time=now, now=now) for who in ("id-alice", "id-bob")
+        ]
+        change = Change(verb="remove", kind="assignment", key=ROLE.key, was=ROLE)
+        asked = await approvals.submit(registry, alice, [change], reason="No longer needed", now=now, unique="one")
+        assert asked is not None
+        await approvals.decline(registry, asked.request_id, actor=bob, reason="It is", now=now)
+        await write(made, Upsert(asked, event("approval.request", subject="gone")))
+        browser = await in_portal(made, "history")
+        for verb in ("A change was requested", "A request was declined"):
+            assert f"{verb}: Bob Lim may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+        assert "A change was requested" in [text.strip() for _, text in browser.page.links]
+
+    run(within)
+
+
 def test_filters_narrow_the_list_by_person_service_kind_and_days() -> None:
     async def within(made: World) -> None:
         await scene(made)
@@ -82,6 +109,9 @@ def test_filters_narrow_the_list_by_person_service_kind_and_days() -> None:
         assert sentence not in await shown(made, browser, "?from=2099-01-01")
         assert sentence not in await shown(made, browser, "?until=2001-01-01")
         assert sentence in await shown(made, browser, "?from=2001-01-01&until=2099-01-01")
+        assert {
+            each.kind for form in browser.page.forms for each in form.controls if each.name in ("from", "until")
+        } == {"date"}
         assert "Enter a date as year, month and day" in await shown(made, browser, "?from=yesterday")
         assert "The last day is before the first one." in await shown(
             made, browser, "?from=2026-02-01&until=2026-01-01"

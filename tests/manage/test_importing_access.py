@@ -61,6 +61,8 @@ def test_every_problem_is_named_by_its_line_and_nothing_changes() -> None:
             "nadia,,,NOTICES,,,2026",
             "nadia,,,HARBOUR,Checker,,2026",
             "nadia,,,HARBOUR,Checker,,2027",
+            "nadia,,,HARBOUR,Boss,,2027",
+            "nadia,,,HARBOUR,,,2027",
         )
         await confirm(browser, table=lines)
         text = browser.page.text
@@ -71,9 +73,11 @@ def test_every_problem_is_named_by_its_line_and_nothing_changes() -> None:
             "5 Enter a day that is not over.",
             "6 Notices has no parameter Permit Year.",
             "8 The same role as in line 7.",
+            "9 Harbour permits has no role Boss. It has these: Checker, Approver.",
+            "10 Fill in the role. Harbour permits has these: Checker, Approver.",
         ):
             assert problem in text, problem
-        assert "6 problems in the table. Nothing changes." in text
+        assert "8 problems in the table. Nothing changes." in text
         await confirm(browser, table=table("marcus;NOTICES", header="user_name;servce"))
         assert "servce" in browser.page.text
         await confirm(browser, table=table(*(f"p{n},,,NOTICES,,," for n in range(MOST_LINES + 1))))

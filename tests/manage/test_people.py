@@ -76,6 +76,23 @@ def test_the_list_is_searched_and_filtered_without_a_script() -> None:
     run(within)
 
 
+def test_another_language_keeps_search_and_filters_and_nothing_else() -> None:
+    """DESIGN "Pages"."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "people")
+        await go(made, browser, "people?q=Lee+%26+%2Fx&state=active&again&saved=person-ended&next=//evil.example")
+        await follow(browser, "Bahasa Melayu")
+        assert browser.url == f"{made.base}/manage/people?q=Lee+%26+%2Fx&state=active"
+        assert 'lang="ms"' in browser.response.text.partition(">")[2]  # type: ignore[union-attr]
+        await go(made, browser, "people?state=%3Cscript%3E")
+        await follow(browser, "English")
+        assert browser.url == f"{made.base}/manage/people?state=%3Cscript%3E"
+
+    run(within)
+
+
 def test_a_long_list_is_turned_page_by_page() -> None:
     """DESIGN, Speed: by key."""
 
@@ -221,6 +238,7 @@ def test_what_needs_approval_becomes_a_request_and_says_so() -> None:
 
     async def within(made: World) -> None:
         await staffed(made)
+        await appoint(made, who="nadia")
         await demand(made, "all")
         browser = await in_portal(made, "person/m-marcus/end")
         assert "This needs the approval of another administrator." in browser.page.text
@@ -236,6 +254,34 @@ def test_what_needs_approval_becomes_a_request_and_says_so() -> None:
             assert "Your request has been sent." in browser.page.text
         assert len(await requests(made)) == 3
         assert await membership(made) is not None
+
+    run(within)
+
+
+def test_a_person_page_leads_to_the_requests_on_that_person_that_wait() -> None:
+    """D55: to those that the reader may see."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await appoint(made, who="nadia")
+        await demand(made, "all")
+        browser = await in_portal(made, "person/m-marcus")
+        assert "Waiting for a decision" not in browser.page.text
+        await go(made, browser, "person/m-marcus/end")
+        await confirm(browser, reason="He has left us")
+        await go(made, browser, "person/m-nadia")
+        assert "Waiting for a decision" not in browser.page.text
+        await go(made, browser, "person/m-marcus")
+        assert "Waiting for a decision" in browser.page.text
+        await follow(browser, "Marcus Lee no longer belongs to the organisation")
+        assert "He has left us" in browser.page.text
+        await appoint(made, level="sub_administrator", services=("NOTICES",))
+        await go(made, browser, "person/m-marcus")
+        assert "Waiting for a decision" in browser.page.text  # their own request
+        [request] = await requests(made)
+        await made.write(replace(request, requester="user:id-nadia"))
+        await go(made, browser, "person/m-marcus")
+        assert "Waiting for a decision" not in browser.page.text
 
     run(within)
 

@@ -70,8 +70,8 @@ def test_another_administrators_request_is_read_and_approved() -> None:
         await acme(made)
         found = await requested(made)
         browser = await in_portal(made, "requests")
-        assert "Cora Chan may act as Maker at Permits, until 31 Dec 2027." in browser.page.text
-        await follow(browser, "Cora Chan may act as Maker at Permits, until 31 Dec 2027.")
+        assert "Cora Chan may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027." in browser.page.text
+        await follow(browser, "Cora Chan may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
         assert all(each in browser.page.text for each in ("Bob Lim", "Cora joins the team", "Expires"))
         await follow(browser, "Approve or decline")
         await browser.fill_and_submit(button="approve", reason="She starts on Monday")
@@ -97,7 +97,7 @@ def test_a_decision_needs_a_reason_and_a_declined_request_changes_nothing() -> N
         assert await state(made, found) == "declined"
         assert await roles(made) == []
         assert await go(made, browser, "requests?state=declined") == "Requests"
-        await follow(browser, "Cora Chan may act as Maker at Permits, until 31 Dec 2027.")
+        await follow(browser, "Cora Chan may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
         assert "She leaves" in browser.page.text
         assert "Alice Tan" in browser.page.text
 
@@ -120,6 +120,58 @@ def test_nobody_decides_on_their_own_request_and_they_read_why() -> None:
         )
         assert answer.status_code == 422
         assert await state(made, found) == "pending"
+
+    run(within)
+
+
+def test_where_nobody_can_approve_a_request_the_pages_say_what_to_do() -> None:
+    """D55: before it is sent, and of one that waits."""
+    promise, nobody = (
+        "the approval of another administrator",
+        "At present your organisation has nobody else who can approve",
+    )
+
+    async def within(made: World) -> None:
+        await acme(made)
+        await made.write(entity(ACME, "Acme Pte. Ltd."), Service(service_id="TAX", name="Tax", approval_required=True))
+        found = await requested(
+            made,
+            Change(
+                verb="add", kind="assignment", key=replace(ROLE, service_id="TAX", role="").key,
+                becomes=replace(ROLE, service_id="TAX", role=""),
+            ),
+            who="alice",
+        )  # fmt: skip
+        page, form = (
+            f"requests/{found.request_id}",
+            "access/new?person=id-cora&service=TAX&check=all&start=today&end=none",
+        )
+        registry = made.provider.registry
+        [cora] = [
+            held
+            for held, user in await registry.directory.belonging(ACME, after="", limit=10)
+            if user.user_name == "cora"
+        ]
+        form = form.replace("id-cora", cora.membership_id)
+        browser = await in_portal(made, page)
+        assert nobody not in browser.page.text
+        await go(made, browser, form)
+        assert promise in browser.page.text
+        await appoint(made, who="bob", level="sub_administrator", services=("TAX",))
+        await go(made, browser, page)
+        assert nobody not in browser.page.text  # Bob can, at this service
+        await appoint(made, who="bob", level="sub_administrator", services=("PERMITS",))
+        await go(made, browser, page)
+        assert nobody in browser.page.text
+        assert "another administrator has to decide" not in browser.page.text
+        await go(made, browser, form)
+        assert nobody in browser.page.text
+        assert promise not in browser.page.text
+        await follow(browser, "Appoint somebody")
+        assert browser.page.heading == "Choose a person"
+        await made.write(entity(ACME, "Acme Pte. Ltd.", approvals="roles"))
+        await go(made, browser, page)
+        assert "Ask the operator of this service" in browser.page.text  # an appointment would wait, too
 
     run(within)
 
@@ -163,6 +215,24 @@ def test_a_stale_request_is_refused_with_the_reason_and_stays() -> None:
         browser = await in_portal(made, f"requests/decide/{found.request_id}")
         await browser.fill_and_submit(button="approve", reason="She starts on Monday")
         assert "is no longer as it was" in browser.page.text
+        assert await state(made, found) == "pending"
+
+    run(within)
+
+
+def test_a_refusal_of_the_flow_is_in_the_readers_language() -> None:
+    """DESIGN "Pages": the reason, too."""
+
+    async def within(made: World) -> None:
+        await acme(made)
+        found = await requested(made)
+        await made.disable("bob")
+        browser = await in_portal(made, f"requests/decide/{found.request_id}")
+        await browser.open(
+            f"{made.base}/language/ms?page=/manage/requests/decide/{found.request_id}", site="same-origin"
+        )
+        await browser.fill_and_submit(button="approve", reason="Isnin")
+        assert "Ini tidak boleh dilakukan: pemohon tidak lagi" in browser.page.text
         assert await state(made, found) == "pending"
 
     run(within)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
+import httpx
+import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.records import Entity
+from corpid.web.http.server import bind
+from tests.machine import free_port
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, portal, send
-from tests.sign_in.world import World, entity, form_of, run
+from tests.sign_in.world import World, cookies_of, entity, form_of, run
+from tests.world.provider import served
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -183,6 +188,27 @@ def test_a_form_that_came_too_late_is_shown_once_after_the_sign_in() -> None:
         assert typed in page_of(browser)
         await browser.open(browser.url, site="same-origin")
         assert typed not in page_of(browser)
+
+    run(within)
+
+
+@pytest.mark.parametrize(("method", "purpose"), [("HEAD", ""), ("GET", "prefetch"), ("GET", "prefetch;prerender")])
+def test_a_page_that_is_fetched_ahead_leaves_the_form_for_its_person(method: str, purpose: str) -> None:
+    """D54, RFC 9110 §9.3.2: at a real server, which answers HEAD as it does GET."""
+
+    async def within(made: World) -> None:
+        browser, typed = await too_late(made)
+        await go(made, browser, "invite/several")
+        await made.factors(browser, made.people["alice"])
+        port = free_port()
+        sent = {"Host": urlsplit(made.base).netloc, "Sec-Fetch-Site": "same-origin"}
+        sent |= {"Cookie": f"corpid={cookies_of(browser)['corpid']}"}
+        page = f"http://127.0.0.1:{port}/manage/invite?again"
+        async with served(made.application.asgi, bind("127.0.0.1", port)), httpx.AsyncClient(trust_env=False) as http:
+            ahead = await http.request(method, page, headers=sent | ({"Sec-Purpose": purpose} if purpose else {}))
+            assert ahead.status_code == 200
+            assert typed in (await http.get(page, headers=sent)).text
+            assert typed not in (await http.get(page, headers=sent)).text
 
     run(within)
 

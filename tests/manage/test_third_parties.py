@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import (
     ChangeRequest,
+    Membership,
     Parameter,
     ParameterDefinition,
     Service,
@@ -59,6 +61,13 @@ async def three(made: World, **of_acme: str) -> None:
     await appoint(made, CASSIA, who="eve")
 
 
+async def membership(made: World, user_name: str, entity_id: str) -> str:
+    """The identifier of a person's membership, as the store gave it."""
+    key = (f"id-{user_name}", entity_id)
+    found: str = (await made.provider.registry.directory.read(Membership, [key]))[key].membership_id
+    return found
+
+
 async def held(made: World, grant: ThirdPartyGrant = GRANT) -> ThirdPartyGrant | None:
     found: dict[tuple[str, ...], ThirdPartyGrant] = await made.provider.registry.directory.read(
         ThirdPartyGrant, [grant.key]
@@ -93,7 +102,7 @@ def test_an_offer_is_made_after_a_summary_and_gives_nothing_yet() -> None:
         await follow(browser, "Banyan Trading")
         await follow(browser, "Permits")
         await browser.fill_and_submit(role="Maker", start="2026-01-01", end="2099-12-31")
-        expected = "Banyan Trading may act for Acme Pte. Ltd. as Maker at Permits, from 1 Jan 2026 until 31 Dec 2099."
+        expected = "Banyan Trading may act as Maker at Permits for Acme Pte. Ltd. from 1 Jan 2026 until 31 Dec 2099."
         assert expected in browser.page.text
         assert await held(made) is None
         await browser.fill_and_submit(button="yes")
@@ -132,12 +141,13 @@ def test_the_terms_of_an_offer_are_checked_field_by_field_and_kept() -> None:
         year = next(name for name in form.names() if name.startswith("parameter-"))
         await browser.fill_and_submit(start="2027-02-01", end="2027-01-01", **{year: "soon"})
         assert status(browser) == 422
-        assert "The last day is before the first one." in browser.page.text
-        assert "soon is not accepted" in browser.page.text
-        await browser.fill_and_submit(start="2027-02-30", **{year: "2027"})
-        assert "Enter a day, such as 2027-12-31." in browser.page.text
+        assert "Choose one role, or any role." in browser.page.text
+        assert "Enter a day that is not before the first one." in browser.page.text
+        assert "Enter a year of four digits, such as 2026." in browser.page.text
+        await browser.fill_and_submit(role="*", start="2027-02-30", **{year: "2027"})
+        assert "Enter a date that exists." in browser.page.text
         await browser.fill_and_submit(start="2027-02-01", end="")
-        assert "in any role at Permits, from 1 Feb 2027, with no end date." in browser.page.text
+        assert "in any role at Permits for Acme Pte. Ltd. from 1 Feb 2027, with no end date." in browser.page.text
         assert "Year: 2027" in browser.page.text
         await browser.fill_and_submit(button="no")
         assert browser.page.heading == "What may Banyan Trading do?"
@@ -168,10 +178,12 @@ def test_an_offer_waits_for_approval_if_the_organisation_asks_for_it() -> None:
         await browser.fill_and_submit(role="Maker", start="2026-01-01")
         assert "Say why, for the person who approves it." in browser.page.text
         await browser.fill_and_submit(role="Maker", start="2026-01-01", reason="Our accountants")
+        assert "Send for approval" in browser.page.text
+        assert "Make the offer" not in browser.page.text
         await browser.fill_and_submit(button="yes")
         assert "Your request has been sent." in browser.page.text
         assert browser.page.heading == "Request"
-        assert "Offer: Banyan Trading may act for Acme Pte. Ltd. as Maker at Permits" in browser.page.text
+        assert "Offer: Banyan Trading may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
         assert await held(made) is None
         where = {"entity_id": ACME, "state": "pending"}
         assert len(await made.provider.registry.directory.page(ChangeRequest, where, after=("",), limit=5)) == 1
@@ -296,7 +308,7 @@ def test_the_third_party_gives_its_people_access_within_what_was_granted() -> No
         await made.write(replace(GRANT, parameters=(Parameter(name="Year", value="2026"),)))
         browser = await in_portal(made, page("grant"), who="dora")
         await follow(browser, "Give a person access")
-        await browser.fill_and_submit(search="fin")
+        await browser.fill_and_submit(find="fin")
         await follow(browser, "Finn Goh")
         form = browser.page.form_with("start", "end")
         assert form is not None
@@ -305,11 +317,29 @@ def test_the_third_party_gives_its_people_access_within_what_was_granted() -> No
         assert "Choose days within the authorisation" in browser.page.text
         assert "Only these values are authorised: 2026." in browser.page.text
         await browser.fill_and_submit(start="2026-01-01", end="2099-12-31", **{year: "2026"})
-        assert "Finn Goh may act for Acme Pte. Ltd. as Maker at Permits" in browser.page.text
+        assert "Finn Goh may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
         assert await row(made) is None
         await browser.fill_and_submit(button="yes")
         assert "Access is given." in browser.page.text
         assert await row(made) == replace(ROW, parameters=(Parameter(name="Year", value="2026"),))
+
+    run(within)
+
+
+@pytest.mark.parametrize("search", ["finn", "goh", "finn@firm.example", "FIN"])
+def test_the_third_partys_people_are_found_by_name_user_name_and_address(search: str) -> None:
+    """D61: as their organisation knows them."""
+
+    async def within(made: World) -> None:
+        await three(made)
+        finn = await made.provider.registry.directory.user("id-finn")
+        assert finn is not None
+        await made.write(replace(finn, email="finn@firm.example"), GRANT)
+        browser = await in_portal(made, page("assign"), who="dora")
+        await browser.fill_and_submit(find=search)
+        assert "Finn Goh" in browser.page.text
+        await browser.fill_and_submit(find="nobody")
+        assert "Nobody found. Check the spelling" in browser.page.text
 
     run(within)
 
@@ -326,7 +356,7 @@ def test_the_third_party_changes_access_and_takes_it_away() -> None:
         await browser.fill_and_submit(button="yes")
         assert await row(made) == replace(ROW, end_date="2027-12-31")
         await follow(browser, "Take away Finn Goh")
-        assert "Finn Goh may no longer act for Acme Pte. Ltd. as Maker at Permits, from now on." in browser.page.text
+        assert "Finn Goh may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
         await browser.fill_and_submit(button="yes")
         assert "Access is taken away." in browser.page.text
         assert await row(made) is None
@@ -401,7 +431,7 @@ def test_an_offer_that_is_not_accepted_and_one_that_has_ended_give_no_access() -
         await go(made, browser, page("assign"))
         assert status(browser) == 404
         await made.write(replace(GRANT, start_date="2020-01-01", end_date="2020-12-31"))
-        await go(made, browser, f"{page('assign')}?person=id-finn")
+        await go(made, browser, f"{page('assign')}?person={await membership(made, 'finn', BANYAN)}")
         await browser.fill_and_submit(start="2026-01-01", end="2027-01-01")
         assert "Choose days within the authorisation" in browser.page.text
         assert await row(made) is None
@@ -416,11 +446,12 @@ def test_another_grants_third_party_gives_no_access_under_this_one() -> None:
         await three(made)
         own = replace(GRANT, entity_id=CASSIA)
         await made.write(GRANT, own)
-        browser = await in_portal(made, f"{page('assign', own)}?person=id-eve", who="eve")
+        eve, finn = await membership(made, "eve", CASSIA), await membership(made, "finn", BANYAN)
+        browser = await in_portal(made, f"{page('assign', own)}?person={eve}", who="eve")
         kept = token(browser)
         fields = {"start": "2026-01-01", "end": "2027-01-01", "confirmed": "yes"}
-        other = await send(made, browser, page("assign"), **kept, **fields, person="id-eve")
-        stranger = await send(made, browser, page("assign", own), **kept, **fields, person="id-finn")
+        other = await send(made, browser, page("assign"), **kept, **fields, person=eve)
+        stranger = await send(made, browser, page("assign", own), **kept, **fields, person=finn)
         assert (other.status_code, stranger.status_code) == (404, 404)
         assert await made.provider.registry.directory.page(ThirdPartyAssignment, {}, after=("",) * 7, limit=5) == []
 
@@ -434,7 +465,7 @@ def test_nobody_gives_themselves_access() -> None:
         await three(made)
         await made.write(GRANT)
         await appoint(made, BANYAN, who="finn")
-        browser = await in_portal(made, f"{page('assign')}?person=id-dora", who="dora")
+        browser = await in_portal(made, f"{page('assign')}?person={await membership(made, 'dora', BANYAN)}", who="dora")
         await browser.fill_and_submit(start="2026-12-01", end="2027-01-01")
         await browser.fill_and_submit(button="yes")
         assert "You cannot do this" in browser.page.text

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from structlog.testing import capture_logs
 
-from corpid import app
+from corpid import periodic_tasks
 from corpid.flows.operations.audit_seals import verify
 from corpid.ports import Session, Upsert
 from corpid.rules.directory.actors import CommandLine
@@ -95,7 +95,7 @@ def test_a_sweep_that_fails_is_told_to_the_log_and_the_next_one_comes(
     kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the engine says what nobody foresaw: here a table is away for a moment."""
-    monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr(periodic_tasks, "_SWEEP_SECONDS", 0.1)
 
     async def renamed(world: World, name: str, to: str) -> None:
         await database(world).row(database(world).prepare(sa.text(f"ALTER TABLE {name} RENAME TO {to}")), {})
@@ -125,7 +125,7 @@ def test_the_audit_is_sealed_and_each_digest_is_in_the_log(
     kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """D58."""
-    monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr(periodic_tasks, "_SWEEP_SECONDS", 0.1)
 
     async def sealed(world: World) -> Seal:
         async with asyncio.timeout(PATIENCE):
@@ -153,7 +153,7 @@ async def counted(world: World) -> None:
 
 def test_no_request_pays_for_it(kept: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """With the background work held up, whatever requests do leaves all of it where it is."""
-    monkeypatch.setattr(app, "_SWEEP_SECONDS", 3600)
+    monkeypatch.setattr(periodic_tasks, "_SWEEP_SECONDS", 3600)
     with World(**kept) as world:
         filled(world)
         for _ in range(20):

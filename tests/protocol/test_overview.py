@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.overview import CountOfClient, CountOfRefusals, overview, series
@@ -12,6 +13,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import ANONYMOUS, Administering, CommandLine, Operating
 from corpid.rules.directory.records import OperatorLevel
 from corpid.rules.limits import DAY, KEY_PUBLISHED_BEFORE_USE_SECONDS
+from corpid.rules.server_processes import GONE_SECONDS
 from tests.api.calling import calling
 from tests.protocol.test_refusal_reasons import line_of
 
@@ -148,3 +150,23 @@ def test_the_api_shows_it_to_a_client_with_both_scopes(world: World) -> None:
     assert found["week"]["clients"][0]["client_id"] == "rp-1"
     assert "secret" not in found["keys"][0]
     assert calling(world, "api-2", scopes=("operations",)).get("/overview").status_code == 403
+
+
+def test_every_process_registers_itself_and_one_that_differs_is_marked_until_it_is_gone(world: World) -> None:
+    """D43, D49."""
+    processes, now = world.provider.registry.server_processes, world.clock.now
+    own = world.provider.node.process
+    world.run(processes.note(replace(own, seen_at=int(now))))
+    other = replace(own, process_id="other", host="node2", version="99.0", started_at=own.started_at + 1)
+    world.run(processes.note(replace(other, seen_at=int(now))))
+    found = seen(world)
+    assert {each.host: (each.live, each.answers, each.differs_in) for each in found.processes} == {
+        own.host: (True, True, ()),
+        "node2": (True, False, ("version",)),
+    }
+    assert "versions of the processes" in {each.about for each in found.findings}
+    assert "key_encryption_key" in own.settings
+    world.run(processes.note(replace(other, seen_at=int(now) - GONE_SECONDS - 1)))
+    later = seen(world)
+    assert [each.live for each in later.processes if each.host == "node2"] == [False]
+    assert "versions of the processes" not in {each.about for each in later.findings}

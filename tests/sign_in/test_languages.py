@@ -147,6 +147,7 @@ def test_a_browser_that_does_not_say_where_it_comes_from_is_led_back_by_the_link
     [
         "", "https://evil.example/", "//evil.example/", "/id//evil.example", "/id/\\evil.example", "/elsewhere", "/id", "id/x",
         "/id/../elsewhere", "/id/x?next=//evil.example", "/id/x#//evil.example", "/id/x\r\nSet-Cookie: a=b", "/id/@evil.example", "/id/x" * 500,
+        "/id/x?a=b&c=//evil.example", "/id/x?a", "/id/x?a=b&&c=d", "/id/.", "/id/x/..", "/id/x?a=%0a\r",
     ],
 )  # fmt: skip
 def test_a_link_that_names_no_page_of_ours_leads_home(page: str) -> None:

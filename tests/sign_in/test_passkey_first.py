@@ -12,6 +12,7 @@ from corpid.web.pages.rendering import Renderer
 from tests.account.scene import at_account
 from tests.browser.states import STATES
 from tests.contexts import context
+from tests.enrolment import newcomer
 from tests.sign_in.factors import CODES, at_sign_in, choose, passkey, recovery, type_code, use
 from tests.sign_in.test_passkey_offer import made_answer, new_key, signed_in
 from tests.sign_in.world import cookies_of, run, walk_to, wear
@@ -102,6 +103,52 @@ def test_a_browser_in_which_a_passkey_was_created_is_offered_it_first() -> None:
         other = await at_account(made, "new-passkey")
         await other.fill_and_submit(passkey=made_answer(made, other, new_key()))
         assert first(await again(made, other))
+
+    run(story)
+
+
+def test_a_browser_in_which_an_enrolment_created_a_passkey_is_offered_it_first() -> None:
+    """D46: before anybody has signed in there; the browser holds nothing else about it."""
+
+    async def story(made: World) -> None:
+        await newcomer.nina(made)
+        browser = await newcomer.opened(made, await newcomer.link(made))
+        assert "corpid_passkey" not in cookies_of(browser)
+        key = newcomer.new_key()
+        await browser.fill_and_submit(passkey=newcomer.made_passkey(made, browser, key))
+        assert browser.page.heading == newcomer.SET_UP
+        assert browser.response is not None
+        [sent] = [each for each in browser.response.headers.get_list("set-cookie") if each.startswith("corpid_passkey")]
+        assert sent == "corpid_passkey=created; Path=/; Max-Age=7776000; HttpOnly; SameSite=Lax"
+        assert first(await again(made, browser))
+        assert not first(await again(made, await made.browser()))
+
+    run(story)
+
+
+def test_what_an_enrolment_says_of_a_browser_is_stored_when_somebody_signs_in() -> None:
+    """D46: also with a password."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        browser.http.cookies.set("corpid_passkey", "created")
+        await again(made, browser)
+        await made.factors(browser, made.people["alice"])
+        assert browser.page.heading == CHOICE
+        browser.http.cookies.delete("corpid_passkey")
+        assert first(await again(made, browser))
+
+    run(story)
+
+
+def test_an_enrolment_without_a_passkey_says_nothing() -> None:
+    async def story(made: World) -> None:
+        await newcomer.nina(made)
+        browser = await newcomer.opened(made, await newcomer.link(made))
+        await newcomer.password(browser)
+        await newcomer.app(made, browser)
+        assert await newcomer.kept(browser) == newcomer.SET_UP
+        assert not first(await again(made, browser))
 
     run(story)
 

@@ -23,6 +23,7 @@ from corpid.sandbox import demo_administration
 from corpid.sandbox.demo import FIRST_PORT, LOG, DemoError, running_issuers
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.settings import SettingsError
+from corpid.settings.presets import PRESETS
 from corpid.web.http.server import ListenError
 
 if TYPE_CHECKING:
@@ -55,18 +56,21 @@ def demo(
     data_dir: Annotated[Path | None, typer.Option(help="Where the demo keeps its data.")] = None,
     port: Annotated[int, typer.Option(help="The first port to try.", min=1, max=65000)] = FIRST_PORT,
     theme: Annotated[Path | None, typer.Option(help="Directory with the theme to look at (docs/theming.md).")] = None,
+    preset: Annotated[
+        str, typer.Option(help=f"Group of settings: {', '.join(PRESETS)} (docs/settings.md). Default: none.")
+    ] = "",
 ) -> None:
     """Run a provider and a demo relying party, with example data.
 
     Both run on this machine. Ctrl-C stops them.
     """
     spoken = _spoken(generation, issuers)
+    if preset and preset not in PRESETS:
+        raise typer.BadParameter(f"choose from {', '.join(PRESETS)}", param_hint="--preset")
+    first_port = 0 if check else port
+    start = partial(running_issuers, interfaces=spoken, first_port=first_port, theme=theme, preset=preset)
     try:
-        if check:
-            code = _check(spoken, data_dir, as_json=as_json)
-        else:
-            start = partial(running_issuers, interfaces=spoken, first_port=port, theme=theme)
-            code = _run(data_dir, start, fresh=fresh)
+        code = _check(start, data_dir, as_json=as_json) if check else _run(data_dir, start, fresh=fresh)
     except (DemoError, StartError, SettingsError, DirectoryError, ListenError) as error:
         output.complain(str(error), label="The demo cannot start:")
         if as_json:
@@ -112,24 +116,26 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
         output.say(f"Issuer     {named}generation {each.registration.interface.name}: {each.issuer}")
         output.line("Open       ", (each.relying_party_url, f"bold link {each.relying_party_url}"))
     output.say(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
-    owner, helper = demo_administration.OWNER, demo_administration.SUB_ADMINISTRATOR
-    output.say(f"Portal     {demo.portal_url} (as {owner}, an owner, or {helper}, a sub-administrator)")
+    output.say(f"Portal     {demo.portal_url} (people who administer are listed below)")
     output.say(f"Console    {demo.console_url} (as {demo_administration.OPERATOR}, an operator)")
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")
     people = demo.registration.persons
     rows = [(each.name, each.user_name, each.password, each.code(now), str(len(each.entities))) for each in people]
     output.table("Sign in as", ("Person", "User name", "Password", "Code now", "Entities"), rows, unbroken=True)
+    output.say("")
+    duties = demo_administration.duties(demo.directory)
+    output.table("Who administers, in the portal", ("User name", "Organisation", "Level"), duties)
     output.say("Codes change every 30 seconds and work once; the page above lists those of the moment.")
     output.say("Stop with Ctrl-C.")
     sys.stdout.flush()
 
 
-def _check(interfaces: tuple[Interface, ...], data_dir: Path | None, *, as_json: bool) -> int:
+def _check(start: Start, data_dir: Path | None, *, as_json: bool) -> int:
     with ExitStack() as stack:
         wanted = data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="corpid-demo-")))
         path = stack.enter_context(demonstration.locked(wanted, fresh=False))
-        checked = asyncio.run(_checked(path, interfaces))
+        checked = asyncio.run(_checked(path, start))
         passed = all(report["ok"] for report, _ in checked)
         if not passed:
             output.document((path / LOG).read_text(), error=True)
@@ -142,13 +148,13 @@ def _check(interfaces: tuple[Interface, ...], data_dir: Path | None, *, as_json:
     return 0 if passed else 1
 
 
-async def _checked(path: Path, interfaces: tuple[Interface, ...]) -> list[tuple[dict[str, Any], list[Outcome]]]:
+async def _checked(path: Path, start: Start) -> list[tuple[dict[str, Any], list[Outcome]]]:
     """Check the issuers one after the other.
 
     They share the same people, whose codes work only once, so from the third issuer on this takes time.
     """
     checked = []
-    async with running_issuers(path, interfaces, first_port=0) as demos:
+    async with start(path) as demos:
         for demo in demos:
             outcomes = await checking.run(demo)
             checked.append((checking.report(demo, outcomes), outcomes))

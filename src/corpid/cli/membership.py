@@ -15,6 +15,7 @@ from corpid.flows.directory.apply import Applied
 from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails, Taken, UnknownMember
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory import person_names
 from corpid.rules.directory.differences import difference
 
 if TYPE_CHECKING:
@@ -181,9 +182,8 @@ async def _all(entity: str, after: str, limit: int) -> Page[Member]:
 
 
 def _shown(member: Member) -> tuple[str, str, str]:
-    """User name, name and address: the entity's, else the person's."""
-    own, user = member.membership, member.user
-    return own.user_name or user.user_name, own.name or user.name, own.email or user.email
+    """User name, name and address, as the entity knows them (D61)."""
+    return member.user_name, person_names.full_name(member.membership, member.user), member.email
 
 
 def _row(member: Member) -> tuple[str, ...]:

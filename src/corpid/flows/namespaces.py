@@ -253,7 +253,7 @@ CLOSED_ACCOUNT_PAGE: Final = Namespace("closed_account_page", limits.ACCOUNT_SES
 KEPT_FORM: Final = Namespace("kept_form", limits.INTERACTION_SECONDS, bytes)
 """a form that came too late, while its person signs in again"""
 SAVED_FORM: Final = Namespace("saved_form", 60, str)
-"""where a form of portal or console led, so that a double click changes nothing twice"""
+"""where a form of portal or console led, so that a double click changes nothing twice; empty while it is used"""
 NEW_EMAIL: Final = Namespace("new_email", limits.MAILED_CODE_SECONDS, bytes)
 """the address that a person wants, while the code that was sent there works"""
 NEW_EMAIL_CODES: Final = Namespace("new_email_codes", DAY, int)

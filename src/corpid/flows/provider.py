@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from corpid.ports import ClientKeys, Mail, NetworkNames, Passwords, Registry, TransientStore
     from corpid.rules.diagnostics import Finding
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
+    from corpid.rules.server_processes import ServerProcess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,8 @@ class Node:
     """id of each issuer → the names of the generations that it serves"""
     findings: tuple[Finding, ...]
     """about the settings, with which this process started"""
+    process: ServerProcess
+    """as it registers itself"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -215,7 +215,7 @@ def _encryption_key(jwk: dict[str, object]) -> tuple[str, ec.EllipticCurvePublic
         return "", import_rsa_key(jwk)
     public, algorithm = import_public_key(jwk)
     if algorithm.curve_name not in _ENCRYPTION_CURVES:
-        raise UnusableKey(f"an encryption key is on one of {', '.join(_ENCRYPTION_CURVES)}")
+        raise UnusableKey(f"an encryption key is on one of {', '.join(_ENCRYPTION_CURVES)}: make it on one of them")
     return algorithm.curve_name, public
 
 
@@ -260,7 +260,7 @@ def parse_client_key_set(text: str | bytes) -> ClientKeySet:
     except JoseError as error:
         raise KeySetError(f"the key set is {error}") from None
     if not isinstance(keys, list):
-        raise KeySetError("the key set has no array named keys")
+        raise KeySetError('the key set has no array named keys: write {"keys": [ ]} around the keys')
     if len(keys) > MAX_KEYS:
         raise KeySetError(f"the key set holds {len(keys)} keys, more than {MAX_KEYS}")
     signing: list[VerificationKey] = []

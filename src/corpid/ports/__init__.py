@@ -84,6 +84,7 @@ from corpid.ports.registry import (
     Upsert,
     Written,
 )
+from corpid.ports.server_processes import ServerProcesses
 from corpid.ports.transient import (
     BatchedVerb,
     EngineCondition,
@@ -178,6 +179,7 @@ __all__ = [
     "SecretUnreadable",
     "Seen",
     "SenderRefused",
+    "ServerProcesses",
     "Session",
     "SessionFactors",
     "SessionPurpose",

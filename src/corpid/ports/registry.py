@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from corpid.ports.notices import Notices
     from corpid.ports.provisioning import Provisioning
     from corpid.ports.records import Account, Link, SealedKey, Session, SessionFactors
+    from corpid.ports.server_processes import ServerProcesses
     from corpid.ports.usage import Usage
     from corpid.rules.authentication.throttling import CodeGuesses
     from corpid.rules.directory.entity_choice import Form
@@ -463,6 +464,8 @@ class Registry(Protocol):
     def client_refusals(self) -> ClientRefusals: ...
     @property
     def hourly_counts(self) -> HourlyCounts: ...
+    @property
+    def server_processes(self) -> ServerProcesses: ...
     @property
     def audit(self) -> Audit: ...
     @property

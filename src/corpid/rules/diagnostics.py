@@ -14,11 +14,13 @@ from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import is_registered_at, pkce_optional
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.printable import printable
+from corpid.rules.server_processes import VERSION, differences, live
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from corpid.rules.oauth.records import Client
+    from corpid.rules.server_processes import ServerProcess
 
 Verdict = Literal["ok", "warning", "problem"]
 
@@ -118,6 +120,25 @@ def invitation_emails(waiting: int, oldest: int, *, sends: bool, now: float) -> 
         change = "Change: look for invitations_stopped and invitation_delayed in the log of a running server."
         return warning("invitations", seen, change)
     return ok("invitations", "No invitation e-mail has been waiting too long.")
+
+
+def processes(registered: Iterable[ServerProcess], *, now: float) -> Iterator[Finding]:
+    """Live processes of another version or with other settings (D43, D49)."""
+    lives = live(registered, now=now)
+    found = differences(lives)
+    for name, values in found.items():
+        said = "; ".join(
+            f"{value or 'nothing'} at {', '.join(each.name for each in having)}" for value, having in values.items()
+        )
+        if name == VERSION:
+            change = "Change: finish the upgrade, or go back on all nodes: `corpid migrate --contract` waits for it."
+            yield warning("versions of the processes", f"They differ: {said}.", change)
+        else:
+            change = "Change: give every node the same value, and restart those that have another one."
+            yield problem(f"{name} of the processes", f"It differs: {said}.", change)
+    if not found and lives:
+        several = f"{len(lives):,} processes serve, with the same version and settings."
+        yield ok("processes", several if len(lives) > 1 else "One process serves.")
 
 
 def pkce(clients: Iterable[Client], generations: Mapping[str, Sequence[str]], *, today: str) -> Iterator[Finding]:

@@ -82,6 +82,9 @@ class Inspector:
             scope=self.scope,
             parameters=message,
             keys=self.demo.registration.keys,
+            id_token_enc=self.demo.registration.id_token_enc,
+            userinfo_enc=self.demo.registration.userinfo_enc,
+            stringified_blocks=self.demo.registration.stringified_blocks,
             checks=outcome.checks,
         )
 
@@ -137,9 +140,11 @@ class Inspector:
 
     def _compare_identity(self, outcome: Outcome, claims: dict[str, Any], person: Person, entity: str) -> None:
         expected = self.demo.directory.id_token_attributes(person, entity)
-        outcome.checks.equal("directory: acts for the chosen entity", claims["entity"]["sub"], entity)
-        outcome.checks.equal("directory: the person's attributes", claims.get("sub_attributes"), expected["user"])
-        entity_attributes = claims["entity"].get("sub_attributes")
+        outcome.checks.equal("registration: whom sub names", claims["sub_type"], self.demo.registration.subject)
+        of_person, of_entity = claim_checks.parties_of(claims)
+        outcome.checks.equal("directory: acts for the chosen entity", of_entity["sub"], entity)
+        outcome.checks.equal("directory: the person's attributes", of_person.get("sub_attributes"), expected["user"])
+        entity_attributes = of_entity.get("sub_attributes")
         outcome.checks.equal("directory: the entity's attributes", entity_attributes, expected["entity"])
 
     def _compare_packed(self, outcome: Outcome, claims: dict[str, Any], person: Person, entity: str) -> None:

@@ -253,13 +253,19 @@ def userinfo(
     return given
 
 
+def parties_of(claims: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Person and entity of an ID token, each with `sub` and perhaps `sub_attributes` (D2)."""
+    other, _ = OTHER_PARTY[str(claims["sub_type"])]
+    return (claims, claims[other]) if claims["sub_type"] == "user" else (claims[other], claims)
+
+
 def entity_info(checks: Checklist, claims: Mapping[str, Any], what: str, *, identity: Mapping[str, Any]) -> None:
     """The claims of an entity-info answer.
 
     `identity` are the ID token's claims (D26). Raises CheckFailed.
     """
     checks.equal(f"{what}: sub as in the ID token", claims.get("sub"), identity.get("sub"))
-    entity = identity if identity["sub_type"] == "entity" else identity["entity"]
+    _, entity = parties_of(identity)
     given = claims.get("entity_info")
     checks.equal(f"{what}: entity_info as in the ID token", given, entity.get("sub_attributes", {}))
 

@@ -9,10 +9,11 @@ import shutil
 import socket
 import time
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import httpx
@@ -31,11 +32,12 @@ from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.settings.issuers import client_rules
+from corpid.settings.presets import PRESETS
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from starlette.types import ASGIApp
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Provider
     from corpid.rules.oauth.client_registration import Rules
     from corpid.settings import Settings
+    from corpid.settings.presets import Preset
 
 PROVIDER_HOST: Final = "localhost"  # passkeys refuse an address (D34)
 RELYING_PARTY_HOST: Final = "127.0.0.1"  # another host name, since ports do not separate cookies (D34)
@@ -55,6 +58,14 @@ LOG: Final = "demo.log"
 """in the data directory: a line for each request of this run (D48)"""
 DRAIN_SECONDS: Final = 1.0
 BACK_CHANNEL_SECONDS: Final = 10.0
+WITHOUT_PRESET: Final[Mapping[str, object]] = MappingProxyType(
+    {
+        "return_iss": None,
+        "dpop_mismatch_error": "invalid_grant",
+        "context_message_punctuation": True,
+        "jwe_header_claims": False,
+    }
+)
 LEGACY_DAYS: Final = 365
 """for which the demo's client is registered with a generation that ends"""
 
@@ -96,28 +107,40 @@ class Demo:
 
 @asynccontextmanager
 async def running(
-    data_directory: Path, *, first_port: int = FIRST_PORT, interface: Interface = CURRENT, theme: Path | None = None
+    data_directory: Path,
+    *,
+    first_port: int = FIRST_PORT,
+    interface: Interface = CURRENT,
+    theme: Path | None = None,
+    preset: str = "",
 ) -> AsyncIterator[Demo]:
     """Run a provider and a demo RP of one generation.
 
     It does the same as `running_issuers`, for one issuer.
     """
-    async with running_issuers(data_directory, (interface,), first_port=first_port, theme=theme) as [demo]:
+    async with running_issuers(data_directory, (interface,), first_port=first_port, theme=theme, preset=preset) as [
+        demo
+    ]:
         yield demo
 
 
 @asynccontextmanager
 async def running_issuers(
-    data_directory: Path, interfaces: Sequence[Interface], *, first_port: int = FIRST_PORT, theme: Path | None = None
+    data_directory: Path,
+    interfaces: Sequence[Interface],
+    *,
+    first_port: int = FIRST_PORT,
+    theme: Path | None = None,
+    preset: str = "",
 ) -> AsyncIterator[tuple[Demo, ...]]:
     """Run a provider with an issuer per generation, and demo RPs.
 
     Each issuer has a demo RP. All answer on entry and stop when the context is left. The demo RPs are one client.
-    `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory. Raises DemoError, and
-    the provider's errors if it cannot start. Source: D62
+    `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory; `preset` names a group
+    of settings. Raises DemoError, and the provider's errors if it cannot start. Source: D62
     """
     port, provider_sockets = next_free(PROVIDER_HOST, first_port)
-    directory = ExampleDirectory.read(example_directory.content())
+    directory = demo_administration.administered(ExampleDirectory.read(example_directory.content()))
     keys, persons = RelyingPartyKeys.kept_in(data_directory / "demo-rp-keys.json"), directory.persons()
     own_port = port
     websites: list[tuple[Registration, list[socket.socket]]] = []
@@ -130,13 +153,15 @@ async def running_issuers(
             persons=persons,
             interface=interface,
         )
+        if preset:
+            registration = as_preset(registration, PRESETS[preset])
         websites.append((registration, own_sockets))
     registrations = [registration for registration, _ in websites]
     ids = (FIRST_ISSUER, *(interface.name for interface in interfaces[1:]))
     async with AsyncExitStack() as stack:
         log = stack.enter_context((data_directory / LOG).open("wb", buffering=0))
         access_log.configure(clock=time.time, stream=log)
-        chosen = _settings(registrations, port, data_directory, theme)
+        chosen = _settings(registrations, port, data_directory, theme, preset)
         mail = CaughtMail(email_renderer(chosen).render)
         composed = await stack.enter_async_context(app.create(chosen, mail=mail))
         await _apply(composed.provider, client_rules(chosen), registrations, directory)
@@ -159,30 +184,50 @@ async def running_issuers(
         )
 
 
-def _settings(registrations: Sequence[Registration], port: int, data_directory: Path, theme: Path | None) -> Settings:
+def as_preset(registration: Registration, preset: Preset) -> Registration:
+    """A registration with what a preset publishes, and with its values of new clients."""
+    published = {"authorization_response_iss_parameter_supported": preset.settings["return_iss"]}
+    interface = registration.interface
+    return replace(
+        registration,
+        interface=replace(interface, alone={**interface.alone, **published}),
+        id_token_enc=interface.id_token_enc or "A256CBC-HS512",
+        # LEGACY nests only for the algorithms of its own list, which the preset does not name
+        userinfo_enc=str(preset.new_client["userinfo_encryption_enc"]) if interface.pushed else None,
+        stringified_blocks=bool(preset.new_client["stringified_blocks"]),
+        subject=str(preset.new_client["subject"]),
+    )
+
+
+def _settings(
+    registrations: Sequence[Registration], port: int, data_directory: Path, theme: Path | None, preset: str
+) -> Settings:
     """The settings of the demo, independent of environment and files.
 
     For these members, the operator's own settings do not reach the demo.
     """
     first, *further = registrations
+    chosen = PRESETS[preset].settings if preset else WITHOUT_PRESET
     return settings.load(
+        **{name: value for name, value in chosen.items() if name != "generations"},
         base_url=first.issuer,
         host=PROVIDER_HOST,
         port=port,
         data_dir=data_directory / "provider",
         database_url="",
-        preset="",
+        preset=preset,
         generations=(first.interface.name,),
         issuers=tuple(
-            {"id": each.interface.name, "base_url": each.issuer, "generations": (each.interface.name,)}
+            {
+                "id": each.interface.name,
+                "base_url": each.issuer,
+                "generations": (each.interface.name,),
+                "preset": preset,
+            }
             for each in further
         ),
         passkey_rp_id="",
-        return_iss=None,
         dpop_nonces=False,
-        dpop_mismatch_error="invalid_grant",
-        context_message_punctuation=True,
-        jwe_header_claims=False,
         trusted_proxies=(),
         allowed_hosts=(),
         tls_certificate=None,

@@ -159,6 +159,14 @@ class Registration:
     keys: RelyingPartyKeys
     persons: Sequence[Person]
     interface: Interface = CURRENT
+    subject: str = "user"
+    """whom `sub` names: user or entity; of no effect if `sub` packs both (D1)"""
+    id_token_enc: str | None = None
+    """the content encryption of ID tokens; None: as the interface says"""
+    userinfo_enc: str | None = None
+    """the content encryption of resources that are nested in a JWE (D22)"""
+    stringified_blocks: bool = False
+    """the blocks of resources are texts that hold JSON (D22)"""
 
     @property
     def redirect_uri(self) -> str:
@@ -380,6 +388,9 @@ class DemoRP:
             scope=" ".join(["openid", *form.get("scope", [])]),
             parameters={name: value.strip() for name, value in chosen.items() if value.strip()},
             keys=known.keys,
+            id_token_enc=known.id_token_enc,
+            userinfo_enc=known.userinfo_enc,
+            stringified_blocks=known.stringified_blocks,
             clock=self.clock,
         )
 

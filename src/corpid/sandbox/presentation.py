@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from corpid.sandbox.claim_checks import parties_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -120,7 +122,7 @@ def parties(claims: Mapping[str, Any]) -> Parties:
     if "entityInfo" in claims:
         person, entity = claims["userInfo"], claims["entityInfo"]
         return Parties(person["CPUID_FullName"] or claims["sub"], entity["CPNonUEN_Name"] or entity["CPEntID"])
-    person, entity = (claims, claims["entity"]) if claims["sub_type"] == "user" else (claims["act"], claims)
+    person, entity = parties_of(claims)
     return Parties(
         person.get("sub_attributes", {}).get("name") or person["sub"],
         entity.get("sub_attributes", {}).get("entity_name") or entity["sub"],

@@ -392,7 +392,7 @@ class RelyingParty(Requests):
 
     async def _read(self, reading: Reading, method: str | None) -> dict[str, Any]:
         response = await self.resource(method, endpoint=reading.endpoint)
-        if not (reading.signed or self.userinfo_signed):
+        if not (reading.signed or self.userinfo_signed or self.userinfo_enc):
             return verification.plain_resource(self.checks, reading.name, response)
         token = verification.resource(self.checks, reading.name, response)
         if self.userinfo_enc is not None:

@@ -74,6 +74,8 @@ class WebContext:
     """`__Host-corpid`, or `corpid` on plain http (D34)"""
     arrival_cookie_name: str = field(init=False)
     """of the cookie with an unstored sign-in (D34)"""
+    passkey_cookie_name: str = field(init=False)
+    """of the cookie that says, and says no more, that an enrolment created a passkey in this browser (D46)"""
 
     def __post_init__(self) -> None:
         policy = self.provider.policy
@@ -83,6 +85,7 @@ class WebContext:
         name = name if policy.is_first else f"{name}-{policy.issuer_id}"
         object.__setattr__(self, "cookie_name", name)
         object.__setattr__(self, "arrival_cookie_name", f"{name}_arrival")
+        object.__setattr__(self, "passkey_cookie_name", f"{name}_passkey")
 
     @property
     def account_path(self) -> str:

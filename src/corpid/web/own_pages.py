@@ -7,18 +7,15 @@ person is sent to sign in, and back. Source: D30, D34, D35, D54
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
-from urllib.parse import quote
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import OwnVisit, TooOld
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.authentication.own_pages import AGAIN, PATHS
+from corpid.flows.authentication.own_pages import AGAIN
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
@@ -30,245 +27,59 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web import repeated_forms
+from corpid.web.http.requests import cookie, form_bytes, may_complete, page_request
+from corpid.web.pages.errors import ErrorContext, as_page
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.plain import not_found, remember_language
+from corpid.web.pages.refusals import reason_of
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 from corpid.web.pages.views import Problem
+from corpid.web.sites import (
+    CHANGED_MEANWHILE,
+    SAVED,
+    At,
+    Elsewhere,
+    Gone,
+    Instead,
+    Invalid,
+    Page,
+    PageContext,
+    Saved,
+    SignInAgain,
+    Site,
+    first_page,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
     from starlette.requests import Request
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
     from corpid.ports import SessionPurpose
-    from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
-    from corpid.web.pages.views import View
 
 EXTEND: Final = "extend"
-"""the last part of the address at which a page is given more time"""
-SAVED: Final = "saved"
-"""the parameter that names what was changed"""
-_IN_PAGES: Final = "/?&=%+,:;@~"
-"""stays as it is in the address of a page, which may be quoted already and may have a query"""
+"""the first part of the address at which a page is given more time: no page, and so no identifier, stands there"""
 _PATH: Final = re.compile(r"[A-Za-z0-9/._~:@+,;=-]*")
 """what the path of a page can be, decoded: every identifier is made of it. It is written into addresses as it is, so
 that a line break, a question mark or a percent sign in it would lead elsewhere"""
-_EVERY_FORM: Final = frozenset({"form_token", "step"})
-CHANGED_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
-SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 
 
-class Gone(Exception):
-    """The object of the page is missing, or another person's."""
+def failed(purpose: SessionPurpose, request: Request, error: Exception, web: WebContext) -> Response:
+    """The page of an error at any address of a site.
 
-
-class Elsewhere(Exception):
-    """Another page comes first: its path in the site."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(page)
-        self.page = page
-
-
-class SignInAgain(Exception):
-    """A page that needs a sign-in of its own, and its path."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(page)
-        self.page = page
-
-
-class Instead(Exception):
-    """A page that is shown in place of the one asked for."""
-
-    def __init__(self, view: View, *, status: int = 200) -> None:
-        super().__init__(view.heading)
-        self.view = view
-        self.status = status
-
-
-class Invalid(Exception):
-    """A form that is not accepted, with every error."""
-
-    def __init__(self, *errors: FieldError) -> None:
-        super().__init__(*(text for _, text in errors))
-        self.errors = errors
-
-
-class Saved(NamedTuple):
-    """The change that a form made, and the next page."""
-
-    change: str
-    """a key of the site's `changes`; empty: none"""
-    page: str
-
-
-Visit = TypeVar("Visit", bound=OwnVisit)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageContext(Generic[Visit]):
-    """A person at one of these pages, with their form, if sent."""
-
-    web: WebContext
-    context: RequestContext
-    visit: Visit
-    page: str
-    """its path in the site"""
-    cookie: str = ""
-    """the browser's cookie value"""
-    query: Mapping[str, str] = field(default_factory=dict)
-    form: Mapping[str, str] = field(default_factory=dict)
-    """as sent now, or as kept while the person signed in again"""
-    errors: tuple[FieldError, ...] = ()
-    saved: Phrase | None = None
-    """what was just changed"""
-    again: bool = False
-    """whether they come from a sign-in that the page asked for"""
-
-    @property
-    def notes(self) -> tuple[Phrase, ...]:
-        """The notes at the top of a page."""
-        return (SIGNED_IN_AGAIN,) if self.again else ()
-
-    def moment(self, seconds: float) -> datetime:
-        """Epoch seconds in the time zone of the deployment."""
-        return datetime.fromtimestamp(seconds, self.context.provider.policy.timezone)
-
-
-At = TypeVar("At", bound=PageContext[Any])
-
-
-async def open_form(at: At) -> At:
-    """Require a sign-in that leaves time to fill in a form.
-
-    Raises TooOld. Source: D54
+    In words of its own: no sign-in at a service has failed. Source: D16, D28
     """
-    own_sessions.require_recent(at.context, at.visit, seconds=own_sessions.FORM_SECONDS)
-    return at
-
-
-async def use_form(at: At) -> At:
-    """Require a recent sign-in for a form. Raises TooOld. Source: D54"""
-    own_sessions.require_recent(at.context, at.visit)
-    return at
-
-
-async def extend_session(at: PageContext[Any]) -> None:
-    """Restart the idle time of the session. Source: D30, WCAG 2.2.1"""
-    await own_sessions.use(at.context, at.visit)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Page(Generic[At]):
-    """A page: its view, its form's submission, and the next page."""
-
-    view: Callable[[At], Awaitable[View | Response]]
-    submit: Callable[[At], Awaitable[str | Saved | Response]] | None = None
-    """saves the form, and returns what was changed (`Site.changes`), or the response if nothing was; empty: nothing yet, and
-    the page shows what is next"""
-    leads_to: str = ""
-    field: str = ""
-    """the field of its errors; empty: the page as a whole"""
-    fresh: bool = False
-    """whether a recent sign-in opens it"""
-    part_of: str | None = None
-    """the page that contains it, which is opened in its place"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
-    """The accepted names of fields: these, and those with a prefix."""
-
-    names: frozenset[str]
-    prefixes: tuple[str, ...] = ()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.names or (isinstance(name, str) and bool(self.prefixes) and name.startswith(self.prefixes))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section(Generic[At]):
-    """Pages of one subject, with the fields of their forms."""
-
-    pages: Mapping[str, Page[At]] = field(default_factory=dict)
-    """by the path after that of the site"""
-    named_pages: Mapping[re.Pattern[str], Page[At]] = field(default_factory=dict)
-    """those whose path names one of several"""
-    fields: frozenset[str] = frozenset()
-    """of their forms"""
-    prefixes: tuple[str, ...] = ()
-    """of the names of further fields"""
-    changes: Mapping[str, Phrase] = field(default_factory=dict)
-    """by what a page's `submit` returns"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Site(Generic[At]):
-    """The pages of one purpose, and how a person comes to them."""
-
-    purpose: SessionPurpose
-    sections: tuple[Section[At], ...]
-    context: type[At]
-    """what its pages are given"""
-    arrive: Callable[[PageContext[OwnVisit]], Awaitable[OwnVisit]]
-    """the person as the site knows them: the visit of `context`; raises Elsewhere, Forbidden"""
-    open: Callable[[At], Awaitable[At]] = open_form
-    """before a page is shown that needs a recent sign-in; raises TooOld"""
-    still_open: Callable[[At], Awaitable[At]] = use_form
-    """before its form is used; raises TooOld, StaleStep"""
-    extend: Callable[[At], Awaitable[object]] = extend_session
-    """extends the time of a page; raises Rejected, StaleStep"""
-    remembered: Callable[[OwnVisit], str] = lambda _: ""
-    """what a new sign-in for a change leads back with, as a query; empty for nothing"""
-    in_maintenance: bool = False
-    """whether it is served during maintenance, too"""
-    keeps: bool = False
-    """whether the query, and a form that comes too late, are there again after a new sign-in, and a form that is sent
-    twice, as by a double click, changes nothing twice"""
-
-    @cached_property
-    def fields(self) -> Names:
-        """The accepted names of fields of every form."""
-        names = _EVERY_FORM.union(*(each.fields for each in self.sections))
-        return Names(names=names, prefixes=tuple(prefix for each in self.sections for prefix in each.prefixes))
-
-    @cached_property
-    def changes(self) -> Mapping[str, Phrase]:
-        """Sentences on changes, by the key that `submit` returns."""
-        return {name: text for each in self.sections for name, text in each.changes.items()}
-
-    def page_at(self, path: str) -> Page[At] | None:
-        """The page at a path; None if there is none."""
-        for section in self.sections:
-            if path in section.pages:
-                return section.pages[path]
-        for section in self.sections:
-            for pattern, page in section.named_pages.items():
-                if pattern.fullmatch(path):
-                    return page
-        return None
-
-    def path(self, web: WebContext, page: str = "") -> str:
-        """The address path of one of its pages."""
-        return site_path(web, self.purpose, page)
-
-
-def site_path(web: WebContext, purpose: SessionPurpose, page: str = "") -> str:
-    """The address path of a page of a site."""
-    return f"{web.base_path}{PATHS[purpose]}" + (f"/{quote(page, safe=_IN_PAGES)}" if page else "")
+    return as_page(request, error, web.renderer, ErrorContext(back=first_page(web, purpose), own_page=True))
 
 
 def _named(path: str) -> tuple[str, bool]:
     """The page in a path, and whether time is requested."""
-    page, _, last = path.rpartition("/")
-    return (page, True) if last == EXTEND else (path, False)
+    first, _, page = path.partition("/")
+    return (page, True) if first == EXTEND else (path, False)
 
 
 async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
@@ -276,7 +87,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     path, longer = _named(str(request.path_params.get("rest", "")))
     page = site.page_at(path) if _PATH.fullmatch(path) else None
     if page is None:
-        return await not_found(request, web)
+        return await not_found(request, web, first_page(web, site.purpose))
     provider = web.provider
     shown = path if page.part_of is None else page.part_of
     context = await page_request(request, provider)
@@ -287,6 +98,7 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     visit = await own_sessions.visit(context, browser, site.purpose)
     posted = request.method == "POST"
     query = request.query_params
+    known = site.filters_at(shown)
     kept = _kept_query(request) if site.keeps and not posted else ""
     way = f"{shown}?{kept}" if kept else shown
     if visit is None:
@@ -297,7 +109,9 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         visit=visit,
         page=shown,
         cookie=sent or "",
+        page_at=site.page_at,
         query=dict(query),
+        filters={name: value for name, value in query.items() if value and name in known},
         saved=site.changes.get(query.get(SAVED, "")) if is_from_own_page(request) else None,
         again=AGAIN in query and is_from_own_page(request),
     )
@@ -315,9 +129,11 @@ async def _answer(
     site: Site[At], request: Request, came: PageContext[OwnVisit], page: Page[At], *, longer: bool
 ) -> Response:
     """The answer to a person who is signed in. Raises TooOld, SignInAgain."""
-    web = came.web
+    web, is_in = came.web, False
     try:
         at = site.context(**{**vars(came), "visit": await site.arrive(came)})
+        is_in = True
+        site.admit(at, page)
         if longer:
             return await _extend(site, request, at, page)
         return await (_post if request.method == "POST" else _get)(site, request, at, page)
@@ -328,10 +144,11 @@ async def _answer(
     except StaleStep:
         return _to(site, web, page.leads_to)
     except Gone:
-        return await not_found(request, web)
+        return await not_found(request, web, first_page(web, site.purpose))
     except Forbidden as forbidden:
-        back = Link(url=site.path(web), text=phrase("Go back"))
-        return page_response(request, web.renderer, forbidden_page(forbidden, back), status=403)
+        # The first page of a site that does not let the person in would say the same again.
+        purpose = site.purpose if is_in else "account"
+        return page_response(request, web.renderer, forbidden_page(forbidden, first_page(web, purpose)), status=403)
 
 
 def _kept_query(request: Request) -> str:
@@ -382,7 +199,8 @@ async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Resp
     if page.fresh:
         at = await site.open(at)
     if site.keeps and at.again:
-        at = replace(at, form=await own_sessions.kept_form(at.context, at.visit, at.page))
+        form = await own_sessions.kept_form(at.context, at.visit, at.page, shown=may_complete(request))
+        at = replace(at, form=form)
     return await _shown(request, at, page)
 
 
@@ -429,26 +247,33 @@ async def _post(site: Site[At], request: Request, at: At, page: Page[At]) -> Res
     sent = await _sent(site, request, at, page)
     if sent is None:
         return _to(site, at.web, at.page)
-    if site.keeps and (led_to := await own_sessions.saved_form(at.context, at.visit, at.page, sent.form)):
-        return see_other(led_to)
+    if site.keeps:
+        return await repeated_forms.once(
+            request, sent, lambda: _submitted(site, request, sent, page), start=site.path(at.web)
+        )
+    answer, _ = await _submitted(site, request, sent, page)
+    return answer
+
+
+async def _submitted(site: Site[At], request: Request, at: At, page: Page[At]) -> tuple[Response, bool]:
+    """The answer to a form, and whether it changed something."""
+    assert page.submit is not None  # noqa: S101 - asked by `_post`
     try:
-        changed = await page.submit(sent)
+        changed = await page.submit(at)
     except Throttled as slowed:
-        failed = replace(sent, errors=((page.field, slowed.sentence),))
-        return throttled(await _shown(request, failed, page), slowed)
+        failed = replace(at, errors=((page.field, slowed.sentence),))
+        return throttled(await _shown(request, failed, page), slowed), False
     except (Rejected, Invalid, Refused, Conflict) as refused:
-        failed = replace(sent, errors=_errors(refused, page.field))
-        return await _shown(request, failed, page, status=422)
+        failed = replace(at, errors=_errors(refused, page.field))
+        return await _shown(request, failed, page, status=422), False
     if isinstance(changed, Response):
-        return changed
-    saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else sent.page)
+        return changed, False
+    saved = changed if isinstance(changed, Saved) else Saved(changed, page.leads_to if changed else at.page)
     answer = _to(site, at.web, saved.page, saved.change)
-    if site.keeps and saved.change:
-        await own_sessions.save_form(at.context, at.visit, at.page, sent.form, answer.headers["Location"])
-    language = lookup((sent.form.get("language", ""),), LANGUAGES)
+    language = lookup((at.form.get("language", ""),), LANGUAGES)
     if language is not None:
         remember_language(answer, at.web, Pick(tag=language.tag))
-    return answer
+    return answer, bool(saved.change)
 
 
 def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tuple[FieldError, ...]:
@@ -459,5 +284,4 @@ def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tup
         return ((refused.field or field, refused.sentence),)
     if isinstance(refused, Conflict):
         return (("", CHANGED_MEANWHILE),)
-    reason = " ".join(str(each).strip() for each in refused.args)
-    return (("", phrase("This cannot be done: {reason}.", reason=reason)),)
+    return (("", phrase("This cannot be done: {reason}.", reason=reason_of(refused))),)

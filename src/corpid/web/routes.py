@@ -22,11 +22,12 @@ from corpid.rules.networks import lies_in
 from corpid.rules.oauth import api_server, discovery, parameters, tokens
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import CATALOGUE_PATH, Reason
+from corpid.web import own_pages
 from corpid.web.account import enrolment_endpoints as enrolling
 from corpid.web.account import links as opening_links
 from corpid.web.account.endpoints import account
 from corpid.web.account.enrolment_pages import PATH as ENROLMENT_PATH
-from corpid.web.account.invitations import OPENED_PATH, account_invitation
+from corpid.web.account.invitations import LONGER_PATH, OPENED_PATH, account_invitation, longer_invitation
 from corpid.web.account.invitations import PATH as INVITATION_PATH
 from corpid.web.account.links import forgotten_password
 from corpid.web.authentication.endpoints import interaction
@@ -209,6 +210,7 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     RECOVERY_PATH: forgotten_password,
     ACCOUNT_PATH: account,
     f"{INVITATION_PATH}{{rest}}": account_invitation,
+    f"{LONGER_PATH}{{rest}}": longer_invitation,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,
     PORTAL_PATH: manage,
@@ -218,6 +220,12 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
 }
 _PARTS: Final[Mapping[Endpoint, Part]] = {manage: "manage", console: "console"}
 """the pages that the operator can switch off"""
+_FAILS: Final[Mapping[Endpoint, Fails]] = {
+    account: partial(own_pages.failed, "account"),
+    manage: partial(own_pages.failed, "manage"),
+    console: partial(own_pages.failed, "console"),
+}
+"""the pages whose errors lead back to their first one"""
 
 
 _AT_ROOT: Final = tuple(
@@ -275,7 +283,14 @@ def table(served: Sequence[Generation], *, first: bool = True, developer_mode: b
         for resource in generation.resources
     )
     pages_with_forms = tuple(
-        Route(path=path, methods=both, endpoint=endpoint, fails=_as_page, own_forms=True, part=_PARTS.get(endpoint))
+        Route(
+            path=path,
+            methods=both,
+            endpoint=endpoint,
+            fails=_FAILS.get(endpoint, _as_page),
+            own_forms=True,
+            part=_PARTS.get(endpoint),
+        )
         for path, endpoint in PAGES_WITH_FORMS.items()
         if first or endpoint in (interaction, sign_out)
     )

@@ -147,6 +147,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
     yield diagnostics.signing_keys([(key.kid, key.active_from, key.retired_at) for key in found.keys], now=now)
     yield diagnostics.audit_seals(found.unsealed_since, now=now)
     yield diagnostics.invitation_emails(*found.emails, sends=bool(settings.mail_url), now=now)
+    yield from diagnostics.processes(found.processes, now=now)
 
 
 def _schema(older: str, now: tuple[str, ...], later: tuple[str, ...]) -> Finding:

@@ -121,30 +121,44 @@ async def keep_form(context: RequestContext, visit: OwnVisit, page: str, form: d
         await _kept(context, visit, page).put(unit, typed)
 
 
-async def kept_form(context: RequestContext, visit: OwnVisit, page: str) -> dict[str, str]:
+async def kept_form(context: RequestContext, visit: OwnVisit, page: str, *, shown: bool = True) -> dict[str, str]:
     """The form that was kept for this page, once; empty without one.
 
-    Raises StoreUnavailable. Source: D54
+    It stays if its person may not see the page yet (`shown`). Raises StoreUnavailable. Source: D54
     """
+    if not shown:
+        return await _kept(context, visit, page).read(context.provider.transient, now=context.now) or {}
     async with context.provider.transient.unit(context.now) as unit:
         return await _kept(context, visit, page).take(unit) or {}
 
 
-async def saved_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> str:
-    """The address that a repeated form led to before.
+async def claim_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> str | None:
+    """Claim a form before it is used: None for the first only.
 
-    Empty if it was not sent before. Raises StoreUnavailable. Source: D15
+    Any other gets the address to which the first led; empty: it is still running. A claim ends after a minute, so that
+    a process that died blocks nobody for longer. Raises StoreUnavailable. Source: D15, DESIGN "One-time means one
+    statement"
     """
-    return await _saved(context, visit, page, form).read(context.provider.transient, now=context.now) or ""
+    entry = _sent(context, visit, page, form)
+    async with context.provider.transient.unit(context.now) as unit:
+        if await entry.add(unit, ""):
+            return None
+        return await entry.get(unit) or ""
+
+
+async def release_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> None:
+    """Release a claimed form that changed nothing. Raises StoreUnavailable. Source: D15"""
+    async with context.provider.transient.unit(context.now) as unit:
+        await _sent(context, visit, page, form).take(unit)
 
 
 async def save_form(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str], led_to: str) -> None:
     """Note for a minute to which address a form led. Raises StoreUnavailable. Source: D15"""
     async with context.provider.transient.unit(context.now) as unit:
-        await _saved(context, visit, page, form).put(unit, led_to)
+        await _sent(context, visit, page, form).put(unit, led_to)
 
 
-def _saved(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> Entry[str]:
+def _sent(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str, str]) -> Entry[str]:
     # Its token is of one page that was shown once.
     digest = sha256(msgspec.json.encode(sorted(form.items()))).hexdigest()
     return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, visit.session.session_id, page, digest)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from corpid.flows.authentication import (
     browsers,
     code_guesses,
@@ -82,6 +84,14 @@ class Visit:
         """
         browser = self.browser
         return bool(browser.user_id or browser.kept_name or browser.session_id)
+
+
+def with_passkey(visit: Visit) -> Visit:
+    """The visit of a browser in which a passkey was created.
+
+    It is stored with the browser at the end of the sign-in. Source: D46
+    """
+    return replace(visit, browser=msgspec.structs.replace(visit.browser, used_passkey=True))
 
 
 class NoInteraction(Exception):

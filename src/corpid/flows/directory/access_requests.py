@@ -69,6 +69,17 @@ async def entities(context: RequestContext, user_id: str) -> list[Entity]:
     return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))
 
 
+async def nobody_decides(context: RequestContext, user_id: str, entity: Entity, service: Service) -> bool:
+    """Return whether an entity lacks others who decide at a service.
+
+    Raises access.Forbidden if they do not act for the entity, StoreUnavailable. Source: D53, D55
+    """
+    await _acting(context, user_id, entity.entity_id)
+    held = await context.provider.registry.directory.administrators(entity.entity_id)
+    others = [each.record for each in held if each.enabled and each.record.user_id != user_id]
+    return not any(each.approves or each.serves(service.service_id) for each in others)
+
+
 async def services(context: RequestContext, user_id: str, entity: Entity) -> list[Service]:
     """Services with roles that a person can ask for.
 

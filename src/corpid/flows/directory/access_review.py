@@ -24,6 +24,7 @@ from corpid.rules.directory.access_review import ACCESS_ACTIONS, Access, AccessR
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, Membership, ThirdPartyAssignment, User
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ _SHOWN: Final = 5
 _ENTITIES_AT_ONCE: Final = 500
 _DATES_SECONDS: Final = 86400.0
 """between two looks for entities without reviews"""
-_NO_SUCH_MEMBER: Final = "somebody in this list no longer belongs to the entity: read it again"
+_NO_SUCH_MEMBER: Final = phrase("somebody in this list no longer belongs to the entity: read it again")
 _CHANGED: Final = "what somebody may do has changed since it was shown: look at it again"
 
 
@@ -202,7 +203,7 @@ async def keep(registry: Registry, actor: Actor, entity_id: str, wanted: Sequenc
     for each in wanted:
         authorise(actor, "write", _about(actor, entity_id, each.user_id, administrators))
     if not 1 <= len(wanted) <= MOST_DECISIONS:
-        raise Refused(f"one call keeps 1 to {MOST_DECISIONS} people")
+        raise Refused(phrase("one call keeps 1 to {count} people", count=MOST_DECISIONS))
     await _check_as_shown(registry, entity_id, wanted)
     decisions = [
         ReviewDecision(

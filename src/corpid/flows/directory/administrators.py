@@ -15,7 +15,7 @@ from corpid.flows.large import in_thread_if_many, in_turns
 from corpid.ports import Remains, Seen
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import Administering, ApiClient, DirectoryFile, Operating, Person, ProvisioningToken
-from corpid.rules.directory.approvals import OF_ENTITIES, ends_approval, needed
+from corpid.rules.directory.approvals import OF_ENTITIES, approvers, ends_approval, needed
 from corpid.rules.directory.invitations import is_invitation, is_redirection
 from corpid.rules.directory.records import (
     Administrator,
@@ -78,6 +78,7 @@ async def acting_administrator(
         level=held.level,
         services=held.services,
         alone=len(administrators) == 1,
+        only_approver=not approvers(each for each in administrators if each.record.user_id != user_id),
         auth_time=auth_time,
         now=now,
         request=request,

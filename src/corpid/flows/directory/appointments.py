@@ -12,6 +12,7 @@ from corpid.flows.directory.entities import SETS, carried_out, one_change, prepa
 from corpid.flows.directory.finding import WantedRow, entity_named, only_one, service_named, user_named
 from corpid.flows.directory.write import Refused
 from corpid.ports import Seen
+from corpid.rules.directory import person_names
 from corpid.rules.directory.access import RULES, Object, authorise
 from corpid.rules.directory.access_conditions import APPOINTS, RECENT, Condition
 from corpid.rules.directory.approvals import needed, unfit
@@ -28,6 +29,7 @@ from corpid.rules.directory.records import (
     Service,
     User,
 )
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,17 +160,17 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The name under which the entity knows them (D61)."""
-        return self.membership.name or self.user.name or self.user_name
+        return person_names.shown_name(self.membership, self.user)
 
     @property
     def user_name(self) -> str:
         """The user name, of somebody invited what was typed (D60)."""
-        return self.membership.user_name or ("" if self.membership.invited else self.user.user_name) or self.email
+        return person_names.user_name(self.membership, self.user)
 
     @property
     def email(self) -> str:
         """The address, of somebody invited what was typed (D60)."""
-        return self.membership.email or ("" if self.membership.invited else self.user.email)
+        return person_names.email(self.membership, self.user)
 
     @property
     def level(self) -> Level:
@@ -288,7 +290,7 @@ async def dismiss(
     """
     was = held.administrator
     if was is None:
-        raise Refused("this person does not administer the entity any more")
+        raise Refused(phrase("this person does not administer the entity any more"))
     change = Change(verb="remove", kind="administrator", key=was.key, was=was)
     seen = [Seen(Administrator, was.key, was)]
     return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)

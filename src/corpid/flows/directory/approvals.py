@@ -56,6 +56,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -129,7 +130,7 @@ async def submit(
         await registry.directory.write([*recorded(found), *(each for each in seen if each not in found.guards)])
         return None
     if isinstance(actor, ProvisioningToken):
-        raise Forbidden(actor, "write", found.needing[0].kind, "this is read-only here: it needs approval")
+        raise Forbidden(actor, "write", found.needing[0].kind, phrase("this is read-only here: it needs approval"))
     check_reason(reason)
     request = ChangeRequest(
         request_id=f"{int(now):08x}-{unique}",
@@ -149,10 +150,10 @@ async def submit(
 def _entity_of(found: Authorised) -> str:
     """The entity whose administrators decide."""
     if len(found.changes) > MOST_CHANGES:
-        raise Refused(f"a request for approval has at most {MOST_CHANGES} changes: make several")
+        raise Refused(phrase("a request for approval has at most {count} changes: make several", count=MOST_CHANGES))
     concerned = {getattr(found.actor, "entity_id", "") or thing.entity_id for thing in found.objects}
     if len(concerned) != 1 or not all(concerned):
-        raise Refused("some of this needs approval: send the changes of each entity on their own")
+        raise Refused(phrase("some of this needs approval: send the changes of each entity on their own"))
     return concerned.pop()
 
 
@@ -161,7 +162,7 @@ def check_reason(reason: str) -> None:
     if not reason.strip():
         raise NoReason("reason: say why, for the approver")
     if len(reason) > MOST_REASON_CHARACTERS or not reason.isprintable():
-        raise Refused(f"reason: write one line of at most {MOST_REASON_CHARACTERS} characters")
+        raise Refused(phrase("reason: write one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
 
 
 async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
@@ -211,7 +212,7 @@ async def _still_belonging(registry: Registry, request: ChangeRequest) -> list[S
     _, _, user_id = request.requester.partition(":")
     acting = await registry.directory.acting(user_id, request.entity_id)
     if acting is None or not acting.allowed:
-        raise Refused("the requester no longer acts for this entity: decline it")
+        raise Refused(phrase("the requester no longer acts for this entity: decline it"))
     return [Seen(User, acting.user.key, acting.user), Seen(Membership, acting.membership.key, acting.membership)]
 
 
@@ -229,11 +230,11 @@ async def _asked(
             return await authorised(registry, person, changes), []
         found = await acting_api_client(registry, identifier) if kind == "client" else None
         if found is None or found[0].entity_id != request.bound_to:
-            raise Refused("the requester has no rights here any more: decline it")
+            raise Refused(phrase("the requester has no rights here any more: decline it"))
         client, still = found
         return await authorised(registry, client, changes), [still]
     except Forbidden as error:
-        raise Refused(f"the requester may not do this any more: {error.reason}") from None
+        raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
 
 
 async def unfitting(registry: Registry, changes: Sequence[Change]) -> list[str]:

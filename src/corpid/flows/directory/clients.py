@@ -15,6 +15,7 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.records import Client
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,12 @@ async def add_client(
     """
     adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
     if await registry.api_clients.get(client_id) is not None:
-        raise Refused(f"the client {client_id} exists already, as a client of the admin API: take another identifier")
+        raise Refused(
+            phrase(
+                "the client {client} exists already, as a client of the admin API: take another identifier",
+                client=client_id,
+            )
+        )
     applied = await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
     return adding.record, applied
 
@@ -107,7 +113,7 @@ async def switch_client(
     Raises write.Refused when there is none or nothing would change, access.Forbidden, StoreUnavailable. D50
     """
     found = await client(registry, client_id, actor=actor)
-    becomes = switched(found, f"client {client_id}", enabled=enabled)
+    becomes = switched(found, phrase("client {name}", name=client_id), enabled=enabled)
     change = Change(verb="change", kind="client", key=(client_id,), was=found, becomes=becomes)
     return await one_change(registry, change, actor=actor, dry_run=dry_run)
 

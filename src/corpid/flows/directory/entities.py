@@ -16,6 +16,7 @@ from corpid.rules.directory.plan import Change, Plan
 from corpid.rules.directory.records import Entity
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -145,7 +146,7 @@ async def carried_out(
     """
     changes = prepared.plan.changes
     if any(change.verb not in verbs for change in changes):
-        raise Refused("it was removed at the same moment: nothing was changed")
+        raise Refused(phrase("it was removed at the same moment: nothing was changed"))
     if changes and not dry_run:
         await write(registry, actor, changes, action=action)
     return Applied(
@@ -163,7 +164,7 @@ async def switch_entity(
     Raises Refused if it does not exist or nothing would change, access.Forbidden, StoreUnavailable. Source: D50
     """
     found = await entity_named(registry, entity_id, actor=actor)
-    becomes = switched(found, f"entity {entity_id}", enabled=enabled)
+    becomes = switched(found, phrase("entity {name}", name=entity_id), enabled=enabled)
     change = Change(verb="change", kind="entity", key=found.key, was=found, becomes=becomes)
     return await one_change(registry, change, actor=actor, dry_run=dry_run)
 

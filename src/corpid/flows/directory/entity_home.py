@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_PEOPLE: Final = 20_000
 """up to which they are counted, and everything else"""
-_MOST_REQUESTS: Final = 100
+MOST_REQUESTS: Final = 100
 """that wait, which are looked through"""
 _WIDTH: Final = 7
 """parts of a place in the list of roles: last day and key"""
@@ -30,6 +30,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     totals: EntityTotals
     requests: int
     """that the reader can decide on"""
+    more_requests: bool
+    """whether more wait than were looked through"""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +53,12 @@ async def overview(registry: Registry, actor: Administering, *, first: str, last
     if actor.level == "sub_administrator":  # reads the roles at its services only, and no grants
         totals = EntityTotals(people=totals.people, ending=0, offers=0)
     where = {"entity_id": actor.entity_id, "state": "pending"}
-    waiting = await registry.directory.page(ChangeRequest, where, after=("",), limit=_MOST_REQUESTS)
-    return Overview(totals=totals, requests=sum(decidable(each, actor) for each in waiting))
+    waiting = await registry.directory.page(ChangeRequest, where, after=("",), limit=MOST_REQUESTS + 1)
+    return Overview(
+        totals=totals,
+        requests=sum(decidable(each, actor) for each in waiting),
+        more_requests=len(waiting) > MOST_REQUESTS,
+    )
 
 
 async def ending(

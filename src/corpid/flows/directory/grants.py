@@ -15,12 +15,14 @@ from corpid.flows.directory.lists import Page, as_place, cut, place
 from corpid.flows.directory.third_parties import narrowed_or_offered, roles_ending
 from corpid.flows.directory.write import Refused
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import needed
 from corpid.rules.directory.entity_choice import search_words
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Entity, Membership, Service, ThirdPartyAssignment, ThirdPartyGrant, User
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,11 +55,13 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
-    """A third party's role as the client entity sees it (D61)."""
+    """A third party's role as either entity sees it (D61)."""
 
     row: ThirdPartyAssignment
     name: str
+    """empty if the client entity may not know it"""
     user_name: str
+    """empty for the client entity"""
     signed_in_at: int
     """when the person last signed in to the service for the third party, in epoch seconds; 0: not known"""
 
@@ -138,10 +142,10 @@ async def authorisation(registry: Registry, actor: Actor, key: tuple[str, ...]) 
     try:
         authorise(actor, "read", Object(kind="grant", entity_id=key[0], other_entity_id=key[1]))
     except Forbidden:
-        raise NoGrant("there is no such authorisation") from None
+        raise NoGrant(phrase("there is no such authorisation")) from None
     found = await _with_names(registry, (await registry.directory.read(ThirdPartyGrant, [key])).values())
     if not found:
-        raise NoGrant("there is no such authorisation")
+        raise NoGrant(phrase("there is no such authorisation"))
     return found[0]
 
 
@@ -187,7 +191,7 @@ async def offered(
     prepared = await prepared_entry(registry, passwords, "third_party.grants", None, terms, new_user_id=str)
     changes = [made for change in prepared.plan.changes for made in [narrowed_or_offered(change)] if made]
     if any(change.was != was for change in changes):
-        raise Refused("this was changed at the same moment: look at it and try again")
+        raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return tuple(changes)
 
 
@@ -214,20 +218,23 @@ async def ending(registry: Registry, actor: Actor, grant: ThirdPartyGrant) -> in
 async def roles(registry: Registry, actor: Actor, grant: ThirdPartyGrant, *, after: str, limit: int) -> Page[GivenRole]:
     """List the roles of the third party's people under a grant.
 
-    Raises Refused, access.Forbidden, StoreUnavailable. Source: D56, D61
+    There may be fewer than `limit` although more follow. Raises Refused, access.Forbidden, StoreUnavailable. Source: D56, D61
     """
     _authorise_reading(actor, grant.entity_id, grant.client_entity_id)
     where = dict(zip(("client_entity_id", "entity_id", "service_id"), grant.key[:3], strict=True))
     found: list[ThirdPartyAssignment] = []
     start = place(after, 7)
+    stopped = ""
     for _ in range(_ROUNDS):
         rows = await registry.directory.page(ThirdPartyAssignment, where, after=start, limit=_AT_ONCE)
         found += [row for row in rows if grant.fits(row)]
         if len(rows) < _AT_ONCE or len(found) > limit:
             break
         start = rows[-1].key
+    else:
+        stopped = as_place(start)
     page = cut(found, limit, [as_place(row.key) for row in found])
-    return Page(found=tuple(await _with_people(registry, page.found)), after=page.after)
+    return Page(found=tuple(await _with_people(registry, actor, page.found)), after=page.after or stopped)
 
 
 async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOfGrant:
@@ -238,18 +245,18 @@ async def role(registry: Registry, actor: Actor, key: tuple[str, ...]) -> RoleOf
     try:
         _authorise_reading(actor, key[1], key[2])
     except Forbidden:
-        raise NoGrant("there is no such role") from None
+        raise NoGrant(phrase("there is no such role")) from None
     directory = registry.directory
     row = (await directory.read(ThirdPartyAssignment, [key])).get(key)
     if row is None:
-        raise NoGrant("there is no such role")
+        raise NoGrant(phrase("there is no such role"))
     where = {"client_entity_id": row.client_entity_id, "entity_id": row.entity_id, "service_id": row.service_id}
     held = await directory.page(ThirdPartyGrant, where, after=("",) * 6, limit=_AT_ONCE)
     allowing = sorted((each for each in held if each.allows(row)), key=lambda each: not each.covers(row))
     under = await _with_names(registry, allowing[:1])
     clients, of = (row.client_entity_id,), (row.service_id,)
     return RoleOfGrant(
-        given=(await _with_people(registry, [row]))[0],
+        given=(await _with_people(registry, actor, [row]))[0],
         client_entity=(await directory.read(Entity, [clients]))[clients],
         service=(await directory.read(Service, [of]))[of],
         under=under[0] if under else None,
@@ -260,7 +267,9 @@ def _authorise_reading(actor: Actor, third_party: str, client_entity: str) -> No
     authorise(actor, "read", Object(kind="third-party row", entity_id=third_party, other_entity_id=client_entity))
 
 
-async def _with_people(registry: Registry, rows: Sequence[ThirdPartyAssignment]) -> list[GivenRole]:
+async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPartyAssignment]) -> list[GivenRole]:
+    """Roles with their people; to the client entity only their names (D61)."""
+    held = await registry.directory.read(Membership, {row.key[:2] for row in rows if row.entity_id == _own(actor)})
     users = await registry.directory.read(User, {(row.user_id,) for row in rows})
     last = {
         key: await _last_sign_in(registry, *key)
@@ -268,10 +277,14 @@ async def _with_people(registry: Registry, rows: Sequence[ThirdPartyAssignment])
     }
     found = []
     for row in rows:
-        user = users.get((row.user_id,))
-        name, user_name = (user.name, user.user_name) if user is not None else ("", "")
+        user, membership = users.get((row.user_id,)), held.get(row.key[:2])
+        name = user_name = ""
+        if user is not None and membership is not None:
+            name, user_name = person_names.shown_name(membership, user), person_names.user_name(membership, user)
+        elif user is not None:
+            name = person_names.name_outside(user)
         at = last[row.user_id, row.entity_id, row.service_id]
-        found.append(GivenRole(row=row, name=name or user_name, user_name=user_name, signed_in_at=at))
+        found.append(GivenRole(row=row, name=name, user_name=user_name, signed_in_at=at))
     return found
 
 
@@ -287,17 +300,6 @@ async def _last_sign_in(registry: Registry, user_id: str, entity_id: str, servic
         if client is not None and service_id in client.services:
             return entry.at
     return 0
-
-
-async def member(registry: Registry, actor: Actor, user_id: str) -> User | None:
-    """Return a person of the actor's entity who can get a role.
-
-    None for anybody else, and for somebody invited. Raises access.Forbidden, StoreUnavailable. Source: D56, D60
-    """
-    key = (user_id, _own(actor))
-    authorise(actor, "read", Object(kind="membership", entity_id=_own(actor), user_id=user_id))
-    held = (await registry.directory.read(Membership, [key])).get(key) if is_storable(user_id) else None
-    return await registry.directory.user(user_id) if held is not None and not held.invited else None
 
 
 async def is_stored(registry: Registry, row: ThirdPartyGrant | ThirdPartyAssignment) -> bool:
@@ -322,7 +324,7 @@ async def assigned(
     authorise(actor, "read", Object(kind="membership", entity_id=wanted.entity_id))
     user = await registry.directory.user(wanted.user_id)
     if user is None:
-        raise Refused("this person does not belong to your organisation")
+        raise Refused(phrase("this person does not belong to your organisation"))
     terms = {
         "user": user.user_name,
         "third_party": wanted.entity_id,
@@ -331,7 +333,7 @@ async def assigned(
     }
     prepared = await prepared_entry(registry, passwords, "third_party.assignments", None, terms, new_user_id=str)
     if any(change.was != was for change in prepared.plan.changes):
-        raise Refused("this was changed at the same moment: look at it and try again")
+        raise Refused(phrase("this was changed at the same moment: look at it and try again"))
     return prepared.plan.changes
 
 

@@ -5,7 +5,7 @@ What needs approval is requested. Source: D55, D60
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -39,8 +39,11 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access_file import AccessLine
     from corpid.rules.directory.actors import Administering
     from corpid.rules.directory.records import ChangeRequest, Entity
+    from corpid.texts import Phrase
 
 Verb = Literal["invite", "give", "change", "nothing"]
+_ROLE_CHARACTERS: Final = 200
+"""of a service's roles, which a problem lists if they have no more"""
 
 
 class PlannedLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +165,9 @@ class _Planning:
         form = _form(line, service, was if was and was.end_date >= self._today.isoformat() else None)
         wrong = faults(form, self._today)
         if wrong:
-            self.problems += [Problem(line.line, text) for _, text in wrong]
+            self.problems += [
+                Problem(line.line, _no_such_role(form) if member == "role" else text) for member, text in wrong
+            ]
             return
         row = row_of(form, user_id=user_id, entity_id=entity_id, today=self._today)
         if row.key in self._rows:
@@ -184,6 +189,20 @@ class _Planning:
 
     def _wrong(self, line: AccessLine, reason: str) -> None:
         self.problems.append(Problem(line.line, reason))
+
+
+def _no_such_role(form: RoleForm) -> Phrase:
+    """Name the wrong role, and the service's roles if few."""
+    service, role = form.service, form.role
+    if sum(map(len, service.roles)) > _ROLE_CHARACTERS:
+        if role:
+            return phrase("{service} has no role {role}.", service=service.name, role=role)
+        return phrase("Fill in the role at {service}.", service=service.name)
+    if role:
+        return phrase(
+            "{service} has no role {role}. It has these: {roles}.", service=service.name, role=role, roles=service.roles
+        )
+    return phrase("Fill in the role. {service} has these: {roles}.", service=service.name, roles=service.roles)
 
 
 def _names(service: Service) -> set[str]:

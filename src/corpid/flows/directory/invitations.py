@@ -20,6 +20,7 @@ from corpid.rules.directory.actors import Person
 from corpid.rules.directory.invitations import accepted_by, account
 from corpid.rules.directory.records import DUE, Entity, Membership, User
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.directory.invitation_limits import InvitationLimit
@@ -106,13 +107,15 @@ async def send_again(
     authorise(actor, "write", Object(kind="invitation", entity_id=invited.entity_id, user_id=invited.user_id))
     guards = await still_acting(registry, actor)
     if not invited.invited:
-        raise Refused("the invitation was accepted: there is nothing to send")
+        raise Refused(phrase("the invitation was accepted: there is nothing to send"))
     if not invited.email:
-        raise Refused("email: the invitation has no address to go to")
+        raise Refused(phrase("email: the invitation has no address to go to"))
     if abs(invited.invitation_sent_at) > now - RESEND_SECONDS:
         raise Refused(
-            f"the e-mail was sent less than {RESEND_SECONDS // MINUTE} minutes ago: wait, and ask the person to "
-            "check their spam folder"
+            phrase(
+                "the e-mail was sent less than {count} minutes ago: wait, and ask the person to check their spam folder",
+                count=RESEND_SECONDS // MINUTE,
+            )
         )
     await limit.count(actor, invited.entity_id, invited.email, now=now)
     becomes = replace(invited, invitation_sent_at=DUE)

@@ -28,6 +28,7 @@ from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Membership
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +77,7 @@ async def submit_invitations(
     """
     refuse_early(actor, "write", Object(kind="membership", entity_id=actor.entity_id))
     if len(people) > MOST_INVITED:
-        raise Refused(f"at most {MOST_INVITED} people are invited at once")
+        raise Refused(phrase("at most {count} people are invited at once", count=MOST_INVITED))
     changes = [
         invitation(details, actor.entity_id, now=now, new_id=new_id, enabled=True, send=True) for details in people
     ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows import namespaces
 from corpid.flows.directory import notice_texts
 from corpid.flows.directory.notice_texts import Changed, DecidedRequest, EndingRole, Reader, RoleNames
+from corpid.flows.directory.person_names import names_of
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
 from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, state_at
@@ -22,10 +23,8 @@ from corpid.rules.directory.records import (
     Assignment,
     ChangeRequest,
     Entity,
-    Membership,
     Service,
     ThirdPartyAssignment,
-    User,
 )
 from corpid.rules.limits import HOUR, MINUTE, NOTICES_PER_MINUTE, NOTICES_PER_PERSON
 
@@ -286,16 +285,9 @@ class NoticeEmails:
         }
 
     async def _people(self, entity_id: str, user_ids: Iterable[str]) -> dict[str, str]:
-        """People's names, as their entity wrote them if it did (D61)."""
+        """People's names, as their entity knows them or did (D61)."""
         wanted = list(dict.fromkeys(user_ids))
-        users = await self._registry.directory.read(User, [(user_id,) for user_id in wanted])
-        members = await self._registry.directory.read(Membership, [(user_id, entity_id) for user_id in wanted])
-        return {
-            user.user_id: (members[user.user_id, entity_id].name if (user.user_id, entity_id) in members else "")
-            or user.name
-            or user.user_name
-            for user in users.values()
-        }
+        return await names_of(self._registry, entity_id, wanted, also=wanted)
 
 
 def _role(facts: Mapping[str, str], names: Mapping[str, str]) -> RoleNames:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 MANAGE_PATH: Final = PATHS["manage"]
 """the pages of an entity's administrators"""
+REVIEW_PAGE: Final = "access-review"
+REVIEW_OF: Final = "of"
+"""the parameter of a link to the review: it chooses no entity, and another entity's review is not shown at it"""
 MOST_LISTED: Final = 10
 """occasions that an e-mail names; of the others it tells the number"""
 
@@ -270,9 +274,9 @@ def decided(reader: Reader, requests: Sequence[DecidedRequest]) -> Email:
 def review(reader: Reader, *, due: date, again: bool) -> Email:
     """The yearly access review of an entity is due.
 
-    Source: docs/decisions/0022
+    Its link is to the review of this entity, and chooses none. Source: D54, docs/decisions/0022
     """
-    entity = reader.entity.name
+    entity, entity_id = reader.entity.name, quote(reader.entity.entity_id, safe="")
     lead = (
         phrase("The yearly access review of {entity} has been due since {day}.", entity=entity, day=due)
         if again
@@ -283,7 +287,7 @@ def review(reader: Reader, *, due: date, again: bool) -> Email:
         phrase(
             "Look at what each person may do, keep it or end it, and sign the review off. An administrator can help."
         ),
-        _manage(reader, phrase("Look at the access review")),
+        _manage(reader, phrase("Look at the access review"), f"/{REVIEW_PAGE}?{REVIEW_OF}={entity_id}"),
     )
     subject = (
         phrase("The access review of {entity} is overdue", entity=entity)
@@ -302,8 +306,8 @@ def _account(reader: Reader) -> Action:
     return Action(text=phrase("Check your account"), url=reader.deployment_url + PATHS["account"])
 
 
-def _manage(reader: Reader, text: Phrase) -> Action:
-    return Action(text=text, url=reader.deployment_url + MANAGE_PATH)
+def _manage(reader: Reader, text: Phrase, page: str = "") -> Action:
+    return Action(text=text, url=reader.deployment_url + MANAGE_PATH + page)
 
 
 def _further(count: int) -> Iterable[Phrase]:

@@ -6,6 +6,7 @@ makes its notices once. Nothing of this runs on the path of a request.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -37,9 +38,11 @@ _ENDS: Final = "notices.ends"
 _TOKENS: Final = "notices.tokens"
 _NUMBERS_AT_ONCE: Final = 20_000
 """numbers of the audit that one statement looks through"""
-_ENTRIES_AT_ONCE: Final = 200
-_PARTS_AT_ONCE: Final = 10
-_ROWS_AT_ONCE: Final = 500
+_ENTRIES_AT_ONCE: Final = 50
+_PARTS_AT_ONCE: Final = 50
+_ROWS_AT_ONCE: Final = 100
+"""roles of a part: on SQLite a sign-in of the same process waits for one"""
+_TOKENS_AT_ONCE: Final = 500
 _REVIEWS_AT_ONCE: Final = 100
 _KINDS: Final[tuple[type[Row], ...]] = (Assignment, ThirdPartyAssignment)
 
@@ -70,12 +73,15 @@ class Notices:
         for _ in range(_PARTS_AT_ONCE):
             if not await self._changes(now):
                 break
+            await asyncio.sleep(0)
         for _ in range(_PARTS_AT_ONCE):
             if not await self._ends(now):
                 break
+            await asyncio.sleep(0)
         if now >= self._tokens_at:
             for days in rules.TOKEN_ENDS_WITHIN_DAYS:
                 await self._tokens(days, now)
+                await asyncio.sleep(0)
             self._tokens_at = now + HOUR
         await self._reviews(now)
         await self._registry.notices.sweep(before=now - rules.KEPT_SECONDS)
@@ -180,8 +186,8 @@ class Notices:
         first, last = max(int(seen) + days * DAY, int(now)), int(now) + days * DAY
         if last <= first:
             return
-        expiring = await self._registry.notices.expiring_tokens(after=first, until=last, limit=_ROWS_AT_ONCE)
-        done = expiring[-1].expires_at - days * DAY if len(expiring) == _ROWS_AT_ONCE else int(now)
+        expiring = await self._registry.notices.expiring_tokens(after=first, until=last, limit=_TOKENS_AT_ONCE)
+        done = expiring[-1].expires_at - days * DAY if len(expiring) == _TOKENS_AT_ONCE else int(now)
         found: list[QueuedNotice] = []
         for token in expiring:
             found += rules.of_token(token, days, await self._administrators(token.entity_id), now=now)
@@ -195,6 +201,7 @@ class Notices:
                 review.entity_id, review.due_at, await self._administrators(review.entity_id), again=again, now=now
             )
             await self._registry.access_reviews.remind(review, access_review.reminded(review, now=now), found)
+            await asyncio.sleep(0)
 
 
 _KEY_PARTS: Final[Mapping[type[Row], int]] = {Assignment: 6, ThirdPartyAssignment: 7}

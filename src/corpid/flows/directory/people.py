@@ -20,6 +20,7 @@ from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import User
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -118,7 +119,7 @@ async def replace_factors(
     authorise(actor, "write", Object(kind="credentials", user_id=known.user_id))
     change = FactorChange(before=known, after=becomes, remove_passkeys=True, recovery_codes=(), end_sessions_but="")
     if not await registry.factors.change(change, audit_event(actor, action, known.user_id)):
-        raise Refused("the factors were changed at the same moment: try again")
+        raise Refused(phrase("the factors were changed at the same moment: try again"))
 
 
 async def switch_user(
@@ -130,7 +131,7 @@ async def switch_user(
     change, access.Forbidden, StoreUnavailable. Source: D50
     """
     user = await _account_named(registry, user_name, actor=actor)
-    becomes = switched(user, f"user {user.user_name}", enabled=enabled)
+    becomes = switched(user, phrase("user {name}", name=user.user_name), enabled=enabled)
     change = Change(verb="change", kind="user", key=user.key, was=user, becomes=becomes)
     alone = [] if enabled else await entities_without_owner(registry, user.user_id)
     return await one_change(
@@ -280,7 +281,9 @@ async def _account_named(registry: Registry, user_name: str, *, actor: Actor) ->
 def _refuse_invited(user: User) -> None:
     """Refuse factors for a person who has not accepted an invitation (D60)."""
     if user.placeholder:
-        raise Refused(f"{user.user_name} has not accepted an invitation yet: there is no account to change")
+        raise Refused(
+            phrase("{name} has not accepted an invitation yet: there is no account to change", name=user.user_name)
+        )
 
 
 async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:

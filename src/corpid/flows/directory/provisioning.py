@@ -34,6 +34,7 @@ from corpid.ports import (
     Seen,
 )
 from corpid.ports.provisioning import Condition, SortedBy
+from corpid.rules.directory import person_names
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.access_conditions import OWNER_STAYS
 from corpid.rules.directory.member_details import MalformedDetails, MemberDetails, checked
@@ -51,6 +52,7 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.limits import PROVISIONING_CONDITIONS
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,6 +101,21 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     membership: Membership
     user: User
+
+    @property
+    def name(self) -> str:
+        """The name by which the entity knows them (D61)."""
+        return person_names.shown_name(self.membership, self.user)
+
+    @property
+    def user_name(self) -> str:
+        """The user name by which the entity knows them; may be empty (D61)."""
+        return person_names.user_name(self.membership, self.user)
+
+    @property
+    def email(self) -> str:
+        """The address at which the entity knows them; may be empty (D61)."""
+        return person_names.email(self.membership, self.user)
 
     @property
     def state(self) -> State:
@@ -342,7 +359,9 @@ async def _refuse_pending(registry: Registry, invited: Membership) -> None:
     requests = await registry.directory.page(ChangeRequest, waiting, after=("",), limit=_MOST)
     if any(invited.user_id in change.key for request in requests for change in request.changes):
         raise Refused(
-            "changes for this invitation wait for approval: end the invitation, and invite the other address again"
+            phrase(
+                "changes for this invitation wait for approval: end the invitation, and invite the other address again"
+            )
         )
 
 

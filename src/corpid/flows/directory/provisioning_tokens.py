@@ -8,6 +8,7 @@ import msgspec
 
 from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.finding import entity_named
+from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import Delete, Seen, Upsert
 from corpid.rules.audit_actions import AuditAction
@@ -21,8 +22,9 @@ from corpid.rules.directory.provisioning_tokens import (
     token_hash,
     token_name,
 )
-from corpid.rules.directory.records import Entity, User
+from corpid.rules.directory.records import Entity
 from corpid.rules.limits import DAY
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,14 +33,13 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
 
 
-async def makers(registry: Registry, tokens: Iterable[RegisteredProvisioningToken]) -> dict[str, str]:
-    """The names of the people who made tokens, by actor.
+async def makers(registry: Registry, entity_id: str, tokens: Iterable[RegisteredProvisioningToken]) -> dict[str, str]:
+    """The names of the people who made an entity's tokens, by actor.
 
-    Without those who are gone. Raises StoreUnavailable. Source: D60
+    Without those who are gone. Raises StoreUnavailable. Source: D60, D61
     """
     ids = {each.created_by.partition(":")[2] for each in tokens if each.created_by.startswith("user:")}
-    users = await registry.directory.read(User, [(user_id,) for user_id in sorted(ids)])
-    return {f"user:{user_id}": user.name for (user_id,), user in users.items()}
+    return {f"user:{user_id}": name for user_id, name in (await names_of(registry, entity_id, ids)).items()}
 
 
 async def add_token(
@@ -61,14 +62,20 @@ async def add_token(
     entity = await entity_named(registry, entity_id, actor=actor)
     authorise(actor, "write", _object(entity_id))
     if not 1 <= days <= LONGEST_LIFE_DAYS:
-        raise Refused(f"days: a token lasts 1 to {LONGEST_LIFE_DAYS} days")
+        raise Refused(phrase("days: a token lasts 1 to {count} days", count=LONGEST_LIFE_DAYS))
     try:
         shown = token_name(name)
     except ValueError as error:
         raise Refused(f"name: {error}") from None
     held = await registry.provisioning.tokens(entity_id)
     if len(held) >= MOST_TOKENS:
-        raise Refused(f"{entity_id} has {len(held)} tokens, which is the most: remove one that is no longer used")
+        raise Refused(
+            phrase(
+                "{entity} has {count} tokens, which is the most: remove one that is no longer used",
+                entity=entity_id,
+                count=len(held),
+            )
+        )
     record = RegisteredProvisioningToken(
         token_id=token_id, entity_id=entity_id, name=shown, token_hash=token_hash(token), created_at=int(now),
         expires_at=int(now) + days * DAY, created_by=actor.name,

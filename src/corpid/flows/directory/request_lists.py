@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.approvals import NoRequest, object_of_request
-from corpid.flows.directory.lists import Page, cut, place
+from corpid.flows.directory.lists import Page, as_place, cut, place
+from corpid.flows.directory.person_names import names_of
 from corpid.flows.directory.write import Refused, authorised
-from corpid.rules.directory.access import Forbidden, authorise
+from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service, User
+from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service
 from corpid.rules.oauth.api_client import RegisteredApiClient
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     names: Names
     requester: str
-    """the name of a person, else as the audit names the actor"""
+    """the name of a person or an API client; empty if the entity may not know it"""
     decided_by: str
     own: bool
     why_not: str
@@ -55,6 +56,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     can_withdraw: bool
     why_no_approval: str = ""
     """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
+    nobody_approves: bool = False
+    """whether no administrator can approve it at present. Of a request on its own"""
 
     @property
     def expires_at(self) -> int:
@@ -67,23 +70,51 @@ async def waiting(
 ) -> Page[Request]:
     """List requests that wait, the oldest first.
 
-    Own ones, or others that the actor can decide on. Raises Refused, StoreUnavailable. Source: D55
+    Own ones, or others that the actor can decide on. There may be fewer than `limit` although more follow. Raises Refused, StoreUnavailable. Source: D55
     """
 
     def fits(row: ChangeRequest) -> bool:
         fitting = state_at(row, now) is State.PENDING and _is_own(row, actor) is own
         return fitting and (own or not _why_not(row, actor))
 
+    found, stopped = await _pending(registry, actor, fits, after=after, limit=limit)
+    return await _shown(registry, actor, found, now=now, limit=limit, stopped=stopped)
+
+
+async def on_person(registry: Registry, actor: Administering, user_id: str, *, now: float, limit: int) -> list[Request]:
+    """List waiting requests on a person, the oldest first.
+
+    Those that the actor may read. Raises StoreUnavailable. Source: D55
+    """
+
+    def fits(row: ChangeRequest) -> bool:
+        concerned = any(each.key[0] == user_id for each in row.changes)
+        return concerned and state_at(row, now) is State.PENDING and _may_read(row, actor)
+
+    found, _ = await _pending(registry, actor, fits, after="", limit=limit)
+    return list((await _shown(registry, actor, found, now=now, limit=limit)).found) if found else []
+
+
+async def _pending(
+    registry: Registry, actor: Administering, fits: Callable[[ChangeRequest], bool], *, after: str, limit: int
+) -> tuple[list[ChangeRequest], str]:
+    """Fitting requests that are stored as pending.
+
+    More than `limit` if there are, and where the search stopped before the last one; empty if it did not.
+    """
     found: list[ChangeRequest] = []
     start = place(after, 1)
     where = {"entity_id": actor.entity_id, "state": State.PENDING.value}
+    stopped = ""
     for _ in range(_ROUNDS):
         rows = await registry.directory.page(ChangeRequest, where, after=start, limit=_AT_ONCE)
         found += [row for row in rows if fits(row)]
         if len(rows) < _AT_ONCE or len(found) > limit:
             break
         start = rows[-1].key
-    return await _shown(registry, actor, found, now=now, limit=limit)
+    else:
+        stopped = as_place(start)
+    return found, stopped
 
 
 async def ended(
@@ -91,10 +122,12 @@ async def ended(
 ) -> Page[Request]:
     """List requests that have ended, the latest first.
 
-    Of a sub-administrator those at the listed services, and own ones. Raises StoreUnavailable. Source: D55
+    Of a sub-administrator those at the listed services, and own ones. There may be fewer than `limit` although more
+    follow. Raises StoreUnavailable. Source: D55
     """
     found: list[ChangeRequest] = []
     start = before if before and is_storable(before) else _LAST
+    stopped = ""
     for _ in range(_ROUNDS):
         rows: list[ChangeRequest] = []
         for each in states:
@@ -104,10 +137,40 @@ async def ended(
         if len(rows) < _AT_ONCE or len(found) > limit:
             break
         start = rows[-1].request_id
-    return await _shown(registry, actor, found, now=now, limit=limit)
+    else:
+        stopped = start
+    return await _shown(registry, actor, found, now=now, limit=limit, stopped=stopped)
 
 
 _LAST: Final = "\U0010ffff"
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes of some requests, with names."""
+
+    changes: Mapping[str, tuple[Change, ...]]
+    """by the identifier of the request"""
+    names: Names
+
+
+NOTHING: Final = About(changes={}, names=Names(people={}, entities={}, services={}))
+
+
+async def about(registry: Registry, actor: Administering, request_ids: Iterable[str]) -> About:
+    """Return the changes of requests of the actor's entity that are kept.
+
+    Raises access.Forbidden, StoreUnavailable. Source: D55, D57
+    """
+    keys = {(each,) for each in request_ids}
+    if not keys:
+        return NOTHING
+    authorise(actor, "read", Object(kind="approval", entity_id=actor.entity_id))
+    found = (await registry.directory.read(ChangeRequest, keys)).values()
+    changes = {
+        each.request_id: tuple(map(change_of, each.changes)) for each in found if each.entity_id == actor.entity_id
+    }
+    every = [each for some in changes.values() for each in some]
+    return About(changes=changes, names=await named(registry, actor.entity_id, every))
 
 
 async def request(registry: Registry, actor: Administering, request_id: str, *, now: float) -> Request:
@@ -124,9 +187,26 @@ async def request(registry: Registry, actor: Administering, request_id: str, *, 
     if not _is_own(found, actor):
         authorise(actor, "read", object_of_request(found, "approval"))
     shown = (await _shown(registry, actor, [found], now=now, limit=1)).found[0]
-    if shown.state is not State.PENDING or shown.why_not:
+    if shown.state is not State.PENDING:
         return shown
-    return msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
+    if not shown.why_not:
+        shown = msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
+        if not shown.why_no_approval:
+            return shown
+    return msgspec.structs.replace(shown, nobody_approves=await _nobody_approves(registry, found, actor))
+
+
+async def _nobody_approves(registry: Registry, found: ChangeRequest, actor: Administering) -> bool:
+    """Return whether nobody can approve a request as the entity's administrators are."""
+    for each in await registry.directory.administrators(found.entity_id):
+        held = each.record
+        other = msgspec.structs.replace(
+            actor, user_id=held.user_id, level=held.level, services=held.services, alone=False
+        )
+        able = each.enabled and not _is_own(found, other) and not _why_not(found, other)
+        if able and not await _why_no_approval(registry, found, other):
+            return False
+    return True
 
 
 def _is_own(found: ChangeRequest, actor: Administering) -> bool:
@@ -173,13 +253,23 @@ def _recent(actor: Administering) -> Administering:
 
 
 async def _shown(
-    registry: Registry, actor: Administering, found: Sequence[ChangeRequest], *, now: float, limit: int
+    registry: Registry,
+    actor: Administering,
+    found: Sequence[ChangeRequest],
+    *,
+    now: float,
+    limit: int,
+    stopped: str = "",
 ) -> Page[Request]:
+    """A page of requests.
+
+    `stopped` is the place at which the search ended before the list did.
+    """
     page = cut(found, limit, [each.request_id for each in found])
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
-    names = await named(registry, [each for some in changes.values() for each in some], people)
+    names = await named(registry, actor.entity_id, [each for some in changes.values() for each in some], people)
     called = {name: await _called(registry, name, names) for name in actors}
     shown = []
     for each in page.found:
@@ -197,7 +287,7 @@ async def _shown(
                 can_withdraw=own and state is State.PENDING,
             )
         )
-    return Page(found=tuple(shown), after=page.after)
+    return Page(found=tuple(shown), after=page.after or stopped)
 
 
 async def _called(registry: Registry, name: str, names: Names) -> str:
@@ -205,41 +295,31 @@ async def _called(registry: Registry, name: str, names: Names) -> str:
     if kind == "client":
         client = await registry.api_clients.get(identifier)
         return client.name if isinstance(client, RegisteredApiClient) else identifier
-    return names.people.get(identifier, identifier or name) if kind == "user" else name
+    return names.people.get(identifier, "") if kind == "user" else name
 
 
-async def named(registry: Registry, changes: Iterable[Change], people: Iterable[str] = ()) -> Names:
+async def named(registry: Registry, entity_id: str, changes: Iterable[Change], people: Iterable[str] = ()) -> Names:
     """Return the names of people, entities and services in changes.
 
-
-
-    A person who has not accepted an invitation has the name that the entity typed. Raises StoreUnavailable. Source:
-    D55, D60
+    People are named as the entity of the changes knows them; who acted on them, in `people`, only if they belong to it.
+    Raises StoreUnavailable. Source: D55, D60, D61
     """
-    users, entities, services = set(people), set[str](), set[str]()
-    members: set[tuple[str, str]] = set()
+    about, entities, services = set[str](), set[str](), set[str]()
     typed: dict[str, str] = {}
     for change in changes:
         for record in filter(None, (change.was, change.becomes)):
-            user_id, entity_id = str(getattr(record, "user_id", "")), str(getattr(record, "entity_id", ""))
-            users.add(user_id)
-            entities |= {entity_id, str(getattr(record, "client_entity_id", ""))}
+            about.add(str(getattr(record, "user_id", "")))
+            entities |= {str(getattr(record, "entity_id", "")), str(getattr(record, "client_entity_id", ""))}
             services.add(str(getattr(record, "service_id", "")))
             if isinstance(record, Administrator) and isinstance(record.services, tuple):
                 services |= set(record.services)
-            if isinstance(record, Membership):
-                typed[user_id] = record.name or record.email or record.user_name
-            elif user_id:
-                members.add((user_id, entity_id))
+            if isinstance(record, Membership) and record.entity_id == entity_id:
+                typed[record.user_id] = record.name or record.user_name or record.email
     directory = registry.directory
-    found = await directory.read(User, {(each,) for each in users if each})
-    held = await directory.read(Membership, members)
-    waiting_names = {each.user_id: each.name or each.email or each.user_name for each in held.values() if each.invited}
-    persons = {user.user_id: user.name or user.user_name for user in found.values() if not user.placeholder}
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
     return Names(
-        people={**typed, **waiting_names, **persons},
+        people=typed | await names_of(registry, entity_id, set(people), also=about),
         entities={each.entity_id: each.name for each in known.values()},
         services={each.service_id: each.name for each in of.values()},
     )

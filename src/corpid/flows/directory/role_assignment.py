@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import approvals
-from corpid.flows.directory.members import WantedMembers, listed
+from corpid.flows.directory.lists import Page, as_place, cut
 from corpid.flows.directory.provisioning import Member, UnknownMember, member
 from corpid.flows.directory.write import Refused, authorised
 from corpid.ports import Seen
@@ -64,26 +64,19 @@ async def services(registry: Registry, actor: Administering, entity: Entity) -> 
     return sorted((each for each in found if is_open_to(each, entity)), key=lambda each: each.name.casefold())
 
 
-async def search(registry: Registry, actor: Administering, text: str, *, limit: int) -> list[Member]:
-    """Members by words of their name, user name or e-mail address.
-
-    Raises access.Forbidden, StoreUnavailable. Source: D53, D61
-    """
-    page = await listed(registry, WantedMembers(search=text), actor=actor, after="", limit=limit)
-    return [each.member for each in page.found]
-
-
-async def held(registry: Registry, actor: Administering, user_id: str) -> list[HeldRole]:
-    """The roles of a member that the actor may see, by key.
+async def held(registry: Registry, actor: Administering, user_id: str) -> Page[HeldRole]:
+    """Roles of a member that the actor may see, by key.
 
     Raises access.Forbidden, StoreUnavailable. Source: D53
     """
     authorise(actor, "read", Object(kind="membership", entity_id=actor.entity_id, user_id=user_id))
     where = {"user_id": user_id, "entity_id": actor.entity_id}
-    rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=MOST_ROLES)
+    rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=MOST_ROLES + 1)
+    page = cut(rows, MOST_ROLES, [as_place(row.key) for row in rows])
     known = await registry.directory.read(Service, {(row.service_id,) for row in rows})
-    seen = [row for row in rows if _may_read(actor, row)]
-    return [HeldRole(row=row, service=known[row.service_id,]) for row in seen if (row.service_id,) in known]
+    seen = [row for row in page.found if _may_read(actor, row)]
+    roles = tuple(HeldRole(row=row, service=known[row.service_id,]) for row in seen if (row.service_id,) in known)
+    return Page(found=roles, after=page.after)
 
 
 def _may_read(actor: Administering, row: Assignment) -> bool:

@@ -34,10 +34,11 @@ async def update_service(
     return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=False)
 
 
-async def clients_of(registry: Registry, service_id: str, *, actor: Actor) -> list[Client]:
-    """The clients that use a service, by identifier.
+async def clients_of(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:
+    """Clients that use a service, by identifier.
 
-    Raises access.Forbidden, StoreUnavailable. Source: R-20, D53
+    Of the first 2,000 clients; and whether there are others to look at. Raises access.Forbidden, StoreUnavailable.
+    Source: R-20, D53
     """
     authorise(actor, "read", Object(kind="client"))
     found: list[Client] = []
@@ -46,6 +47,6 @@ async def clients_of(registry: Registry, service_id: str, *, actor: Actor) -> li
         part = await registry.clients.named(first=first, until=LAST, limit=_AT_ONCE)
         found += [each for each in part if service_id in each.services]
         if len(part) < _AT_ONCE:
-            break
+            return found, False
         first = part[-1].client_id + "\x01"
-    return found
+    return found, True

@@ -23,6 +23,7 @@ from corpid.rules.directory.sections import KINDS
 from corpid.rules.directory.third_parties import Event, event_by, side_of, sides
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.plan import Change, Verb
     from corpid.rules.directory.sections import Kind
 
-NEEDS_APPROVAL: Final = "this needs the approval of another administrator"
+NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
 S = TypeVar("S", Client, Entity, RegisteredApiClient, User)
 
 _NOUNS: Final[Mapping[Kind, str]] = {"third-party row": "third_party_assignment"}
@@ -129,7 +130,9 @@ async def _check_approvers(registry: Registry, changes: Sequence[Change]) -> Non
     for change in changes:
         if step(change) > 0 and approvers(await registry.directory.administrators(change.key[0])) < APPROVERS:
             raise Refused(
-                "approvals: two people have to be there who can approve: appoint another owner or administrator first"
+                phrase(
+                    "approvals: two people have to be there who can approve: appoint another owner or administrator first"
+                )
             )
 
 
@@ -251,7 +254,11 @@ def switched(record: S, described: str, *, enabled: bool) -> S:
     Raises Refused when it is so already. Source: D50
     """
     if record.enabled == enabled:
-        raise Refused(f"the {described} is {'enabled' if enabled else 'disabled'} already")
+        raise Refused(
+            phrase("the {thing} is enabled already", thing=described)
+            if enabled
+            else phrase("the {thing} is disabled already", thing=described)
+        )
     return msgspec.structs.replace(record, enabled=enabled)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PersonAction: TypeAlias = Literal["unlock", "send_link", "send_invitation", "renew", "end_sessions", "switch"]
 
-_ACTIONS: Final[Mapping[PersonAction, tuple[Action, ObjectKind]]] = {
+RIGHTS: Final[Mapping[PersonAction, tuple[Action, ObjectKind]]] = {
     "unlock": ("delete", "lock"),
     "send_link": ("write", "link"),
     "send_invitation": ("write", "invitation"),
@@ -88,6 +88,6 @@ async def shown_person(registry: Registry, user: User, *, actor: Operating, limi
         sessions=tuple(live[:limit]),
         locks=tuple(paused),
         actions=frozenset(
-            each for each in get_args(PersonAction) if may(actor, *_ACTIONS[each], operates=bool(operators))
+            each for each in get_args(PersonAction) if may(actor, *RIGHTS[each], operates=bool(operators))
         ),
     )

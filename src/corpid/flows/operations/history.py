@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.flows.directory import request_lists
+from corpid.flows.directory.person_names import names_of
 from corpid.flows.operations import audit
 from corpid.ports import AuditPart, AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.names import user_name
+from corpid.rules.directory.person_names import user_name as user_name_of
 from corpid.rules.directory.records import Entity, Membership, Service, User
 
 if TYPE_CHECKING:
@@ -66,6 +69,8 @@ class Names:
     """of those who belong to the entity"""
     services: Mapping[str, str]
     entities: Mapping[str, str]
+    requests: request_lists.About = request_lists.NOTHING
+    """what was asked for, of entries on requests"""
 
 
 async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, before: int, limit: int) -> AuditPart:
@@ -153,9 +158,8 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
     about = {person_of(each) for each in entries} - {""}
     actors = {user_id for each in entries for user_id in _people_acting(each)}
     directory, own = registry.directory, actor.entity_id
-    users = await directory.read(User, [(each,) for each in sorted(about | actors)])
-    memberships = await directory.read(Membership, [(each, own) for each in sorted(about | actors)])
-    members = frozenset(user_id for user_id, _ in memberships)
+    users = await directory.read(User, [(each,) for each in sorted(about)])
+    memberships = await directory.read(Membership, [(each, own) for each in sorted(about)])
     entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)} - {""}
     service_ids = {service_of(each) for each in entries} | {
         each for entry in entries for value in (entry.before, entry.after) for each in _listed(value.get("services"))
@@ -163,20 +167,17 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
     services = await directory.read(Service, [(each,) for each in sorted(service_ids - {""})])
     entities = await directory.read(Entity, [(each,) for each in sorted(entity_ids)])
     return Names(
-        people={
-            user_id: (membership.name if (membership := memberships.get((user_id, own))) else "")
-            or user.name
-            or user.user_name
-            for (user_id,), user in users.items()
-            if user_id in about or user_id in members
-        },
+        people=await names_of(registry, own, actors, also=about),
         user_names={
-            user_id: membership.user_name or users[user_id,].user_name
+            user_id: user_name_of(membership, users[user_id,])
             for (user_id, _), membership in memberships.items()
             if (user_id,) in users and not membership.invited
         },
         services={service_id: each.name for (service_id,), each in services.items()},
         entities={entity_id: each.name for (entity_id,), each in entities.items()},
+        requests=await request_lists.about(
+            registry, actor, {each.object for each in entries if each.action in KINDS["requests"]}
+        ),
     )
 
 

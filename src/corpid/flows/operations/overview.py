@@ -26,8 +26,10 @@ from corpid.rules.hourly_counts import Point, beginning, by_day, by_hour
 from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.server_processes import is_live, live, odd
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from zoneinfo import ZoneInfo
 
     from corpid.flows.provider import Provider
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.records import Client
+    from corpid.rules.server_processes import ServerProcess
 
 Period: TypeAlias = Literal["7 days", "90 days"]
 """7 days by hour, or 90 days by day"""
@@ -82,10 +85,7 @@ class KeyShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Engines(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that was asked, and what it uses.
-
-    Other processes are not listed: nothing registers them.
-    """
+    """The process that was asked, and what it uses."""
 
     version: str
     host: str
@@ -93,8 +93,31 @@ class Engines(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
     database: str
     transient: str
+    sends_mail: bool
     not_ready: str
     """the failing part, as /readyz names it; empty: everything answers"""
+
+
+class ProcessShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A serving process, as it has registered itself."""
+
+    host: str
+    number: int
+    """that of its system"""
+    address: str
+    """on which it listens"""
+    version: str
+    started_at: int
+    seen_at: int
+    """when it was last known to live; once a minute"""
+    live: bool
+    """false: it has not been seen for minutes, and did not stop in order"""
+    answers: bool
+    """whether it is the one that was asked"""
+    settings: dict[str, str]
+    """those that every process must share, without secrets"""
+    differs_in: tuple[str, ...]
+    """`version` and settings in which it differs from most processes"""
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +133,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     ending: tuple[ClientUse, ...]
     """clients on a generation or an exception that ends, those that end first at the beginning, without a last day last"""
     engines: Engines
+    processes: tuple[ProcessShown, ...]
+    """those of this version or a later one, of the last day"""
     findings: tuple[Finding, ...]
     """problems first, then warnings"""
 
@@ -126,6 +151,7 @@ async def overview(provider: Provider, actor: Actor, *, now: float, rules: Rules
     today = datetime.fromtimestamp(now, zone).date().isoformat()
     uses = uses_of(clients, await registry.usage.all(), generations=GENERATIONS, today=today, rules=rules)
     names = {client.client_id: client.name for client in clients}
+    registered = await registry.server_processes.all()
     return Overview(
         at=int(now),
         maintenance=await registry.deployment.maintenance(),
@@ -135,7 +161,8 @@ async def overview(provider: Provider, actor: Actor, *, now: float, rules: Rules
         key_dates=tuple(signing_keys.next_dates(keys, now=now)),
         ending=tuple(sorted(uses, key=lambda use: (use.last_day is None, use.last_day or "", use.client_id))),
         engines=await _engines(provider),
-        findings=tuple(await _findings(provider, clients, keys, now=now, today=today)),
+        processes=_processes(registered, provider.node.process.process_id, now=now),
+        findings=tuple(await _findings(provider, clients, keys, registered, now=now, today=today)),
     )
 
 
@@ -234,12 +261,38 @@ async def _engines(provider: Provider) -> Engines:
         workers=node.workers,
         database=node.database,
         transient=node.transient,
+        sends_mail=provider.mail.works,
         not_ready=not_ready,
     )
 
 
+def _processes(registered: Sequence[ServerProcess], asked: str, *, now: float) -> tuple[ProcessShown, ...]:
+    others = odd(live(registered, now=now))
+    return tuple(
+        ProcessShown(
+            host=each.host,
+            number=each.number,
+            address=each.address,
+            version=each.version,
+            started_at=each.started_at,
+            seen_at=each.seen_at,
+            live=is_live(each, now=now),
+            answers=each.process_id == asked,
+            settings=each.settings,
+            differs_in=others.get(each.process_id, ()),
+        )
+        for each in registered
+    )
+
+
 async def _findings(
-    provider: Provider, clients: list[Client], keys: list[SealedKey], *, now: float, today: str
+    provider: Provider,
+    clients: list[Client],
+    keys: list[SealedKey],
+    registered: list[ServerProcess],
+    *,
+    now: float,
+    today: str,
 ) -> list[Finding]:
     """The findings of `corpid doctor` that a server can make.
 
@@ -256,6 +309,7 @@ async def _findings(
         diagnostics.signing_keys(in_life, now=now),
         diagnostics.audit_seals(await _unsealed_since(registry), now=now),
         diagnostics.invitation_emails(waiting, oldest, sends=node.sends_mail, now=now),
+        *diagnostics.processes(registered, now=now),
     ]
     return [each for verdict in ("problem", "warning") for each in found if each.verdict == verdict]
 

@@ -29,11 +29,13 @@ Action: TypeAlias = Literal["read", "write", "delete"]
 OtherKind: TypeAlias = Literal[
     "session", "consent", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
     "provisioning token", "key", "deployment", "invitation", "deletion request", "access review", "access request",
+    "audit export",
 ]  # fmt: skip
 """kinds of object that are no record of the directory; `lock` is a pause after wrong guesses, to write an `approval` is
 to decide on a change request, to write a `withdrawal` to take it back, to write an `invitation` to send its e-mail
 again, to delete a `deletion request` to withdraw it, to write an `access review` to keep somebody's access or to sign
-the review off, to write an `access request` to ask for a role of one's own"""
+the review off, to write an `access request` to ask for a role of one's own, to read an `audit export` to download entries
+of the audit as a file"""
 ObjectKind: TypeAlias = Kind | OtherKind
 Level: TypeAlias = AdministratorLevel | Literal[""]
 
@@ -364,7 +366,7 @@ REVIEWER: Final = Condition(
     holds=_reviewer,
     description="of another person; their own access only if nobody else can review it",
     source="D54",
-    reason="another owner or administrator has to review your own access",
+    reason=phrase("another owner or administrator has to review your own access"),
 )
 WITHIN_REACH: Final = Condition(
     holds=_within_reach,

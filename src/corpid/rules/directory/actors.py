@@ -119,6 +119,8 @@ class Administering(_Actor, frozen=True, kw_only=True):
     services: AdministratorServices
     alone: bool
     """whether the actor is the only one with a level there"""
+    only_approver: bool = False
+    """whether no other owner or administrator is there, who could approve what the actor requests"""
     auth_time: float
     now: float
     request: str = ""

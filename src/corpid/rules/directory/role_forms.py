@@ -31,12 +31,13 @@ ENDLESS: Final = "none"
 ON_DAY: Final = "date"
 STARTS: Final = (TODAY, ON_DAY, ALWAYS)
 ENDS: Final = (YEAR_END, ONE_YEAR, ENDLESS, ON_DAY)
-_REAL: Final = phrase("Enter a date that exists.")
+NO_SUCH_DAY: Final = phrase("Enter a date that exists.")
+ENDS_BEFORE_START: Final = phrase("Enter a day that is not before the first one.")
 _OF_KIND: Final[Mapping[ParameterKind, Phrase]] = {
     "alpha": phrase("Enter letters only."),
     "number": phrase("Enter a number."),
     "year": phrase("Enter a year of four digits, such as 2026."),
-    "date": _REAL,
+    "date": NO_SUCH_DAY,
 }
 
 
@@ -92,9 +93,7 @@ def _faults(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
     service = form.service
     if service.roles and form.role not in service.roles:
         yield "role", phrase("Choose a role.")
-    if service.sub_entity == "mandatory" and not form.sub_entity.strip():
-        yield "sub_entity", phrase("Enter the part of the organisation. {service} needs it.", service=service.name)
-    elif service.sub_entity != "none" and (why := _untidy(form.sub_entity, SUB_ENTITY_CHARACTERS)):
+    if why := sub_entity_fault(service, form.sub_entity):
         yield "sub_entity", why
     for definition in service.parameters:
         if why := _misfit(definition, form.parameters.get(definition.name, "").strip(), service):
@@ -102,9 +101,28 @@ def _faults(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
     yield from _misdated(form, today)
 
 
+def sub_entity_fault(service: Service, text: str, *, needed: bool = True) -> Phrase | None:
+    """The fault of a sub-entity, as an instruction. Source: R-14.1"""
+    if service.sub_entity == "none":
+        return None
+    if needed and service.sub_entity == "mandatory" and not text.strip():
+        return phrase("Enter the part of the organisation. {service} needs it.", service=service.name)
+    return _untidy(text, SUB_ENTITY_CHARACTERS)
+
+
 def _misfit(definition: ParameterDefinition, value: str, service: Service) -> Phrase | None:
     if definition.mandatory and not value:
-        return phrase("Enter the {name}. {service} needs it.", name=definition.name, service=service.name)
+        return missing_parameter(definition, service)
+    return value_fault(definition, value)
+
+
+def missing_parameter(definition: ParameterDefinition, service: Service) -> Phrase:
+    """The request for a value that a role needs. Source: R-14.1"""
+    return phrase("Enter the {name}. {service} needs it.", name=definition.name, service=service.name)
+
+
+def value_fault(definition: ParameterDefinition, value: str) -> Phrase | None:
+    """The fault of a parameter's value, as an instruction. Source: R-14.1"""
     if unfit_parameter(definition.kind, value):
         return _OF_KIND[definition.kind]
     return _untidy(value, PARAMETER_VALUE_CHARACTERS)
@@ -115,15 +133,15 @@ def _misdated(form: RoleForm, today: date) -> Iterator[tuple[str, Phrase]]:
     if form.start not in STARTS:
         yield "start", phrase("Choose when the access begins.")
     elif start is None:
-        yield "start_date", _REAL
+        yield "start_date", NO_SUCH_DAY
     if form.end not in ENDS:
         yield "end", phrase("Choose when the access ends.")
     elif end is None:
-        yield "end_date", _REAL
+        yield "end_date", NO_SUCH_DAY
     elif end < today:
         yield "end_date", phrase("Enter a day that is not over.")
     elif start is not None and end < start:
-        yield "end_date", phrase("Enter a day that is not before the first one.")
+        yield "end_date", ENDS_BEFORE_START
 
 
 def _untidy(text: str, limit: int) -> Phrase | None:
@@ -141,14 +159,14 @@ def _untidy(text: str, limit: int) -> Phrase | None:
 def _start(form: RoleForm, today: date) -> date | None:
     """The first day; None for one that does not exist."""
     if form.start == ON_DAY:
-        return _day(form.start_date)
+        return day(form.start_date)
     return date.min if form.start == ALWAYS else today
 
 
 def _end(form: RoleForm, today: date) -> date | None:
     """The last day; None for one that does not exist."""
     if form.end == ON_DAY:
-        return _day(form.end_date)
+        return day(form.end_date)
     if form.end == YEAR_END:
         return year_end(today)
     if form.end == ONE_YEAR:
@@ -156,7 +174,8 @@ def _end(form: RoleForm, today: date) -> date | None:
     return date.max
 
 
-def _day(text: str) -> date | None:
+def day(text: str) -> date | None:
+    """The day that was typed; None if there is no such day. Source: D23"""
     try:
         return date.fromisoformat(real_day(text.strip()))
     except ValueError:

@@ -134,6 +134,21 @@ def public_key_set(text: str) -> str:
     return msgspec.json.encode({**decoded, "keys": keys}).decode()
 
 
+def public_part(text: str) -> str | None:
+    """The public part of pasted keys, if some are private.
+
+    None if none is private. Source: RFC 7517 §9.3, D27
+    """
+    try:
+        decoded = json_object(text)
+    except JoseError:
+        return "" if "PRIVATE KEY" in text else None
+    keys = decoded.get("keys", [decoded])
+    if not isinstance(keys, list) or not any(isinstance(key, dict) and private_members(key) for key in keys):
+        return None
+    return public_key_set(msgspec.json.encode({"keys": keys}).decode())
+
+
 def _public(key: dict[str, object]) -> dict[str, object]:
     private = private_members(key)
     return {member: value for member, value in key.items() if member not in private}
@@ -380,7 +395,9 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
     )
     fitting = f", a kid, and the alg {wrap} or none" if wrap else " and a kid"
     if encrypted and keys.encryption_for(wrap) is None:
-        yield Fault("jwks", f"no usable encryption key for ID tokens: an EC key with use enc{fitting}{remarks}")
+        yield Fault(
+            "jwks", f"no usable encryption key for ID tokens: an EC key with use enc{fitting} is needed{remarks}"
+        )
         return
     registered = client.userinfo_encryption_alg, client.userinfo_encryption_enc
     for needed in userinfo_encryption.missing_keys(*registered, used(client, rules), keys):

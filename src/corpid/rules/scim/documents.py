@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from scim2_models import URI, InvalidValueException, Meta, Path, Reference
 
+from corpid.rules.directory import person_names
 from corpid.rules.directory.member_details import MemberDetails
 from corpid.rules.scim.resources import WORK, Email, Group, GroupOfUser, Name, User
 
@@ -59,12 +60,12 @@ def user(
     belongs = not membership.invited
     own = membership.name or membership.given_name or membership.family_name
     name = membership.name or (person.name if belongs and not own else "")
-    email = membership.email or (person.email if belongs else "")
+    email = person_names.email(membership, person)
     return User(
         schemas=[User.__schema__],
         id=membership.membership_id,
         external_id=membership.external_id or None,
-        user_name=membership.user_name or (person.user_name if belongs else membership.membership_id),
+        user_name=person_names.user_name(membership, person) or membership.membership_id,
         name=_name(name, membership),
         display_name=name or None,
         active=membership.enabled,

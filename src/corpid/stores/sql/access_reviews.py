@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
@@ -26,6 +27,8 @@ _DECISIONS: Final = record_codec(ReviewDecision)
 _MEANWHILE: Final = "the review or somebody's access was changed at the same moment: look at it again"
 _AT_ONCE: Final = 100
 """people that one statement looks up"""
+_READ_AT_ONCE: Final = 500
+"""decisions that one statement reads"""
 
 _OF: Final = access_reviews.c
 _BY: Final = access_review_decisions.c
@@ -63,9 +66,13 @@ def count_kept() -> sa.Select[Any]:
 
 
 def administered() -> sa.Select[Any]:
-    """`after`, `limit` → entities with administrators."""
+    """`after`, `limit` → entities with administrators, and when their review is due.
+
+    Looked up for each: a join of both tables may read either as a whole.
+    """
     entity = administrators.c.entity_id
-    return sa.select(entity).where(entity > _text("after")).group_by(entity).order_by(entity).limit(_LIMIT)
+    due_at = sa.select(_OF.due_at).where(_OF.entity_id == entity).scalar_subquery()
+    return sa.select(entity, due_at).where(entity > _text("after")).group_by(entity).order_by(entity).limit(_LIMIT)
 
 
 def changed_since(actions: Sequence[str]) -> sa.Select[Any]:
@@ -102,7 +109,9 @@ class SqlAccessReviews:
         listed = [_text(f"user_{number}") for number in range(_AT_ONCE)]
         decisions = sa.select(*columns(access_review_decisions, _DECISIONS)).where(of_entity)
         self._decisions: Final = prepare(lambda: decisions.where(_BY.user_id.in_(listed)))
-        self._all: Final = prepare(decisions)
+        self._all: Final = prepare(
+            lambda: decisions.where(_BY.user_id > _text("after")).order_by(_BY.user_id).limit(_LIMIT)
+        )
         self._members: Final = prepare(
             lambda: (
                 sa.select(sa.func.count()).select_from(memberships).where(memberships.c.entity_id == _text("entity_id"))
@@ -148,7 +157,17 @@ class SqlAccessReviews:
         return _by_person(found)
 
     async def all_decisions(self, entity_id: str) -> dict[str, ReviewDecision]:
-        return _by_person(await self._database.rows(self._all, {"entity_id": entity_id}))
+        """In parts, so that others have their turn."""
+        found: dict[str, ReviewDecision] = {}
+        after, more = "", True
+        while more:
+            values = {"entity_id": entity_id, "after": after, "limit": _READ_AT_ONCE}
+            part = _by_person(await self._database.rows(self._all, values))
+            found |= part
+            more = len(part) == _READ_AT_ONCE
+            after = next(reversed(part), "")
+            await asyncio.sleep(0)
+        return found
 
     async def counts(self, entity_id: str) -> tuple[int, int]:
         values = {"entity_id": entity_id}
@@ -196,12 +215,8 @@ class SqlAccessReviews:
                 raise ChangedMeanwhile(_MEANWHILE)
 
     async def unscheduled(self, *, after: str, limit: int) -> list[tuple[str, bool]]:
-        """One statement for each.
-
-        A join of both tables may read either as a whole.
-        """
         rows = await self._database.rows(self._administered, {"after": after, "limit": limit})
-        return [(str(row[0]), await self.of(str(row[0])) is None) for row in rows]
+        return [(str(entity_id), due_at is None) for entity_id, due_at in rows]
 
     async def add(self, reviews: Sequence[AccessReview]) -> None:
         async with self._database.transaction():

@@ -28,6 +28,7 @@ from corpid.stores.sql.tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
+    HAS_END,
     NAME_CHARACTERS,
     assignments,
     memberships,
@@ -125,12 +126,16 @@ def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
     return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
 
 
-def _days() -> tuple[sa.ColumnElement[bool], ...]:
-    """`entity_id`, `first`, `last` → roles that end in these days."""
+def _days() -> tuple[sa.ColumnElement[bool] | sa.TextClause, ...]:
+    """`entity_id`, `first`, `last` → roles that end in these days.
+
+    The last condition, which the others imply, is that of the index.
+    """
     return (
         assignments.c.entity_id == _ENTITY,
         assignments.c.end_date >= _FIRST,
         assignments.c.end_date <= sa.bindparam("last", type_=sa.Text),
+        sa.text(HAS_END),
     )
 
 
@@ -277,11 +282,14 @@ class SqlDirectoryLists(SqlRecords):
     async def ending(
         self, entity_id: str, *, first: str, last: str, after: tuple[str, ...], limit: int
     ) -> list[Assignment]:
-        """In the order of last days and keys."""
+        """In the order of last days and keys.
+
+        The days before the place are left out here, too: SQLite would read their roles.
+        """
         known = self._kinds[Assignment]
         names = ("end_date", *known.keys)
         beginning = {f"after_{name}": value for name, value in zip(names, after, strict=True)}
-        values = {"entity_id": entity_id, "first": first, "last": last, **beginning, "limit": limit}
+        values = {"entity_id": entity_id, "first": max(first, after[0]), "last": last, **beginning, "limit": limit}
         return [known.codec.decode(row) for row in await self._database.rows(self._ending, values)]
 
     async def page(self, kind: type[L], where: Mapping[str, str], *, after: tuple[str, ...], limit: int) -> list[L]:

@@ -12,10 +12,12 @@ import msgspec
 import sqlalchemy as sa
 
 from corpid.rules.oauth.records import Client
+from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql import schema, tables
 from corpid.stores.sql.invitations import waiting
 from corpid.stores.sql.mappers import CLIENTS
 from corpid.stores.sql.migration_target import SchemaOlder
+from corpid.stores.sql.server_processes import PROCESSES, listed
 from corpid.stores.sql.sqlite_schema import SqliteTarget
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """the moment of the oldest entry of the audit without a seal, epoch seconds; None if there is none"""
     emails: tuple[int, int]
     """the number of invitations whose e-mail waits, and the moment of the oldest one, epoch seconds"""
+    processes: tuple[ServerProcess, ...]
+    """those that are registered as serving"""
     apart: float
     """seconds by which its clock differs from this machine's"""
 
@@ -100,6 +104,7 @@ def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Cloc
         issuers=tuple((client.client_id, client.issuers) for client in clients if client.issuers),
         unsealed_since=place.read(_unsealed_since),
         emails=(0, 0) if older else place.read(_emails),
+        processes=tuple(place.read(_processes)),
         apart=0.0 if at is None else abs(at - clock()),
     )
 
@@ -131,6 +136,12 @@ def _unsealed_since(connection: sa.Connection) -> int | None:
 def _emails(connection: sa.Connection) -> tuple[int, int]:
     count, oldest = connection.execute(waiting()).one()
     return int(count), int(oldest)
+
+
+def _processes(connection: sa.Connection) -> list[ServerProcess]:
+    if not sa.inspect(connection).has_table(tables.server_processes.name):
+        return []
+    return [PROCESSES.decode(tuple(row)) for row in connection.execute(listed())]
 
 
 def _clients(connection: sa.Connection) -> list[Client]:

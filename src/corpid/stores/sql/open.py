@@ -30,6 +30,7 @@ from corpid.stores.sql.mappers import record_types
 from corpid.stores.sql.migration_target import SchemaOlder
 from corpid.stores.sql.notices import SqlNotices
 from corpid.stores.sql.provisioning import SqlProvisioning
+from corpid.stores.sql.server_processes import SqlServerProcesses
 from corpid.stores.sql.sessions import SignOuts, SqlSessions
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.transient import SqlTransientStore
@@ -63,6 +64,7 @@ class SqlRegistry:
     usage: SqlUsage
     client_refusals: SqlClientRefusals
     hourly_counts: SqlHourlyCounts
+    server_processes: SqlServerProcesses
     audit: SqlAudit
     seals: SqlSeals
     deployment: SqlDeployment
@@ -90,6 +92,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         usage=SqlUsage(database),
         client_refusals=SqlClientRefusals(database),
         hourly_counts=SqlHourlyCounts(database),
+        server_processes=SqlServerProcesses(database),
         audit=audit,
         seals=SqlSeals(database),
         deployment=SqlDeployment(database, audit),

@@ -111,6 +111,18 @@ hourly_counts: Final = table(
 )
 """No reference to clients: what was counted of one that is removed stays part of the totals."""
 
+server_processes: Final = table(
+    "server_processes",
+    key("process_id"),
+    text("host"),
+    integer("number"),
+    text("address"),
+    text("version"),
+    integer("started_at"),
+    integer("seen_at"),
+    text("settings"),
+)
+
 entities: Final = table(
     "entities",
     key("entity_id"),
@@ -228,6 +240,9 @@ services: Final = table(
     source(),
 )
 
+_BY_END: Final = ("entity_id", "end_date", "user_id", "service_id", "role", "sub_entity", "ref")
+"""the order in which an entity's roles end"""
+
 assignments: Final = table(
     "assignments",
     key("user_id"),
@@ -239,6 +254,7 @@ assignments: Final = table(
     sa.Index(None, "entity_id", "user_id"),
     sa.Index(None, "service_id", "user_id"),
     partial("ix_assignments_end_date", "end_date", "entity_id", rows=HAS_END),
+    partial("ix_assignments_entity_id_end_date", *_BY_END, rows=HAS_END),
 )
 
 third_party_grants: Final = table(

@@ -20,12 +20,13 @@ from corpid.rules.directory.records import NO_END
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
 from corpid.texts import phrase
-from corpid.web import own_pages
+from corpid.web import sites
 from corpid.web.account import views
 from corpid.web.account.page_context import AccountContext, account_path, frame, moment
-from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import FormView, Link, PageView
+from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 ACCESS: Final = "access"
 ASK: Final = "access/ask"
+_MOST_UNFOLDED: Final = 4
+"""organisations whose roles are shown at once"""
 _LEVELS: Final[Mapping[str, Phrase]] = {
     "owner": phrase("You are an owner: you decide everything for this organisation here."),
     "administrator": phrase("You are an administrator: you decide who may act for this organisation."),
@@ -99,6 +102,8 @@ class OwnAccess(FormView):
     heading: ClassVar[Phrase] = phrase("Your access")
 
     organisations: tuple[Organisation, ...]
+    folded: bool = False
+    """whether the roles of each are shown on demand only"""
     requests: tuple[RequestLine, ...]
     sharing: Link
     saved: Phrase | None = None
@@ -120,6 +125,8 @@ class AskForAccess(PageView):
     nothing: Phrase | None = None
     """why nothing can be asked for"""
     fields: RoleFields | None = None
+    undecided: bool = False
+    """whether nobody could decide on it at present"""
     reason: str = ""
     reason_characters: int = MOST_REASON_CHARACTERS
     back: str
@@ -143,6 +150,7 @@ async def access(account: AccountContext) -> View:
         frame=frame(account),
         action=account_path(account.web, ACCESS),
         organisations=tuple(_organisation(account, each) for each in found),
+        folded=len(found) > _MOST_UNFOLDED,
         requests=tuple(_request(account, each) for each in asked),
         sharing=Link(url=account_path(account.web, "sharing"), text=phrase("Services that receive your details")),
         saved=account.saved,
@@ -243,6 +251,7 @@ async def ask(account: AccountContext) -> View:
         kept=(*view.kept, ("service", service.service_id)),
         chosen=(*view.chosen, (phrase("Service"), service.name, f"{here}?entity={entity.entity_id}")),
         fields=role_fields.shown(form, account.context.day),
+        undecided=await access_requests.nobody_decides(account.context, account.visit.user.user_id, entity, service),
     )
 
 
@@ -290,8 +299,7 @@ async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
             phrase("You have asked {limit} times today. Try again tomorrow.", limit=ACCESS_REQUESTS_PER_DAY)
         ) from None
     except Refused as error:
-        said = " ".join(str(each).strip() for each in error.args).rstrip(".")
-        raise Rejected(phrase("The reason: {reason}.", reason=said)) from None
+        raise Rejected(phrase("The reason: {reason}.", reason=reason_of(error))) from None
     except Forbidden as error:
         raise Rejected(phrase("The reason: {reason}.", reason=error.reason)) from None
     except Conflict:
@@ -311,10 +319,11 @@ async def withdraw(account: AccountContext) -> Saved:
 
 SECTION: Final = Section[AccountContext](
     pages={
-        ACCESS: own_pages.Page(view=access, submit=withdraw, leads_to=ACCESS),
-        ASK: own_pages.Page(view=ask, submit=request, leads_to=ACCESS),
+        ACCESS: sites.Page(view=access, submit=withdraw, leads_to=ACCESS),
+        ASK: sites.Page(view=ask, submit=request, leads_to=ACCESS),
     },
     fields=role_fields.FIELDS | {"entity", "service", "reason", "request"},
+    filters=role_fields.FIELDS | {"entity", "service"},
     prefixes=(role_fields.PARAMETER,),
     changes={
         "access-asked": phrase("Your request has been sent to the administrators of your organisation."),

@@ -15,11 +15,12 @@ from corpid.flows.account.account_sessions import AccountVisit
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR
 from corpid.texts import phrase
-from corpid.web import own_pages
+from corpid.web import sites
 from corpid.web.account import access_pages, app_key, browser_pages, email_pages, own_data, pages
 from corpid.web.account.page_context import AccountContext
-from corpid.web.own_pages import Section, Site, serve
+from corpid.web.own_pages import serve
 from corpid.web.pages.translations import LANGUAGES
+from corpid.web.sites import Section, Site
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,7 @@ _BROWSER: Final = re.compile(browser_pages.BROWSER + r"/[0-9a-f]{16}")
 _SHARING: Final = re.compile(pages.SHARING + r"/[1-9][0-9]{0,4}")
 
 
-Page: TypeAlias = own_pages.Page[AccountContext]
+Page: TypeAlias = sites.Page[AccountContext]
 
 
 async def _add_passkey(account: AccountContext) -> str:
@@ -198,7 +199,7 @@ _CHANGES: Final[Mapping[str, Phrase]] = {
 """by what a page's `submit` returns"""
 
 
-async def _arrive(at: own_pages.PageContext[OwnVisit]) -> AccountVisit:
+async def _arrive(at: sites.PageContext[OwnVisit]) -> AccountVisit:
     return AccountVisit(user=at.visit.user, browser=at.visit.browser, session=at.visit.session)
 
 

@@ -20,7 +20,15 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.responses import page_response, reader_language, require_own_form, see_other, throttled
+from corpid.web.pages.responses import (
+    COOKIE_SECONDS,
+    add_cookie,
+    page_response,
+    reader_language,
+    require_own_form,
+    see_other,
+    throttled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -105,11 +113,22 @@ async def enrolment(request: Request, web: WebContext) -> Response:
             return app_key.picture(enrolment_pages.app_link(web, context, visit))
         if action:
             return to_enrolment(web, enrolment_id)
-        return page_response(request, web.renderer, await enrolment_pages.of_step(web, context, visit))
+        return await _page(request, web, context, visit)
     except StaleStep:
         return to_enrolment(web, enrolment_id)
     except (NotHere, OpenElsewhere, Stopped) as ending:
         return ended(request, web, ending)
+
+
+async def _page(request: Request, web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> Response:
+    """The page of the step, which may mark the browser.
+
+    Nobody has signed in here, so that the browser itself is not stored yet. Source: D46
+    """
+    answer = page_response(request, web.renderer, await enrolment_pages.of_step(web, context, visit))
+    if visit.enrolment.finished and visit.enrolment.passkey is not None:
+        add_cookie(answer, web, web.passkey_cookie_name, "created", seconds=COOKIE_SECONDS)
+    return answer
 
 
 def to_enrolment(web: WebContext, enrolment_id: str) -> Response:

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 OPENED_PATH: Final = "/link/"
 PATH: Final = f"{ACCOUNT_PATH}/invitation/"
 """of the page on which a person who is signed in answers"""
+LONGER_PATH: Final = f"{ACCOUNT_PATH}/{EXTEND}/invitation/"
+"""at which that page is given more time"""
 _PAGE: Final = "invitation"
 _OPENED_ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 """a MAC; anything else would come back in an address"""
@@ -102,10 +104,19 @@ async def account_invitation(request: Request, web: WebContext) -> Response:
 
     Source: D30, D34, D35, D60
     """
+    return await _invitation(request, web, longer=False)
+
+
+async def longer_invitation(request: Request, web: WebContext) -> Response:
+    """More time for that page. Source: D15, WCAG 2.2.1"""
+    return await _invitation(request, web, longer=True)
+
+
+async def _invitation(request: Request, web: WebContext, *, longer: bool) -> Response:
     provider = web.provider
     context = await page_request(request, provider)
-    opened_id, _, action = str(request.path_params["rest"]).partition("/")
-    if not _OPENED_ID.fullmatch(opened_id) or action not in ("", EXTEND):
+    opened_id = str(request.path_params["rest"])
+    if not _OPENED_ID.fullmatch(opened_id):
         return await not_found(request, web)
     await provider.registry_cache.refuse_maintenance(context.now)
     browser = await browsers.recognise(context, cookie(request, web.cookie_name))
@@ -115,7 +126,7 @@ async def account_invitation(request: Request, web: WebContext) -> Response:
     account = AccountContext(web=web, context=context, visit=visit, page=f"{_PAGE}/{opened_id}")
     try:
         if request.method == "POST":
-            return await _answer(request, account, opened_id, longer=action == EXTEND)
+            return await _answer(request, account, opened_id, longer=longer)
         _, invited = await acceptance.opened(context, browser, opened_id)
     except NotOpened:
         return see_other(web.base_path + LINK_PATH)

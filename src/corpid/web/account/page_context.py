@@ -9,8 +9,9 @@ from corpid.flows.account import account_sessions
 from corpid.flows.account.account_sessions import AccountVisit
 from corpid.flows.authentication import interactions
 from corpid.texts import phrase
-from corpid.web.own_pages import EXTEND, PageContext, site_path
+from corpid.web.own_pages import EXTEND
 from corpid.web.pages.layout import Form, Frame, Link, time_limit
+from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
     from corpid.web.context import WebContext
@@ -42,7 +43,7 @@ def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "
     The overview has no link up. Source: D30, WCAG 2.2.1
     """
     web, visit = account.web, account.visit
-    more = Form(action=account_path(web, f"{account.page}/{EXTEND}" if account.page else EXTEND))
+    more = Form(action=account_path(web, f"{EXTEND}/{account.page}" if account.page else EXTEND))
     return Frame(
         form_token=interactions.form_token(account.context, visit.browser.browser_id, visit.form),
         step_name=step_name,
@@ -56,5 +57,5 @@ def frame(account: AccountContext, *, up: Link | None = None, step_name: str = "
             of_session=visit.opening is None,
         ),
         account_language=visit.user.language,
-        here=account_path(web, account.page),
+        here=account_path(web, account.here),
     )

@@ -16,10 +16,10 @@ from corpid.texts import counted, phrase
 from corpid.web.account import access_pages, app_key, email_pages, own_data, views
 from corpid.web.account.page_context import account_path, frame, moment
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.own_pages import Gone
 from corpid.web.pages.layout import Link
 from corpid.web.pages.translations import LANGUAGES, lookup
 from corpid.web.pages.views import AskPasskey
+from corpid.web.sites import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

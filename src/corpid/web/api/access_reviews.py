@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from corpid.flows.directory import access_review, objects
+from corpid.rules.directory import person_names
 from corpid.rules.directory.members import without_bookkeeping
 from corpid.rules.directory.objects import ENTITY
 from corpid.web.api.calls import Answer, cursor, place, plain
@@ -58,8 +59,8 @@ def _members(found: ReviewedPerson) -> dict[str, Any]:
     return {
         "membership": membership.membership_id,
         "user_id": found.user.user_id,
-        "user": membership.user_name or ("" if found.user.placeholder else found.user.user_name),
-        "name": membership.name or found.user.name,
+        "user": person_names.user_name(membership, found.user),
+        "name": person_names.full_name(membership, found.user),
         "enabled": membership.enabled,
         "invited": membership.invited,
         "level": held.level if held else "",

@@ -15,6 +15,7 @@ from corpid.flows.operations.overview import (
     Engines,
     KeyShown,
     Overview,
+    ProcessShown,
     Traffic,
     overview,
 )
@@ -42,7 +43,7 @@ OPERATION: Final = Operation(
     tag="overview",
     summary="Read the overview of the deployment",
     description="Completed sign-ins and refusals of the last 7 days by hour and of the last 90 days by day, by client "
-    "and by reason; dates of signing keys, clients on something that ends, and what `corpid doctor` would find. "
+    "and by reason; dates of signing keys, clients on something that ends, the serving processes, and what `corpid doctor` would find. "
     "Needs the scope `clients.read`, too.",
     scope="operations",
     run=read_overview,
@@ -75,7 +76,25 @@ _EXAMPLE: Final = Overview(
         workers=2,
         database="PostgreSQL",
         transient="Valkey",
+        sends_mail=True,
         not_ready="",
+    ),
+    processes=(
+        ProcessShown(
+            host="node1",
+            number=812,
+            address="0.0.0.0:8000",
+            version="0.1.0",
+            started_at=_NOW - 3600,
+            seen_at=_NOW - 20,
+            live=True,
+            answers=True,
+            settings={
+                "base_url": "https://login.example.org",
+                "key_encryption_key": "Zk1c0pQ4",
+            },
+            differs_in=(),
+        ),
     ),
     findings=(
         Finding(

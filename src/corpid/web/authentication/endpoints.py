@@ -223,6 +223,8 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
         return _to(web, interaction_id)
     try:
         visit = await visits.visit(context, interaction_id, sent)
+        if cookie(request, web.passkey_cookie_name):
+            visit = visits.with_passkey(visit)
         return await _at(request, web, context, visit, action)
     except visits.NoInteraction:
         if sent is None:

@@ -1,4 +1,4 @@
-"""Pages that give, change and end a person's access (D53, D54, D55)."""
+"""Pages that give a person access, and the shared parts of access (D53, D54, D55)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from corpid.rules.directory.access_conditions import SOMEBODY_ELSE, WITHIN_REACH
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.texts import phrase
-from corpid.web.directory.access_views import ChoosePerson, Confirm, FoundPerson, GiveAccess
+from corpid.web.directory.access_views import Confirm, GiveAccess
+from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import REQUEST_SENT, reason, refusal_of, written
-from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.directory.writing import reason, refusal_of, saved_or_requested, written
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from corpid.flows.directory.provisioning import Member
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import Entity, Service
     from corpid.texts import Phrase
-    from corpid.web.directory.access_views import Pairs
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
@@ -38,7 +38,6 @@ COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
 PERSON: Final = "person"
 """the page of a person, which names the membership"""
-MOST_FOUND: Final = 10
 _FEW: Final = 12
 """services that are listed without a search"""
 CHECK: Final = "check"
@@ -46,18 +45,6 @@ CHECK: Final = "check"
 
 
 # --- a person and a service
-
-
-def name_of(found: Member) -> str:
-    """The name of a member, as the entity knows it (D61)."""
-    of_entity = found.membership.name or found.membership.user_name or found.membership.email
-    own = "" if found.membership.invited else found.user.name
-    return found.membership.name or own or of_entity
-
-
-def user_name_of(found: Member) -> str:
-    """The user name of a member, as the entity knows it (D61)."""
-    return found.membership.user_name or ("" if found.membership.invited else found.user.user_name)
 
 
 async def this_person(at: PortalContext, membership_id: str) -> Member:
@@ -76,7 +63,7 @@ async def refused(at: PortalContext, found: Member, service: Service) -> Phrase 
     if why == SOMEBODY_ELSE.reason:
         return own_access(at.entity)
     if why == WITHIN_REACH.reason:
-        return administers(name_of(found), at.entity)
+        return administers(found.name, at.entity)
     return phrase("The reason: {reason}.", reason=why)
 
 
@@ -100,36 +87,13 @@ def to_person(at: PortalContext, found: Member) -> Link:
     """A link to the page of a person."""
     return Link(
         url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"),
-        text=phrase("{name}", name=name_of(found)),
+        text=phrase("{name}", name=found.name),
     )
 
 
-async def choose_person(
-    at: PortalContext, page: str, *, heading: Phrase, asked: Phrase, field: str = "person", kept: Pairs = ()
-) -> ChoosePerson:
-    """The choice of a person for a page.
-
-    The page then names the person in `field`.
-    """
-    query = at.query.get("find", "")
-    found = await role_assignment.search(at.context.provider.registry, at.actor, query, limit=MOST_FOUND)
-    return ChoosePerson(
-        frame=frame(at, section="people"),
-        heading=heading,
-        action=portal_path(at.web, page),
-        kept=kept,
-        query=query,
-        asked=asked,
-        found=tuple(
-            FoundPerson(
-                url=address(at, page, **dict(kept), **{field: each.membership.membership_id}),
-                name=name_of(each),
-                user_name=user_name_of(each),
-                invited=each.membership.invited,
-            )
-            for each in found
-        ),
-    )
+def choosing(at: PortalContext, page: str, *, field: str = PERSON_CHOSEN, **kept: str) -> Callable[[Member], str]:
+    """The addresses of a page with the chosen person in `field`."""
+    return lambda found: address(at, page, **kept, **{field: found.membership.membership_id})
 
 
 # --- giving
@@ -140,9 +104,15 @@ async def new(at: PortalContext) -> View:
     given = {**at.query, **at.form}
     registry = at.context.provider.registry
     if not given.get("person"):
-        choice = await choose_person(at, NEW, heading=GiveAccess.heading, asked=phrase("Who gets access?"))
-        several = Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once"))
-        return replace(choice, links=(several,))
+        return await choose_person(
+            at,
+            NEW,
+            choosing(at, NEW),
+            frame=frame(at, section="people"),
+            heading=GiveAccess.heading,
+            asked=phrase("Who gets access?"),
+            links=(Link(url=portal_path(at.web, IMPORT), text=phrase("Give access to several people at once")),),
+        )
     person = await this_person(at, given["person"])
     services = await role_assignment.services(registry, at.actor, at.entity)
     view = GiveAccess(
@@ -168,8 +138,8 @@ async def new(at: PortalContext) -> View:
 
 
 def _described(person: Member) -> str:
-    user_name = user_name_of(person)
-    name = name_of(person)
+    user_name = person.user_name
+    name = person.name
     return f"{name} ({user_name})" if user_name and user_name != name else name
 
 
@@ -225,7 +195,7 @@ async def _details(
     return replace(
         view,
         confirm=Confirm(
-            sentence=access_texts.sentence(name_of(person), row, service, at.entity.name, today),
+            sentence=access_texts.sentence(person.name, row, service, at.entity.name, today),
             details=access_texts.details(row),
             kept=kept,
             needs_approval=needs,
@@ -241,15 +211,15 @@ def _role_field(service: Service) -> str:
 
 
 def _already(person: Member) -> Phrase:
-    return phrase("{name} has this role already. Change it instead.", name=name_of(person))
+    return phrase("{name} has this role already. Change it instead.", name=person.name)
 
 
 def without_effect(person: Member) -> tuple[Phrase, ...]:
     """Why access has no effect yet, if it has none."""
     if person.membership.invited:
-        return (phrase("It has no effect until {name} accepts the invitation.", name=name_of(person)),)
+        return (phrase("It has no effect until {name} accepts the invitation.", name=person.name),)
     if not person.membership.enabled:
-        return (phrase("It has no effect while {name} is suspended.", name=name_of(person)),)
+        return (phrase("It has no effect while {name} is suspended.", name=person.name),)
     return ()
 
 
@@ -282,17 +252,17 @@ async def submit_roles(at: PortalContext, changes: Sequence[Change], done: str, 
         unique=at.context.provider.new_id(),
     )
     request = await written(at, submitting)
-    return Saved("access-requested" if request is not None else done, page)
+    return saved_or_requested(request, Saved(done, page))
 
 
 SECTION: Final = Section[PortalContext](
     pages={NEW: Page(view=new, submit=give, fresh=True)},
     fields=role_fields.FIELDS | {"person", "service", "reason", CHECK},
+    filters=role_fields.FIELDS | {"person", "service", "find"},
     prefixes=(role_fields.PARAMETER,),
     changes={
         "access-given": phrase("The access has been given."),
         "access-changed": phrase("The access has been changed."),
         "access-removed": phrase("The access has been taken away."),
-        "access-requested": REQUEST_SENT,
     },
 )

@@ -18,7 +18,6 @@ from corpid.web.directory.access import (
     PERSON,
     REMOVE,
     address,
-    name_of,
     refused,
     submit_roles,
     to_person,
@@ -27,8 +26,8 @@ from corpid.web.directory.access import (
 from corpid.web.directory.access_views import ChangeAccess, Confirm, RemoveAccess
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.writing import refusal_of
-from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages import access_texts, role_fields
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +55,7 @@ async def change(at: PortalContext) -> View:
     view = ChangeAccess(
         frame=frame(at, section="people", up=to_person(at, person)),
         action=here,
-        was=access_texts.sentence(name_of(person), role.row, role.service, at.entity.name, today),
+        was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, today),
         was_details=access_texts.details(role.row),
         notes=(*at.notes, *without_effect(person)),
         errors=at.errors,
@@ -83,7 +82,7 @@ async def change(at: PortalContext) -> View:
     return replace(
         view,
         confirm=Confirm(
-            sentence=access_texts.sentence(name_of(person), becomes, role.service, at.entity.name, today),
+            sentence=access_texts.sentence(person.name, becomes, role.service, at.entity.name, today),
             details=access_texts.details(becomes),
             kept=kept,
             needs_approval=needs,
@@ -138,9 +137,9 @@ async def remove(at: PortalContext) -> View:
     return RemoveAccess(
         frame=frame(at, section="people", up=to_person(at, person)),
         action=portal_path(at.web, at.page),
-        was=access_texts.sentence(name_of(person), role.row, role.service, at.entity.name, at.context.day),
+        was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, at.context.day),
         was_details=access_texts.details(role.row),
-        loses=phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=name_of(person)),
+        loses=phrase("{name} can then no longer do this. Other access of {name} stays as it is.", name=person.name),
         refused=why,
         needs_approval=needs,
         reason=at.form.get("reason", ""),
@@ -163,4 +162,6 @@ SECTION: Final = Section[PortalContext](
         re.compile(f"{CHANGE}/{_ID}"): Page(view=change, submit=save, fresh=True),
         re.compile(f"{REMOVE}/{_ID}"): Page(view=remove, submit=take_away, fresh=True),
     },
+    filters=role_fields.FIELDS,
+    prefixes=(role_fields.PARAMETER,),
 )

@@ -13,8 +13,7 @@ from corpid.web.directory.access import (
     COPY,
     PERSON,
     address,
-    choose_person,
-    name_of,
+    choosing,
     refused,
     submit_roles,
     this_person,
@@ -22,9 +21,10 @@ from corpid.web.directory.access import (
     without_effect,
 )
 from corpid.web.directory.access_views import CopiedRole, CopyAccess
+from corpid.web.directory.choose_person import choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Saved, Section
 from corpid.web.pages import access_texts
+from corpid.web.sites import Saved, Section
 
 if TYPE_CHECKING:
     from corpid.flows.directory.provisioning import Member
@@ -40,6 +40,8 @@ _MOST: Final = 50
 
 
 class _Copies(NamedTuple):
+    more: bool
+    """whether the colleague has more roles than were looked at"""
     found: list[tuple[Assignment, Service, Change]]
     held: list[tuple[Assignment, Service]]
 
@@ -53,22 +55,23 @@ async def copy(at: PortalContext) -> View:
         choice = await choose_person(
             at,
             COPY,
-            heading=phrase("Copy access for {name}", name=name_of(person)),
+            choosing(at, COPY, field=_FROM, person=given["person"]),
+            frame=frame(at, section="people", up=to_person(at, person)),
+            heading=phrase("Copy access for {name}", name=person.name),
             asked=phrase("Whose access?"),
-            field=_FROM,
             kept=(("person", given["person"]),),
         )
-        return replace(choice, refused=why, frame=frame(at, section="people", up=to_person(at, person)))
+        return replace(choice, refused=why)
     colleague = await this_person(at, given[_FROM])
     copies = await _copies(at, person, colleague)
-    entity, today, name = at.entity.name, at.context.day, name_of(person)
+    entity, today, name = at.entity.name, at.context.day, person.name
     changes = [change for _, _, change in copies.found[:_MOST]]
     registry = at.context.provider.registry
     return CopyAccess(
         frame=frame(at, section="people", up=to_person(at, person)),
         action=portal_path(at.web, COPY),
         kept=(("person", given["person"]), (_FROM, given[_FROM])),
-        colleague=name_of(colleague),
+        colleague=colleague.name,
         another=address(at, COPY, person=given["person"]),
         roles=tuple(
             CopiedRole(
@@ -81,6 +84,7 @@ async def copy(at: PortalContext) -> View:
         ),
         held=tuple(access_texts.sentence(name, row, service, entity, today) for row, service in copies.held[:_MOST]),
         more=len(copies.found) > _MOST,
+        not_all=copies.more,
         needs_approval=bool(changes) and await role_assignment.needs_approval(registry, at.actor, changes),
         reason=given.get("reason", ""),
         notes=(*at.notes, *without_effect(person)),
@@ -101,7 +105,8 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
     registry, today = at.context.provider.registry, at.context.today
     known = {each.service_id for each in await role_assignment.services(registry, at.actor, at.entity)}
     found, held = list[tuple["Assignment", "Service", "Change"]](), list[tuple["Assignment", "Service"]]()
-    for role in await role_assignment.held(registry, at.actor, colleague.user.user_id):
+    held_by_colleague = await role_assignment.held(registry, at.actor, colleague.user.user_id)
+    for role in held_by_colleague.found:
         row = role_assignment.copied(role.row, role.service, user_id=person.user.user_id, today=today)
         if row is None or row.service_id not in known:
             continue
@@ -110,7 +115,7 @@ async def _copies(at: PortalContext, person: Member, colleague: Member) -> _Copi
             held.append((was, role.service))
         else:
             found.append((row, role.service, role_assignment.given(was, row)))
-    return _Copies(found, held)
+    return _Copies(bool(held_by_colleague.after), found, held)
 
 
 def box(row: Assignment) -> str:
@@ -135,5 +140,6 @@ async def give_copies(at: PortalContext) -> Saved:
 SECTION: Final = Section[PortalContext](
     pages={COPY: Page(view=copy, submit=give_copies, fresh=True)},
     fields=frozenset({"person", _FROM, "reason"}),
+    filters=frozenset({"person", _FROM}),
     prefixes=(_BOX,),
 )

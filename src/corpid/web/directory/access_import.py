@@ -12,14 +12,14 @@ from corpid.rules.directory.access_file import COLUMNS, MOST_LINES, PARAMETER
 from corpid.rules.directory.approvals import MOST_CHANGES
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import IMPORT, name_of
+from corpid.web.directory.access import IMPORT
 from corpid.web.directory.access_views import ImportAccess, ImportedLine
 from corpid.web.directory.member_texts import REFUSALS, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import reason, refusal_of
-from corpid.web.own_pages import Instead, Saved, Section
+from corpid.web.directory.writing import reason, refusal_of, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Instead, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,7 @@ def _number(changes: int) -> Phrase:
 
 
 def _line(at: PortalContext, planned: PlannedLine) -> ImportedLine:
-    name, entity = name_of(planned.person), at.entity.name
+    name, entity = planned.person.name, at.entity.name
     details: tuple[Phrase, ...] = ()
     sentence = phrase("{name} belongs to {entity}.", name=name, entity=entity)
     if planned.row is not None and planned.service is not None:
@@ -143,7 +143,7 @@ async def _submitted(at: PortalContext, plan: Planned) -> Saved:
         field = why.field if why.field == "reason" else ""
         raise Instead(_view(at, plan=plan, errors=((field, why.sentence),)), status=422) from None
     provider.registry_cache.drop()
-    return Saved("access-requested" if request is not None else "access-imported", _PEOPLE)
+    return saved_or_requested(request, Saved("access-imported", _PEOPLE))
 
 
 SECTION: Final = Section[PortalContext](

@@ -12,22 +12,24 @@ from urllib.parse import urlencode
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import access_review, lists, members
 from corpid.flows.directory.access_review import Kept, NotAsShown, NotOpen, SomebodyLeft
+from corpid.flows.directory.notice_texts import REVIEW_OF, REVIEW_PAGE
 from corpid.flows.directory.provisioning import Member
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Membership, Service, User
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import PERSON, address, name_of, user_name_of
+from corpid.web.directory.access import PERSON, address
 from corpid.web.directory.access_review_views import AccessReview, ReviewedPerson
-from corpid.web.directory.history_texts import GONE
 from corpid.web.directory.member_texts import REFUSALS, STATES, level_sentence, refusal_sentence, rejected
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.page_context import Page, PortalContext, choosing, frame, portal_path
 from corpid.web.directory.people_views import ConfirmAction, ShownRole
 from corpid.web.directory.person import membership_id_of, this_member
 from corpid.web.directory.person_changes import taken
-from corpid.web.directory.writing import listed, reason
-from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.directory.writing import listed, reason, saved_or_requested
 from corpid.web.pages import access_texts
+from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.views import Problem
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
 
-REVIEW: Final = "access-review"
+REVIEW: Final = REVIEW_PAGE
 _SIGN_OFF: Final = f"{REVIEW}/sign-off"
 _BEGIN: Final = "begin"
 """the parameter that shows the list before the review is due"""
@@ -61,6 +63,8 @@ _OWN: Final = phrase("This is you. Another owner or administrator has to look at
 async def review(at: PortalContext) -> View:
     """The review's state, and a page of people to review."""
     registry, entity_id, query = at.context.provider.registry, at.entity.entity_id, at.query
+    if query.get(REVIEW_OF, entity_id) != entity_id:
+        return _of_another(at)
     state = await access_review.current(registry, at.actor, entity_id)
     of = state.review
     under_way = of is not None and bool(of.began_at)
@@ -94,6 +98,20 @@ async def review(at: PortalContext) -> View:
         saved=at.saved,
         notes=at.notes,
         errors=at.errors,
+    )
+
+
+def _of_another(at: PortalContext) -> Problem:
+    """The answer to a link that was made for another entity (D54)."""
+    page = f"{REVIEW}?{REVIEW_OF}={at.query[REVIEW_OF]}"
+    return Problem(
+        frame=frame(at, section="administrators", up=_up(at)),
+        heading=phrase("This review is of another organisation"),
+        paragraphs=(
+            phrase("You act for {entity} at present.", entity=at.entity.name),
+            phrase("To see the review, choose the organisation that the e-mail names."),
+        ),
+        back=Link(url=portal_path(at.web, choosing(page)), text=phrase("Change organisation")),
     )
 
 
@@ -140,7 +158,7 @@ async def _who(at: PortalContext, actor: str) -> str | Phrase:
     key = (user_id, at.entity.entity_id)
     membership = (await directory.read(Membership, [key])).get(key)
     user = (await directory.read(User, [(user_id,)])).get((user_id,))
-    return name_of(Member(membership=membership, user=user)) if membership and user else GONE
+    return Member(membership=membership, user=user).name if membership and user else GONE
 
 
 async def _shown(at: PortalContext, found: Sequence[Found]) -> tuple[ReviewedPerson, ...]:
@@ -164,7 +182,7 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     registry, access = at.context.provider.registry, each.access
     membership, held = access.membership, access.administrator
     member = Member(membership=membership, user=each.user)
-    name, own = name_of(member), each.user.user_id == at.actor.user_id
+    name, own = member.name, each.user.user_id == at.actor.user_id
     ends = True
     if own or held is not None:
         ends = not (await members.possible_change(registry, membership, actor=at.actor, end=True)).refusal
@@ -177,7 +195,7 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     return ReviewedPerson(
         url=portal_path(at.web, person),
         name=name,
-        user_name=user_name_of(member),
+        user_name=member.user_name,
         tags=() if member.state == "active" else (STATES[member.state],),
         level=level_sentence(name, held, at.entity, tuple(sorted(services.get(one, one) for one in listed_services)))
         if held
@@ -248,7 +266,7 @@ async def ask_end(at: PortalContext) -> View:
     registry = at.context.provider.registry
     await access_review.current(registry, at.actor, at.entity.entity_id)
     found = await _belonging(at)
-    name = name_of(found)
+    name = found.name
     possible = await members.possible_change(registry, found.membership, actor=at.actor, end=True)
     view = ConfirmAction(
         frame=frame(at, section="administrators", up=_to_review(at)),
@@ -283,9 +301,9 @@ async def end(at: PortalContext) -> Saved:
             now=at.context.now, unique=provider.new_id(),
         )  # fmt: skip
     except REFUSALS as error:
-        raise rejected(error, entity=at.entity, name=name_of(found)) from None
+        raise rejected(error, entity=at.entity, name=found.name) from None
     provider.registry_cache.drop()
-    return Saved("person-ended" if request is None else "access-requested", REVIEW)
+    return saved_or_requested(request, Saved("person-ended", REVIEW))
 
 
 async def _belonging(at: PortalContext) -> Member:
@@ -356,6 +374,7 @@ SECTION: Final = Section[PortalContext](
     },
     named_pages={re.compile(f"{REVIEW}/{_ID}/end"): Page(view=ask_end, submit=end, fresh=True)},
     fields=frozenset({_KEEP, "reason"}),
+    filters=frozenset({"after", _BEGIN}),
     prefixes=(_TICK,),
     changes={
         "access-kept-one": phrase("The access stays as it was shown."),

@@ -17,33 +17,6 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPerson:
-    """A person in a list, and what leads on."""
-
-    url: str
-    name: str
-    user_name: str
-    invited: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoosePerson(PageView):
-    """The choice of a person, by search."""
-
-    template: ClassVar[str] = "manage/choose_person.html"
-
-    heading: Phrase
-    action: str
-    kept: Pairs = ()
-    query: str
-    asked: Phrase
-    found: tuple[FoundPerson, ...]
-    refused: Phrase | None = None
-    """why the choice would be of no use"""
-    links: tuple[Link, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GiveAccess(PageView):
     """A person's new access: service, role and days, one after the other."""
 
@@ -145,6 +118,8 @@ class CopyAccess(PageView):
     held: tuple[Phrase, ...]
     """what the person has already"""
     more: bool
+    not_all: bool = False
+    """whether the colleague has more roles than this page looks at"""
     needs_approval: bool
     reason: str
     notes: tuple[Phrase, ...] = ()

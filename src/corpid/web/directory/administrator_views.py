@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import FormView, Pager, PageView
+from corpid.web.pages.layout import FormView, PageView
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
@@ -45,31 +45,6 @@ class Administrators(PageView):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A person who can be chosen."""
-
-    name: str
-    user_name: str
-    level: Phrase | None
-    tag: Phrase | None
-    url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoosePerson(PageView):
-    """The choice of the person to appoint."""
-
-    template: ClassVar[str] = "manage/choose_administrator.html"
-    heading: ClassVar[Phrase] = phrase("Choose a person")
-
-    action: str
-    query: str
-    people: tuple[Candidate, ...]
-    invite: str
-    pager: Pager
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChooseLevel(FormView):
     """The form of a person's level. Fields: level, all_services, service-…, reason."""
 
@@ -85,6 +60,8 @@ class ChooseLevel(FormView):
     services: tuple[tuple[str, str, str, bool], ...]
     """name of the checkbox, name of the service, its description, whether it is ticked"""
     all_services: bool
+    more_services: bool = False
+    """whether there are more than are listed"""
     explains: bool
     """whether a reason is asked, for the person who approves"""
     reason: str

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import appointments, lists
-from corpid.flows.directory.write import Refused
 from corpid.rules.directory import access_conditions as conditions
 from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.records import Service
 from corpid.texts import phrase
 from corpid.web.directory.administrator_views import (
     Administrators,
-    Candidate,
     ChooseLevel,
-    ChoosePerson,
     ConfirmLevel,
     RemoveLevel,
     Row,
 )
+from corpid.web.directory.choose_person import choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, reason, written
-from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
+from corpid.web.directory.writing import NO_REASON, reason, saved_or_requested, written
 from corpid.web.pages.access_texts import LEVELS
-from corpid.web.pages.layout import Link, Pager
+from corpid.web.pages.layout import Link
+from corpid.web.sites import Gone, Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.flows.directory.appointments import Held
     from corpid.rules.directory.access_conditions import Condition, Level
-    from corpid.rules.directory.records import AdministratorLevel, AdministratorServices, Service
+    from corpid.rules.directory.records import AdministratorLevel, AdministratorServices
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
@@ -151,55 +149,35 @@ def _why_not(at: PortalContext, held: Held, becomes: Level) -> Phrase | None:
 
 
 async def _service_names(at: PortalContext, service_ids: set[str]) -> dict[str, str]:
-    return {each.service_id: each.name for each in await _services(at) if each.service_id in service_ids}
+    services, _ = await _services(at, held=tuple(service_ids))
+    return {each.service_id: each.name for each in services if each.service_id in service_ids}
 
 
-async def _services(at: PortalContext) -> tuple[Service, ...]:
+async def _services(at: PortalContext, *, held: AdministratorServices = ()) -> tuple[tuple[Service, ...], bool]:
+    """The services to choose from, also those held; and whether more exist."""
     registry = at.context.provider.registry
     page = await lists.services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
-    return tuple(sorted((each for each in page.found if each.enabled), key=lambda each: each.name.casefold()))
+    found = {each.service_id: each for each in page.found}
+    further = {(each,) for each in held if each not in found} if isinstance(held, tuple) else set()
+    found |= {each.service_id: each for each in (await registry.directory.read(Service, further)).values()}
+    enabled = (each for each in found.values() if each.enabled)
+    return tuple(sorted(enabled, key=lambda each: each.name.casefold())), bool(page.after)
 
 
 # --- the choice of a person
 
 
-async def choose_person(at: PortalContext) -> View:
-    """The people of the entity by user name, to appoint one."""
+async def choose(at: PortalContext) -> View:
+    """The people of the entity, to appoint one."""
     _refuse_who_appoints_nobody(at)
-    query, after = at.query.get("query", "").strip(), at.query.get("after", "")
-    registry = at.context.provider.registry
-    try:
-        page = await lists.members(registry, at.actor, at.actor.entity_id, search=query, after=after, limit=_PAGE)
-    except Refused:  # what no user name contains
-        page = lists.Page(found=())
-    here = portal_path(at.web, _APPOINT)
-    rest = {"query": query} if query else {}
-    return ChoosePerson(
+    return await choose_person(
+        at,
+        _APPOINT,
+        lambda found: portal_path(at.web, f"{ADMINISTRATORS}/{found.membership.membership_id}"),
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
-        action=here,
-        query=query,
-        people=tuple(_candidate(at, each) for each in page.found),
-        invite=portal_path(at.web, "invite"),
-        pager=Pager(
-            first=f"{here}?{urlencode(rest)}" if after else "",
-            next=f"{here}?{urlencode({**rest, 'after': page.after})}" if page.after else "",
-        ),
-    )
-
-
-def _candidate(at: PortalContext, found: lists.Member) -> Candidate:
-    held = appointments.Held(user=found.user, membership=found.membership)
-    tag = None
-    if found.membership.invited:
-        tag = phrase("Invited")
-    elif not found.membership.enabled or not found.user.enabled:
-        tag = phrase("Disabled")
-    return Candidate(
-        name=held.name,
-        user_name=held.user_name,
-        level=next((text for level, text in LEVELS.items() if level == found.level), None),
-        tag=tag,
-        url=_path(at, held),
+        heading=phrase("Choose a person"),
+        asked=phrase("Whom do you want to appoint?"),
+        links=(Link(url=portal_path(at.web, "invite"), text=phrase("Invite people")),),
     )
 
 
@@ -230,10 +208,10 @@ async def _held(at: PortalContext) -> Held:
 
 
 async def _form(at: PortalContext, held: Held) -> ChooseLevel:
-    services = await _services(at)
+    given = held.administrator.services if held.administrator else ()
+    services, more_services = await _services(at, held=given)
     possible = _possible(at, held)
     names = {each.service_id: each.name for each in services}
-    given = held.administrator.services if held.administrator else ()
     ticked = _ticked(at.form) if at.form else given
     current = held.level
     keeps = _why_not(at, held, "") if current else None
@@ -260,6 +238,7 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
             )
             for each in services
         ),
+        more_services=more_services,
         all_services=ticked == _ALL,
         explains=_explains(at),
         reason=at.form.get("reason", ""),
@@ -307,7 +286,8 @@ async def save_level(at: PortalContext) -> Saved:
         raise Rejected(phrase("Choose a level."), field="level")
     if (why := _why_not(at, held, wanted)) is not None:
         raise Rejected(why, field="level")
-    services = {each.service_id: each.name for each in await _services(at)}
+    given = held.administrator.services if held.administrator else ()
+    services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
     ticked = _ticked(at.form) if wanted == "sub_administrator" else ()
     errors: list[FieldError] = []
     if wanted == "sub_administrator" and (not ticked or (ticked != _ALL and not set(ticked) <= services.keys())):
@@ -331,7 +311,7 @@ async def save_level(at: PortalContext) -> Saved:
             unique=context.provider.new_id(),
         ),
     )
-    return Saved("level-requested" if request else "level-changed", "administrators")
+    return saved_or_requested(request, Saved("level-changed", ADMINISTRATORS))
 
 
 def _reason_errors(at: PortalContext) -> list[FieldError]:
@@ -363,7 +343,7 @@ def _confirmation(
     if held.administrator:
         consequences.append(phrase("Until now: {level}.", level=LEVELS[held.administrator.level]))
     if _explains(at):
-        consequences.append(phrase("Another administrator has to approve this. It takes effect then."))
+        consequences.append(phrase("This takes effect when it is approved."))
     kept = [(name, value) for name, value in at.form.items() if name not in {"form_token", "step", "confirm"}]
     return ConfirmLevel(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
@@ -371,7 +351,7 @@ def _confirmation(
         summary=summary,
         consequences=tuple(consequences),
         fields=tuple(kept),
-        button=phrase("Send the request") if _explains(at) else phrase("Confirm"),
+        button=phrase("Send for approval") if _explains(at) else phrase("Confirm"),
         back=_path(at, held),
     )
 
@@ -388,7 +368,7 @@ async def removal(at: PortalContext) -> View:
         phrase("{name} still belongs to {entity} and keeps their access.", name=name, entity=entity),
     ]
     if _explains(at):
-        consequences.append(phrase("Another administrator has to approve this. It takes effect then."))
+        consequences.append(phrase("This takes effect when it is approved."))
     return RemoveLevel(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
         errors=at.errors,
@@ -421,23 +401,23 @@ async def remove(at: PortalContext) -> Saved:
             registry, at.actor, held, reason=reason(at), now=context.now, unique=context.provider.new_id()
         ),
     )
-    return Saved("level-requested" if request else "level-removed", "administrators")
+    return saved_or_requested(request, Saved("level-removed", ADMINISTRATORS))
 
 
 SECTION: Final = Section[PortalContext](
     pages={
         ADMINISTRATORS: Page(view=administrators),
-        _APPOINT: Page(view=choose_person),
+        _APPOINT: Page(view=choose),
     },
     named_pages={
         _PERSON: Page(view=level, submit=save_level, fresh=True),
         _REMOVE: Page(view=removal, submit=remove, fresh=True),
     },
     fields=frozenset({"level", "all_services", "reason", "held", "confirm"}),
+    filters=frozenset({"query", "after"}),
     prefixes=(_SERVICE,),
     changes={
         "level-changed": phrase("The level is changed."),
         "level-removed": phrase("The level is taken away."),
-        "level-requested": REQUEST_SENT,
     },
 )

@@ -17,7 +17,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.texts import phrase
-from corpid.web.pages.access_texts import LEVELS
+from corpid.web.pages.access_texts import GONE, LEVELS, duration, given, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -64,20 +64,6 @@ class ChangeInWords:
     members: tuple[MemberChange, ...]
 
 
-def span(start_date: str, end_date: str) -> Phrase:
-    """The dates of a role, as part of a sentence. Source: D23"""
-    start, end = (date.fromisoformat(each) for each in (start_date, end_date))
-    if end_date == NO_END:
-        return (
-            phrase("with no end date")
-            if start_date == NO_BEGINNING
-            else phrase("from {start}, with no end date", start=start)
-        )
-    if start_date == NO_BEGINNING:
-        return phrase("until {end}", end=end)
-    return phrase("from {start} until {end}", start=start, end=end)
-
-
 def in_words(change: Change, names: Names) -> ChangeInWords:
     """A change as people read it. Source: D55"""
     members = tuple(_members(change.was, change.becomes, names))
@@ -87,10 +73,8 @@ def in_words(change: Change, names: Names) -> ChangeInWords:
 def _sentence(change: Change, names: Names) -> Phrase:
     record = change.becomes or change.was
     match record:
-        case Assignment():
+        case Assignment() | ThirdPartyAssignment():
             return _of_role(change, record, names)
-        case ThirdPartyAssignment():
-            return _of_third_partys_role(change, record, names)
         case ThirdPartyGrant():
             return _of_grant(change, record, names)
         case Administrator():
@@ -103,74 +87,33 @@ def _sentence(change: Change, names: Names) -> Phrase:
             return phrase("Something else changes.")
 
 
-def _person(user_id: str, names: Names) -> str:
-    return names.people.get(user_id, user_id)
+def _person(user_id: str, names: Names) -> str | Phrase:
+    return names.people.get(user_id) or GONE
 
 
-def _of_role(change: Change, row: Assignment, names: Names) -> Phrase:
+def _of_role(change: Change, row: Assignment | ThirdPartyAssignment, names: Names) -> Phrase:
     person, service = _person(row.user_id, names), names.services.get(row.service_id, row.service_id)
+    entity_id = row.client_entity_id if isinstance(row, ThirdPartyAssignment) else row.entity_id
+    entity = names.entities.get(entity_id, entity_id)
     if change.verb == "change":
-        return phrase("The access of {person} at {service} changes.", person=person, service=service)
-    if change.verb == "remove":
-        if row.role:
-            return phrase(
-                "{person} may no longer act as {role} at {service}.", person=person, role=row.role, service=service
-            )
-        return phrase("{person} may no longer act at {service}.", person=person, service=service)
-    dates = span(row.start_date, row.end_date)
-    if row.role:
         return phrase(
-            "{person} may act as {role} at {service}, {dates}.",
-            person=person,
-            role=row.role,
-            service=service,
-            dates=dates,
+            "The access of {person} at {service} for {entity} changes.", person=person, service=service, entity=entity
         )
-    return phrase("{person} may act at {service}, {dates}.", person=person, service=service, dates=dates)
-
-
-def _of_third_partys_role(change: Change, row: ThirdPartyAssignment, names: Names) -> Phrase:
-    values = {
-        "person": _person(row.user_id, names),
-        "service": names.services.get(row.service_id, row.service_id),
-        "client": names.entities.get(row.client_entity_id, row.client_entity_id),
-    }
-    if change.verb == "change":
-        return phrase("The access of {person} for {client} at {service} changes.", **values)
     if change.verb == "remove":
-        return phrase("{person} may no longer act for {client} at {service}.", **values)
-    dates = span(row.start_date, row.end_date)
-    return role_given(row.role, values, dates)
-
-
-def role_given(role: str, values: Mapping[str, str], dates: Phrase) -> Phrase:
-    """Say that a person may act for a client.
-
-    `values` are person, service and client.
-    """
-    if role:
-        return phrase(
-            "{person} may act for {client} as {role} at {service}, {dates}.", role=role, dates=dates, **values
-        )
-    return phrase("{person} may act for {client} at {service}, {dates}.", dates=dates, **values)
+        return taken(person, row, service=service, entity=entity)
+    return given(person, row, service=service, entity=entity)
 
 
 def authorised(
     grant: ThirdPartyGrant, *, client: str, third_party: str, service: str, has_roles: bool = True
 ) -> Phrase:
     """Say what a grant allows, or would allow. Source: D56"""
-    values = {"third_party": third_party, "client": client, "service": service}
-    dates = span(grant.start_date, grant.end_date)
-    if grant.role:
-        return phrase(
-            "{third_party} may act for {client} as {role} at {service}, {dates}.",
-            role=grant.role,
-            dates=dates,
-            **values,
-        )
-    if has_roles:
-        return phrase("{third_party} may act for {client} in any role at {service}, {dates}.", dates=dates, **values)
-    return phrase("{third_party} may act for {client} at {service}, {dates}.", dates=dates, **values)
+    if grant.role or not has_roles:
+        return given(third_party, grant, service=service, entity=client)
+    return phrase(
+        "{name} may act in any role at {service} for {entity} {when}.",
+        name=third_party, service=service, entity=client, when=duration(grant.start_date, grant.end_date),
+    )  # fmt: skip
 
 
 def _of_grant(change: Change, grant: ThirdPartyGrant, names: Names) -> Phrase:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory import portal
+from corpid.flows.directory.notice_texts import REVIEW_OF
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web.directory import (
@@ -21,13 +22,14 @@ from corpid.web.directory import (
     people,
     person,
     person_changes,
+    provisioning_tokens,
     requests,
     third_parties,
-    tokens,
 )
-from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, portal_path, remembered
-from corpid.web.own_pages import Elsewhere, Instead, SignInAgain, Site, forbidden_page, serve
+from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, choosing, portal_path, remembered
+from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Elsewhere, Instead, SignInAgain, Site
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,11 +37,11 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.own_sessions import OwnVisit
     from corpid.flows.directory.portal import PortalVisit
-    from corpid.web import own_pages
+    from corpid.web import sites
     from corpid.web.context import WebContext
 
 
-async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalVisit:
+async def _arrive(at: sites.PageContext[OwnVisit]) -> PortalVisit:
     # A link of somebody else's does not choose, only a sign-in that came back for a change (D54).
     wanted = at.query.get(ENTITY, "") if at.again else ""
     try:
@@ -50,7 +52,8 @@ async def _arrive(at: own_pages.PageContext[OwnVisit]) -> PortalVisit:
         back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
         raise Instead(forbidden_page(forbidden, back), status=403) from None
     if visit.entity is None and at.page != ORGANISATION:
-        raise Elsewhere(ORGANISATION)
+        of = at.query.get(REVIEW_OF, "")
+        raise Elsewhere(choosing(f"{at.page}?{REVIEW_OF}={of}" if of else at.page))
     return visit
 
 
@@ -61,7 +64,7 @@ _SITE: Final = Site(
         organisation.SECTION,
         administrators.SECTION,
         access_review.SECTION,
-        tokens.SECTION,
+        provisioning_tokens.SECTION,
         history.SECTION,
         requests.SECTION,
         third_parties.SECTION,

@@ -19,9 +19,9 @@ from corpid.flows.operations.audit import is_user_id
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Gone, Section
 from corpid.web.pages.layout import Link, Pager, PageView
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
+from corpid.web.sites import Gone, Section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +38,8 @@ _CHANGE: Final = re.compile(rf"{HISTORY}/[1-9][0-9]{{0,17}}")
 _PAGE: Final = 50
 _MOST_EXPORTED: Final = 5000
 """changes in one CSV file"""
+_MOST_READ: Final = 20
+"""how often some thousand entries are looked through for one file"""
 _EXPORT_PART: Final = 500
 """of them at a time: others run in between"""
 _FILTERS: Final = ("person", "service", "kind", "from", "until")
@@ -74,6 +76,8 @@ class History(PageView):
     until: str
     narrowed: bool
     rows: tuple[Row, ...]
+    more_services: bool = False
+    """whether there are more than can be chosen here"""
     export: str
     most_exported: int = _MOST_EXPORTED
     searched_on: bool = False
@@ -114,6 +118,7 @@ async def history(at: PortalContext) -> View:
         person=await _shown_person(at, wanted.person),
         services=(("", phrase("Every service")), *((each.service_id, each.name) for each in services.found)),
         service=wanted.service,
+        more_services=bool(services.after),
         kinds=(("", phrase("Every change")), *texts.KINDS.items()),
         kind=wanted.kind,
         since=at.query.get("from", ""),
@@ -209,7 +214,7 @@ async def change(at: PortalContext) -> View:
 
 
 async def export(at: PortalContext) -> View | Response:
-    """The filtered list as CSV (RFC 4180), at most so many changes."""
+    """The filtered list as CSV (RFC 4180), bounded in rows and work."""
     wanted, errors = _wanted(at)
     if errors:
         return await history(at)
@@ -219,14 +224,16 @@ async def export(at: PortalContext) -> View | Response:
     rows = csv.writer(text)
     rows.writerow(say.say(each) for each in _COLUMNS)
     before, left = 0, _MOST_EXPORTED
-    while left:
+    for _ in range(_MOST_READ):
         found = await flow.changes(registry, at.actor, wanted, before=before, limit=min(left, _EXPORT_PART))
         names = await flow.names(registry, at.actor, found.entries)
         rows.writerows(_line(at, each, names, say) for each in found.entries)
         before, left = found.before, left - len(found.entries)
-        if not before:
+        if not before or not left:
             break
         await asyncio.sleep(0)
+    if before:
+        rows.writerow([say.say(_NOT_ALL)])
     named = {
         "Content-Disposition": f'attachment; filename="history-{at.context.today}.csv"',
         "Cache-Control": "no-store",
@@ -235,6 +242,10 @@ async def export(at: PortalContext) -> View | Response:
     return Response(("\ufeff" + text.getvalue()).encode(), 200, named, "text/csv; charset=utf-8")
 
 
+_NOT_ALL: Final = phrase(
+    "This file is not complete: older changes may follow. For them, choose an earlier last day, and download again."
+)
+"""the last line of a file that stops before the history does"""
 _COLUMNS: Final = (
     phrase("Number"), phrase("Time"), phrase("Who"), phrase("What changed"), phrase("Before"), phrase("After"),
     phrase("User name"), phrase("Service"), phrase("Reference"),
@@ -273,4 +284,5 @@ def safe_cell(text: str) -> str:
 SECTION: Final = Section[PortalContext](
     pages={HISTORY: Page(view=history), _EXPORT: Page(view=export)},
     named_pages={_CHANGE: Page(view=change)},
+    filters=frozenset({*_FILTERS, "before"}),
 )

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
-from corpid.texts import phrase
-from corpid.web.pages.access_texts import LEVELS
+from corpid.texts import counted, phrase
+from corpid.web.directory.change_sentences import in_words
+from corpid.web.pages.access_texts import GONE, LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
+    from corpid.flows.directory.request_lists import Names as RequestNames
     from corpid.flows.operations.history import Names
     from corpid.ports import AuditEntry
+    from corpid.rules.directory.plan import Change
     from corpid.texts import Phrase
 
-GONE: Final = phrase("A person who is gone")
 OPERATOR: Final = phrase("The operator")
 _NONE: Final = phrase("None")
 
@@ -92,6 +94,13 @@ _OF_GRANT: Final[Mapping[str, Callable[..., Phrase]]] = {
         "What {third_party} may do for {client} at {service} was changed", **named
     ),
     AuditAction.GRANT_REMOVE: lambda **named: phrase("{third_party} no longer acts for {client} at {service}", **named),
+}
+_OF_REQUEST: Final[Mapping[str, Callable[[Phrase], Phrase]]] = {
+    AuditAction.APPROVAL_REQUEST: lambda change: phrase("A change was requested: {change}", change=change),
+    AuditAction.APPROVAL_APPROVE: lambda change: phrase("A request was approved: {change}", change=change),
+    AuditAction.APPROVAL_DECLINE: lambda change: phrase("A request was declined: {change}", change=change),
+    AuditAction.APPROVAL_WITHDRAW: lambda change: phrase("A request was withdrawn: {change}", change=change),
+    AuditAction.APPROVAL_EXPIRE: lambda change: phrase("A request expired after 14 days: {change}", change=change),
 }
 _PLAIN: Final[Mapping[str, Phrase]] = {
     AuditAction.APPROVAL_REQUEST: phrase("A change was requested"),
@@ -174,7 +183,18 @@ def sentence(entry: AuditEntry, names: Names) -> Phrase:
         if action == AuditAction.GRANT_ADD and entry.after.get("state") == "offered":
             action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
         return _OF_GRANT[action](client=client, third_party=third_party, service=service)
+    if changes := names.requests.changes.get(entry.object):
+        return _OF_REQUEST[action](requested(changes, names.requests.names))
     return _PLAIN.get(action, phrase("Another change"))
+
+
+def requested(changes: Sequence[Change], names: RequestNames) -> Phrase:
+    """The first change of a request, and how many more."""
+    first = in_words(changes[0], names).sentence
+    if len(changes) == 1:
+        return first
+    more = counted(len(changes) - 1, "and {count} more change", "and {count} more changes")
+    return phrase("{change} ({more})", change=first, more=more)
 
 
 def _role(entry: AuditEntry, parts: list[str], at: int) -> str:

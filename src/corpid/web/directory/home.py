@@ -9,11 +9,12 @@ from urllib.parse import urlencode
 
 from corpid.flows.directory import access_review, entity_home
 from corpid.flows.directory.write import Refused
+from corpid.rules.directory.person_names import shown_name
 from corpid.texts import counted, phrase
 from corpid.web.directory import history
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Gone, Section
 from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.sites import Gone, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,9 +127,7 @@ def _lines(at: PortalContext, found: Overview, *, sees_all: bool) -> tuple[Link,
     texts = {
         "people": _people(totals.people),
         _ENDING: ending,
-        "requests": counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
-        if found.requests
-        else phrase("No request waits for you."),
+        "requests": _requests(found),
     }
     if sees_all:
         texts["third-parties"] = (
@@ -159,6 +158,16 @@ async def _review(at: PortalContext) -> tuple[Link, ...]:
     return (Link(url=portal_path(at.web, "access-review"), text=text),)
 
 
+def _requests(found: Overview) -> Phrase:
+    if found.more_requests:
+        return phrase(
+            "More than {count} requests wait. See which of them wait for you.", count=entity_home.MOST_REQUESTS
+        )
+    if found.requests:
+        return counted(found.requests, "{count} request waits for you.", "{count} requests wait for you.")
+    return phrase("No request waits for you.")
+
+
 def _people(count: int) -> Phrase:
     if count >= entity_home.MOST_PEOPLE:
         return phrase("At least {count} people belong to your organisation.", count=count)
@@ -186,14 +195,16 @@ async def ending(at: PortalContext) -> View:
         frame=frame(at, up=Link(url=portal_path(at.web), text=Home.heading)),
         rows=tuple(_ending_row(at, each) for each in found.found),
         pager=Pager(
-            first=here if after else "", next=f"{here}?{urlencode({'after': found.after})}" if found.after else ""
+            first=here if after else "",
+            next=f"{here}?{urlencode({'after': found.after})}" if found.after else "",
+            searched_on=bool(found.after) and 0 < len(found.found) < _PAGE,
         ),
     )
 
 
 def _ending_row(at: PortalContext, each: Ending) -> EndingRow:
     return EndingRow(
-        name=each.membership.name or each.user.name or each.user.user_name,
+        name=shown_name(each.membership, each.user),
         url=portal_path(at.web, f"person/{each.membership.membership_id}"),
         role=each.row.role,
         service=each.service.name,
@@ -201,4 +212,6 @@ def _ending_row(at: PortalContext, each: Ending) -> EndingRow:
     )
 
 
-SECTION: Final = Section[PortalContext](pages={"": Page(view=home), _ENDING: Page(view=ending)})
+SECTION: Final = Section[PortalContext](
+    pages={"": Page(view=home), _ENDING: Page(view=ending)}, filters=frozenset({"after"})
+)

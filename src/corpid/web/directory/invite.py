@@ -16,11 +16,11 @@ from corpid.rules.directory.member_details import checked
 from corpid.texts import counted, phrase
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, belongs, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.people import INVITE, INVITED, PEOPLE, REQUESTED
+from corpid.web.directory.people import INVITE, INVITED, PEOPLE
 from corpid.web.directory.people_views import InvitationPreview, Invite, InviteSeveral
-from corpid.web.directory.writing import REQUEST_SENT, reason
-from corpid.web.own_pages import Instead, Invalid, Saved, Section
+from corpid.web.directory.writing import reason, saved_or_requested
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,9 +187,7 @@ async def _invited(at: PortalContext, people: Sequence[MemberDetails]) -> Saved:
         )  # fmt: skip
     except REFUSALS as error:
         raise rejected(error, entity=at.entity) from None
-    if request is not None:
-        return Saved(REQUESTED, PEOPLE)
-    return Saved(INVITED, f"{PEOPLE}?{INVITED}={len(people)}")
+    return saved_or_requested(request, Saved(INVITED, f"{PEOPLE}?{INVITED}={len(people)}"))
 
 
 def invitation_limit(at: PortalContext) -> InvitationLimit:
@@ -215,6 +213,5 @@ SECTION: Final = Section[PortalContext](
     fields=frozenset({"name", "email", "people", "reason", _CONFIRMED}),
     changes={
         INVITED: phrase("The invitation has been sent."),
-        REQUESTED: REQUEST_SENT,
     },
 )

@@ -20,7 +20,7 @@ from corpid.rules.directory.access_conditions import (
 from corpid.rules.limits import INVITATION_SECONDS, INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY
 from corpid.texts import phrase
 from corpid.web.directory.writing import NO_REASON, refusal_of
-from corpid.web.own_pages import CHANGED_MEANWHILE
+from corpid.web.sites import CHANGED_MEANWHILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

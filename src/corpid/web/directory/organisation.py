@@ -8,11 +8,19 @@ from corpid.flows.authentication.entity_selection import QUERY_CHARACTERS
 from corpid.flows.directory import portal
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES, search_words
 from corpid.texts import phrase
-from corpid.web.directory.page_context import ORGANISATION, Page, PortalContext, bare_frame, portal_path
-from corpid.web.own_pages import Saved, Section, SignInAgain
+from corpid.web.directory.page_context import (
+    ORGANISATION,
+    Page,
+    PortalContext,
+    bare_frame,
+    choosing,
+    next_page,
+    portal_path,
+)
 from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
+from corpid.web.sites import Saved, Section, SignInAgain
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -28,8 +36,8 @@ async def organisation(at: PortalContext) -> View | Response:
     """
     if at.visit.entity is not None:
         if at.again:
-            return see_other(portal_path(at.web))
-        raise SignInAgain(ORGANISATION)
+            return see_other(portal_path(at.web, next_page(at)))
+        raise SignInAgain(choosing(next_page(at)))
     mine = await portal.administered(at.context, at.visit.user.user_id)
     if not mine:
         return Problem(
@@ -47,7 +55,7 @@ async def organisation(at: PortalContext) -> View | Response:
     here = portal_path(at.web, ORGANISATION)
     return ChooseEntity(
         frame=bare_frame(at),
-        action=here,
+        action=portal_path(at.web, choosing(next_page(at))),
         search_action=here,
         choices=tuple(_choice(each) for each in found),
         total=len(found),
@@ -59,7 +67,7 @@ async def organisation(at: PortalContext) -> View | Response:
 async def choose(at: PortalContext) -> Saved:
     """Choose the entity that was sent. Raises Rejected, StaleStep."""
     await portal.choose(at.context, at.visit, at.form.get("entity", ""))
-    return Saved("", "")
+    return Saved("", next_page(at))
 
 
 def _searched(entity: Entity) -> str:
@@ -79,4 +87,5 @@ def _choice(entity: Entity) -> Choice:
 SECTION: Final = Section[PortalContext](
     pages={ORGANISATION: Page(view=organisation, submit=choose, field="entity")},
     fields=frozenset({"entity", "query"}),
+    filters=frozenset({"query"}),
 )

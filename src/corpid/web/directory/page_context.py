@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import quote, urlencode
 
 from corpid.flows.authentication import interactions
 from corpid.flows.directory.portal import PortalVisit
 from corpid.texts import phrase
-from corpid.web import own_pages
-from corpid.web.own_pages import Elsewhere, PageContext, site_path
-from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
+from corpid.web import sites
+from corpid.web.pages.layout import Advice, Frame, Link, Navigation, NavigationLink
+from corpid.web.sites import Elsewhere, PageContext, site_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,10 @@ ORGANISATION: Final = "organisation"
 """the page on which the entity is chosen"""
 ENTITY: Final = "entity"
 """the parameter that carries the chosen entity across a new sign-in"""
+NEXT: Final = "page"
+"""the parameter that carries the page that was asked for across the choice"""
+_NEXT: Final = re.compile(r"[A-Za-z0-9/_-]{1,200}(\?of=[A-Za-z0-9._-]{1,50})?")
+"""a page of the portal, and the entity that a link was made for"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +55,24 @@ class PortalContext(PageContext[PortalVisit]):
         return self.visit.actor
 
 
+def next_page(at: PageContext[Any]) -> str:
+    """The page to show after the choice; empty: the home page."""
+    page = at.query.get(NEXT, "")
+    return page if _NEXT.fullmatch(page) else ""
+
+
+def choosing(page: str) -> str:
+    """The page of the choice, which then leads to `page`."""
+    return f"{ORGANISATION}?{urlencode({NEXT: page})}" if _NEXT.fullmatch(page) else ORGANISATION
+
+
 def remembered(visit: OwnVisit) -> str:
     """The chosen entity, which a new sign-in leads back to (D54)."""
     entity_id = visit.session.entity_id
     return f"{ENTITY}={quote(entity_id, safe='')}" if entity_id else ""
 
 
-Page: TypeAlias = own_pages.Page[PortalContext]
+Page: TypeAlias = sites.Page[PortalContext]
 """a page of this site"""
 
 SECTIONS: Final[Mapping[str, tuple[Phrase, frozenset[AdministratorLevel]]]] = {
@@ -75,6 +91,19 @@ def portal_path(web: WebContext, page: str = "") -> str:
     return site_path(web, "manage", page)
 
 
+def no_approver(at: PortalContext) -> Advice:
+    """Advice for a change that nobody can approve. Source: D55"""
+    if at.actor.level == "owner" and at.entity.approvals == "none":  # else their appointment needs approval, too
+        return Advice(
+            text=phrase("A second owner or administrator could approve it."),
+            link=Link(url=portal_path(at.web, "administrators/appoint"), text=phrase("Appoint somebody")),
+        )
+    return Advice(
+        text=phrase("Ask the operator of this service, who can approve it, or appoint somebody who can."),
+        link=Link(url=portal_path(at.web, "administrators"), text=phrase("See who administers your organisation")),
+    )
+
+
 def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
     """The frame of a portal page; `section` is a key of SECTIONS."""
     web, visit = at.web, at.visit
@@ -84,7 +113,8 @@ def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_
         step_name=step_name,
         up=up,
         account_language=visit.user.language,
-        here=portal_path(web, at.page),
+        here=portal_path(web, at.here),
+        no_approver=no_approver(at) if at.actor.only_approver else None,
         navigation=Navigation(
             label=phrase("Administration"),
             title=entity.name,
@@ -105,5 +135,5 @@ def bare_frame(at: PortalContext) -> Frame:
     return Frame(
         form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
         account_language=visit.user.language,
-        here=portal_path(at.web, at.page),
+        here=portal_path(at.web, at.here),
     )

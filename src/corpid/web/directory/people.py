@@ -11,13 +11,13 @@ from corpid.flows.directory.members import WantedMembers
 from corpid.flows.directory.provisioning import State
 from corpid.flows.directory.write import Refused
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import PERSON, name_of, user_name_of
+from corpid.web.directory.access import PERSON
 from corpid.web.directory.member_texts import STATES, email_of
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people_views import ListedPerson, People
-from corpid.web.own_pages import Section
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Pager
+from corpid.web.sites import Section
 
 if TYPE_CHECKING:
     from corpid.flows.directory.members import ListedMember
@@ -28,7 +28,6 @@ PEOPLE: Final = "people"
 INVITE: Final = "invite"
 INVITED: Final = "invited"
 """the parameter of how many were invited, and the key of that change"""
-REQUESTED: Final = "people-requested"
 _SHOWN: Final = 50
 _SEARCH: Final = "q"
 _CHARACTERS: Final = 100
@@ -81,8 +80,8 @@ def _listed(at: PortalContext, each: ListedMember) -> ListedPerson:
     member = each.member
     return ListedPerson(
         url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"),
-        name=name_of(member),
-        user_name=user_name_of(member),
+        name=member.name,
+        user_name=member.user_name,
         email=email_of(member),
         state=member.state,
         state_text=STATES[member.state],
@@ -99,4 +98,6 @@ def _saved(at: PortalContext) -> Phrase | None:
     return counted(int(number), "{count} person has been invited.", "{count} people have been invited.")
 
 
-SECTION: Final = Section[PortalContext](pages={PEOPLE: Page(view=people)})
+SECTION: Final = Section[PortalContext](
+    pages={PEOPLE: Page(view=people)}, filters=frozenset({_SEARCH, "state", "service", "after"})
+)

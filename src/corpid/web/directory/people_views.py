@@ -167,6 +167,8 @@ class PersonPage(PageView):
     number_name: Phrase
     as_of: Phrase
     """the day of the letter"""
+    requests: tuple[Link, ...] = ()
+    """those on the person that wait for a decision"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
-from corpid.flows.directory import members, provisioning
+from corpid.flows.directory import members, provisioning, request_lists
 from corpid.flows.directory.provisioning import Member, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations import history
@@ -26,9 +27,7 @@ from corpid.web.directory.access import (
     REMOVE,
     address,
     administers,
-    name_of,
     own_access,
-    user_name_of,
 )
 from corpid.web.directory.history import HISTORY
 from corpid.web.directory.member_texts import (
@@ -41,9 +40,10 @@ from corpid.web.directory.member_texts import (
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import PersonPage, ShownEntry, ShownRole
-from corpid.web.own_pages import Gone, Section
+from corpid.web.directory.requests import REQUESTS
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
+from corpid.web.sites import Gone, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = 100
 """roles a page"""
 _ENTRIES: Final = 5
+_REQUESTS: Final = 20
 _EXAMINED: Final = 50
 """of the person's history, which has what they did to others, too"""
 ACTIONS: Final[Mapping[str, Phrase]] = {
@@ -87,7 +88,7 @@ async def person(at: PortalContext) -> View:
     """A person's access in sentences, with the possible changes."""
     registry, actor, entity = at.context.provider.registry, at.actor, at.entity
     found = await this_member(at, membership_id_of(at))
-    membership, name = found.membership, name_of(found)
+    membership, name = found.membership, found.name
     try:
         held = await members.held(registry, membership, actor=actor, after=at.query.get("after", ""), limit=_SHOWN)
     except Refused:  # no place of this list
@@ -108,7 +109,7 @@ async def person(at: PortalContext) -> View:
         frame=frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People"))),
         heading=phrase("{name}", name=name),
         saved=at.saved,
-        user_name=user_name_of(found),
+        user_name=found.user_name,
         email=email_of(found),
         state=state,
         state_text=STATES[state],
@@ -120,6 +121,7 @@ async def person(at: PortalContext) -> View:
             first=here if at.query.get("after") else "",
             next=address(at, at.page, after=held.roles.after) if held.roles.after else "",
         ),
+        requests=await _requests(at, found),
         access_refused=None if may_give else _access_refused(at, found, held, name),
         own_services=actor.level == "sub_administrator",
         for_others=tuple(_role(at, name, role, state=state, changeable=may_give) for role in held.for_others),
@@ -134,6 +136,20 @@ async def person(at: PortalContext) -> View:
         number=entity.registration_number,
         number_name=NUMBERS[entity.type],
         as_of=phrase("As of {day}", day=at.context.day),
+    )
+
+
+async def _requests(at: PortalContext, found: Member) -> tuple[Link, ...]:
+    """Waiting requests on a member that the reader may see. Source: D55"""
+    waiting = await request_lists.on_person(
+        at.context.provider.registry, at.actor, found.user.user_id, now=at.context.now, limit=_REQUESTS
+    )
+    return tuple(
+        Link(
+            url=portal_path(at.web, f"{REQUESTS}/{quote(each.record.request_id, safe='')}"),
+            text=history_texts.requested(each.changes, each.names),
+        )
+        for each in waiting
     )
 
 
@@ -209,4 +225,6 @@ async def _entries(at: PortalContext, found: Member) -> tuple[ShownEntry, ...]:
 
 
 _ID: Final = "[^/]{1,100}"
-SECTION: Final = Section[PortalContext](named_pages={re.compile(f"{PERSON}/{_ID}"): Page(view=person)})
+SECTION: Final = Section[PortalContext](
+    named_pages={re.compile(f"{PERSON}/{_ID}"): Page(view=person)}, filters=frozenset({"after"})
+)

@@ -12,17 +12,17 @@ from corpid.flows.directory.provisioning import MalformedDetails, UnknownMember
 from corpid.flows.directory.write import Refused
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
-from corpid.web.directory.access import PERSON, name_of
+from corpid.web.directory.access import PERSON
 from corpid.web.directory.invite import detail_error, invitation_limit
 from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, email_of, refusal_sentence, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.people import PEOPLE, REQUESTED
+from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import ConfirmAction, EditPerson
 from corpid.web.directory.person import ACTIONS, membership_id_of, this_member
-from corpid.web.directory.writing import reason
-from corpid.web.own_pages import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
+from corpid.web.directory.writing import reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
+from corpid.web.sites import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -108,7 +108,7 @@ _ACTIONS: Final[Mapping[str, _Action]] = {
         fits=lambda found: found.membership.enabled and not found.membership.invited,
         heading=lambda name: phrase("Suspend {name}?", name=name),
         sentences=lambda at, found: (
-            phrase("{name} can then no longer act for {entity}.", name=name_of(found), entity=at.entity.name),
+            phrase("{name} can then no longer act for {entity}.", name=found.name, entity=at.entity.name),
             phrase("Level and access are kept without effect, and come back when you restore the membership."),
         ),
         button=phrase("Suspend"),
@@ -122,7 +122,7 @@ _ACTIONS: Final[Mapping[str, _Action]] = {
         sentences=lambda at, found: (
             phrase(
                 "{name} can then act for {entity} again, with the level and access of before.",
-                name=name_of(found),
+                name=found.name,
                 entity=at.entity.name,
             ),
         ),
@@ -135,10 +135,10 @@ _ACTIONS: Final[Mapping[str, _Action]] = {
         fits=lambda found: not found.membership.invited,
         heading=lambda name: phrase("End the membership of {name}?", name=name),
         sentences=lambda at, found: (
-            phrase("{name} can then no longer act for {entity}.", name=name_of(found), entity=at.entity.name),
+            phrase("{name} can then no longer act for {entity}.", name=found.name, entity=at.entity.name),
             phrase(
                 "The account itself stays, and so does the history. To come back, {name} needs a new invitation and new access.",
-                name=name_of(found),
+                name=found.name,
             ),
         ),
         button=phrase("End the membership"),
@@ -168,7 +168,7 @@ async def confirm(at: PortalContext) -> View:
     kind = _kind(at)
     return ConfirmAction(
         frame=frame(at, section=PEOPLE, up=_back(at, found)),
-        heading=action.heading(name_of(found)),
+        heading=action.heading(found.name),
         action=portal_path(at.web, at.page),
         sentences=action.sentences(at, found),
         taken=await taken(at, found) if kind in {"end", "revoke"} else (),
@@ -214,7 +214,7 @@ def _action(at: PortalContext, found: Member) -> _Action:
 
 async def taken(at: PortalContext, found: Member) -> tuple[Phrase, ...]:
     """Everything that ends with the membership, a sentence each."""
-    registry, name, today = at.context.provider.registry, name_of(found), at.context.day
+    registry, name, today = at.context.provider.registry, found.name, at.context.day
     ending = await members.ending(registry, found.membership, actor=at.actor)
     held = await members.held(registry, found.membership, actor=at.actor, after="", limit=_LISTED)
     shown = (*held.roles.found, *held.for_others)
@@ -253,7 +253,7 @@ async def send_again(at: PortalContext) -> View:
         sentences=(
             phrase(
                 "{name} gets a new e-mail at {email}. The link in the earlier one then no longer works.",
-                name=name_of(found),
+                name=found.name,
                 email=email_of(found),
             ),
             EACH_GETS,
@@ -279,7 +279,7 @@ async def resend(at: PortalContext) -> Saved:
     except Refused:
         raise Rejected(_WAIT if found.membership.email else _NO_ADDRESS) from None
     except REFUSALS as error:
-        raise rejected(error, entity=at.entity, name=name_of(found)) from None
+        raise rejected(error, entity=at.entity, name=found.name) from None
     return Saved("invitation-sent-again", f"{PERSON}/{found.membership.membership_id}")
 
 
@@ -297,7 +297,7 @@ async def _submitted(
     at: PortalContext, found: Member, change: Callable[[str], Awaitable[ChangeRequest | None]], done: str
 ) -> Saved:
     """Make or request a change, and say which. Raises Gone, Rejected."""
-    name, given = name_of(found), reason(at)
+    name, given = found.name, reason(at)
     try:
         request = await change(given)
     except MalformedDetails as error:
@@ -308,9 +308,8 @@ async def _submitted(
         raise rejected(error, entity=at.entity, name=name) from None
     at.context.provider.registry_cache.drop()
     here = f"{PERSON}/{found.membership.membership_id}"
-    if request is not None:
-        return Saved(REQUESTED, here)
-    return Saved(done, PEOPLE if done in {"person-ended", "invitation-revoked"} else here)
+    is_gone = done in {"person-ended", "invitation-revoked"}
+    return saved_or_requested(request, Saved(done, PEOPLE if is_gone else here))
 
 
 async def _possible(at: PortalContext, found: Member, *, end: bool) -> Possible:
@@ -325,7 +324,7 @@ def _refused(at: PortalContext, found: Member, possible: Possible) -> View:
         heading=ACTIONS[_kind(at)],
         action=portal_path(at.web, at.page),
         sentences=(),
-        refused=refusal_sentence(possible.refusal, name_of(found), at.entity),
+        refused=refusal_sentence(possible.refusal, found.name, at.entity),
         button=ACTIONS[_kind(at)],
         back=back,
         needs_approval=False,
@@ -336,7 +335,7 @@ def _refused(at: PortalContext, found: Member, possible: Possible) -> View:
 def _back(at: PortalContext, found: Member) -> Link:
     return Link(
         url=portal_path(at.web, f"{PERSON}/{found.membership.membership_id}"),
-        text=phrase("{name}", name=name_of(found)),
+        text=phrase("{name}", name=found.name),
     )
 
 

@@ -13,11 +13,11 @@ from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
-from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, listed, reason, written
-from corpid.web.own_pages import Gone, Saved, Section
-from corpid.web.pages.access_texts import details
-from corpid.web.pages.layout import FormView, Link, Pager, PageView
+from corpid.web.directory.page_context import Page, PortalContext, frame, no_approver, portal_path
+from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
+from corpid.web.pages.access_texts import GONE, details
+from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +47,9 @@ STATES: Final[Mapping[State, Phrase]] = {
 """how the state of a request is called on a page"""
 
 
+_NO_PAGER: Final = Pager()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLine:
     """A request in a list."""
@@ -57,7 +60,7 @@ class RequestLine:
     """part of the organisation and parameters of its first change"""
     further: int
     """how many changes it has in addition"""
-    requester: str
+    requester: str | Phrase
     own: bool
     reason: str
     state: Phrase
@@ -83,10 +86,10 @@ class Requests(PageView):
     approvals: Phrase
     waiting: tuple[RequestLine, ...] = ()
     own: tuple[RequestLine, ...] = ()
-    waiting_pager: Pager | None = None
-    own_pager: Pager | None = None
+    waiting_pager: Pager = _NO_PAGER
+    own_pager: Pager = _NO_PAGER
     ended: tuple[RequestLine, ...] = ()
-    ended_pager: Pager | None = None
+    ended_pager: Pager = _NO_PAGER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +102,15 @@ class OneRequest(PageView):
     saved: Phrase | None
     changes: tuple[ChangeInWords, ...]
     line: RequestLine
-    decided_by: str
+    decided_by: str | Phrase
     decided_reason: str
     pending: bool
     why_not: Phrase | None
     decide: str
     """the address to decide; empty if they cannot"""
     withdraw: str
+    nobody: Advice | None = None
+    """what to do if nobody can approve it; None if somebody can"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +163,7 @@ def _line(at: PortalContext, found: Request) -> RequestLine:
         sentence=in_words(found.changes[0], found.names).sentence,
         limits=_limits(found.changes[0]),
         further=len(found.changes) - 1,
-        requester=found.requester,
+        requester=found.requester or GONE,
         own=found.own,
         reason=record.reason,
         state=STATES[found.state],
@@ -171,7 +176,8 @@ def _pager(at: PortalContext, name: str, found: ListPage[Request], **kept: str) 
     here = portal_path(at.web, REQUESTS)
     first = f"{here}?{urlencode(kept)}" if kept else here
     following = f"{here}?{urlencode({**kept, name: found.after})}" if found.after else ""
-    return Pager(first=first if name in at.query else "", next=following)
+    searched_on = bool(found.after) and len(found.found) < _PER_PAGE
+    return Pager(first=first if name in at.query else "", next=following, searched_on=searched_on)
 
 
 async def requests(at: PortalContext) -> View:
@@ -233,6 +239,8 @@ async def one(at: PortalContext) -> View:
     why_not: Phrase | None = None
     if pending and found.own:
         why_not = phrase("You made this request, so another administrator has to decide.")
+        if found.nobody_approves:
+            why_not = phrase("You made this request, so you cannot approve it yourself.")
     elif pending and found.why_not:
         why_not = phrase("You cannot decide on this request: {reason}.", reason=found.why_not)
     return OneRequest(
@@ -240,10 +248,11 @@ async def one(at: PortalContext) -> View:
         saved=at.saved,
         changes=tuple(in_words(each, found.names) for each in found.changes),
         line=_line(at, found),
-        decided_by=found.decided_by if found.record.decided_by != "system" else "",
+        decided_by="" if found.record.decided_by in ("", "system") else found.decided_by or GONE,
         decided_reason=found.record.decided_reason,
         pending=pending,
         why_not=why_not,
+        nobody=no_approver(at) if found.nobody_approves else None,
         decide=_url(at, "decide", found) if pending and not found.why_not else "",
         withdraw=_url(at, "withdraw", found) if found.can_withdraw else "",
     )
@@ -368,7 +377,7 @@ async def save_setting(at: PortalContext) -> Saved:
             reason=given, now=at.context.now, unique=at.context.provider.new_id(),
         ),
     )  # fmt: skip
-    return Saved("approvals-changed", REQUESTS) if made is None else Saved("requested", f"{REQUESTS}/{made.request_id}")
+    return saved_or_requested(made, Saved("approvals-changed", REQUESTS))
 
 
 SECTION: Final = Section[PortalContext](
@@ -379,11 +388,12 @@ SECTION: Final = Section[PortalContext](
         _WITHDRAW: Page(view=withdraw, submit=save_withdrawal, fresh=True),
     },
     fields=frozenset({"reason", "decision", "approvals"}),
+    filters=frozenset({"state", "before", "waiting", "own"}),
     changes={
         "request-approved": phrase("The request is approved, and the change is made."),
         "request-declined": phrase("The request is declined. Nothing has changed."),
         "request-withdrawn": phrase("Your request is withdrawn."),
         "approvals-changed": phrase("Which changes need approval is changed."),
-        "requested": REQUEST_SENT,
+        REQUESTED: REQUEST_SENT,
     },
 )

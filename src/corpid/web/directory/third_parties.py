@@ -10,10 +10,9 @@ from corpid.flows.directory import grants
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import Phrase, counted, phrase
-from corpid.web.directory import offers, third_party_people
-from corpid.web.directory.change_sentences import span
+from corpid.web.directory import third_party_offers, third_party_people
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.third_party_pages import (
+from corpid.web.directory.third_party_objects import (
     OFFER,
     PER_PAGE,
     THIRD_PARTIES,
@@ -28,10 +27,12 @@ from corpid.web.directory.third_party_pages import (
     url,
     version,
 )
-from corpid.web.directory.third_party_terms import FIELDS, PREFIX, Confirm
+from corpid.web.directory.third_party_terms import FIELDS, Confirm
 from corpid.web.directory.writing import listed, submitted
-from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import Pager, PageView
+from corpid.web.pages.role_fields import PARAMETER
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -102,7 +103,7 @@ class ThirdParties(PageView):
 class PersonLine:
     """A third party's person, as either side may see them (D61)."""
 
-    name: str
+    name: str | Phrase
     user_name: str
     """empty for the client entity"""
     role: str
@@ -170,7 +171,7 @@ def _line(at: PortalContext, found: Authorisation) -> AuthorisationLine:
 
 def _capital(row: ThirdPartyGrant) -> Phrase:
     """The dates as a text of their own."""
-    return span(row.start_date, row.end_date)
+    return duration(row.start_date, row.end_date)
 
 
 async def third_parties(at: PortalContext) -> View:
@@ -271,7 +272,9 @@ async def one(at: PortalContext) -> View:
         empty=_empty(found, client=client),
         people=tuple(_person(at, found, each, client=client) for each in page.found),
         pager=Pager(
-            first=here if after else "", next=f"{here}?{urlencode({'after': page.after})}" if page.after else ""
+            first=here if after else "",
+            next=f"{here}?{urlencode({'after': page.after})}" if page.after else "",
+            searched_on=bool(page.after) and len(page.found) < _PEOPLE_PER_PAGE,
         ),
     )
 
@@ -296,10 +299,10 @@ def _person(at: PortalContext, found: Authorisation, given: GivenRole, *, client
     row = given.row
     signed_in = given.signed_in_at
     return PersonLine(
-        name=given.name,
+        name=given.name or phrase("Somebody of {entity}", entity=found.third_party.name),
         user_name="" if client else given.user_name,
         role=row.role,
-        dates=span(
+        dates=duration(
             max(row.start_date, found.grant.start_date, NO_BEGINNING), min(row.end_date, found.grant.end_date, NO_END)
         ),
         signed_in=at.moment(signed_in) if signed_in else None,
@@ -447,20 +450,21 @@ async def _removed(at: PortalContext, found: Authorisation, change: str) -> Save
 SECTION: Final = Section[PortalContext](
     pages={
         THIRD_PARTIES: Page(view=third_parties),
-        OFFER: Page(view=offers.offer, submit=offers.save_offer, fresh=True),
+        OFFER: Page(view=third_party_offers.offer, submit=third_party_offers.save_offer, fresh=True),
     },
     named_pages={
         named("grant"): Page(view=one),
         named("accept"): Page(view=accept, submit=save_acceptance, fresh=True),
         named("decline"): Page(view=decline, submit=save_refusal, fresh=True),
         named("end"): Page(view=end, submit=save_end, fresh=True),
-        named("change"): Page(view=offers.change, submit=offers.save_change, fresh=True),
+        named("change"): Page(view=third_party_offers.change, submit=third_party_offers.save_change, fresh=True),
         named("assign"): Page(view=third_party_people.assign, submit=third_party_people.save_role, fresh=True),
         named("change-role"): Page(view=third_party_people.change, submit=third_party_people.save_change, fresh=True),
         named("take-away"): Page(view=third_party_people.take_away, submit=third_party_people.save_taken, fresh=True),
     },
     fields=FIELDS | {"to", "service", "person"},
-    prefixes=(PREFIX,),
+    filters=frozenset({"organisation", "to", "service", "person", "find", "after", "offers", "given", "received"}),
+    prefixes=(PARAMETER,),
     changes={
         "grant-offered": phrase("The offer is made."),
         "grant-changed": phrase("The authorisation is changed."),

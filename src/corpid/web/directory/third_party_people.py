@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 import msgspec
 
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.flows.directory import grants, lists
+from corpid.flows.directory import grants, role_assignment
 from corpid.ports import Seen
-from corpid.rules.directory.names import user_name
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.change_sentences import role_given, span
+from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
 from corpid.web.directory.page_context import PortalContext, portal_path
-from corpid.web.directory.third_party_pages import (
-    PER_PAGE,
+from corpid.web.directory.third_party_objects import (
     THIRD_PARTIES,
     authorisation,
     check_version,
@@ -40,43 +37,19 @@ from corpid.web.directory.third_party_terms import (
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, listed, submitted, written
-from corpid.web.own_pages import Gone, Instead, Saved
-from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.directory.writing import NO_REASON, submitted, written
+from corpid.web.pages import access_texts
+from corpid.web.pages.access_texts import GONE
+from corpid.web.pages.layout import Link
+from corpid.web.sites import Gone, Instead, Saved
 
 if TYPE_CHECKING:
     from corpid.flows.directory.grants import Authorisation, GivenRole
-    from corpid.rules.directory.records import User
+    from corpid.flows.directory.provisioning import Member
     from corpid.web.pages.views import View
 
 _END_OF_GRANT: Final = phrase("Leave it empty for the last day of the authorisation.")
 _SUB_ENTITY_HINT: Final = phrase("For which part of the organisation.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberLine:
-    """A person who can be chosen; without an address they cannot."""
-
-    url: str
-    name: str
-    user_name: str
-    why_not: Phrase | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoosePerson(PageView):
-    """The person who gets access. Field and error id: search."""
-
-    template: ClassVar[str] = "manage/choose_their_person.html"
-    heading: ClassVar[Phrase] = phrase("Who of your people shall act?")
-
-    sentence: Phrase
-    action: str
-    search: str
-    people: tuple[MemberLine, ...]
-    pager: Pager
-    back: str
-    notes: tuple[Phrase, ...]
 
 
 async def _granted(at: PortalContext) -> Authorisation:
@@ -87,9 +60,11 @@ async def _granted(at: PortalContext) -> Authorisation:
     return found
 
 
-async def _member(at: PortalContext) -> User | None:
-    user_id = at.form.get("person") or at.query.get("person", "")
-    return await grants.member(at.context.provider.registry, at.actor, user_id)
+async def _member(at: PortalContext) -> Member | None:
+    """The chosen member; None for an invitation or nobody."""
+    membership_id = at.form.get(PERSON_CHOSEN) or at.query.get(PERSON_CHOSEN, "")
+    found = await role_assignment.one_member(at.context.provider.registry, at.actor, membership_id)
+    return None if found is None or found.membership.invited else found
 
 
 async def assign(at: PortalContext) -> View:
@@ -100,51 +75,25 @@ async def assign(at: PortalContext) -> View:
 
 
 async def _choose(at: PortalContext, found: Authorisation) -> View:
-    here = portal_path(at.web, at.page)
-    search, errors = at.query.get("search", "").strip(), at.errors
-    try:
-        beginning = user_name(search) if search else ""
-    except ValueError:
-        beginning = ""
-        errors = (("search", phrase("No user name has these characters.")),)
-    page = await listed(
-        lists.members(
-            at.context.provider.registry, at.actor, at.entity.entity_id,
-            search=beginning, after=at.query.get("after", ""), limit=PER_PAGE,
-        )
-    )  # fmt: skip
-    narrowed = {"search": search} if search else {}
-    following = f"{here}?{urlencode({**narrowed, 'after': page.after})}" if page.after else ""
-    first = f"{here}?{urlencode(narrowed)}" if narrowed else here
-    return ChoosePerson(
+    def to(member: Member) -> str | Phrase:
+        if member.membership.invited:
+            return phrase("Has not accepted the invitation yet")
+        if member.user.user_id == at.actor.user_id and not (at.actor.alone and at.actor.level == "owner"):
+            return phrase("This is you: another administrator can give you access")
+        return f"{portal_path(at.web, at.page)}?{urlencode({PERSON_CHOSEN: member.membership.membership_id})}"
+
+    return await choose_person(
+        at,
+        at.page,
+        to,
         frame=up(at, found),
-        errors=errors,
-        sentence=sentence(found),
-        action=here,
-        search=search,
-        people=tuple(_line(at, here, each) for each in page.found),
-        pager=Pager(first=first if "after" in at.query else "", next=following),
-        back=url(at, "grant", found.grant),
-        notes=at.notes,
+        heading=phrase("Who of your people shall act?"),
+        asked=phrase("Choose the person"),
+        lead=sentence(found),
     )
 
 
-def _line(at: PortalContext, here: str, member: lists.Member) -> MemberLine:
-    why_not: Phrase | None = None
-    if member.membership.invited:
-        why_not = phrase("Has not accepted the invitation yet")
-    elif member.user.user_id == at.actor.user_id and not (at.actor.alone and at.actor.level == "owner"):
-        why_not = phrase("This is you: another administrator can give you access")
-    name = member.membership.name if member.membership.invited else member.user.name
-    return MemberLine(
-        url="" if why_not else f"{here}?{urlencode({'person': member.user.user_id})}",
-        name=name or member.membership.email or member.user.user_name,
-        user_name="" if member.membership.invited else member.user.user_name,
-        why_not=why_not,
-    )
-
-
-def _terms(at: PortalContext, found: Authorisation, person: User) -> View:
+def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
     grant, service, form = found.grant, found.service, at.form
     first = max(at.context.today, grant.start_date)
     asks_sub_entity = service.sub_entity != "none" and not grant.sub_entity
@@ -162,7 +111,7 @@ def _terms(at: PortalContext, found: Authorisation, person: User) -> View:
         end=form.get("end", "") if form else shown_day(grant.end_date),
         end_hint=NO_END_HINT if grant.end_date == NO_END else _END_OF_GRANT,
         parameters=parameter_fields(at, service, (), grant),
-        hidden=(("person", person.user_id),),
+        hidden=((PERSON_CHOSEN, person.membership.membership_id),),
         reason=form.get("reason", "") if grants.needs_approval(at.entity, service) else None,
         back=portal_path(at.web, at.page),
         notes=at.notes,
@@ -170,8 +119,7 @@ def _terms(at: PortalContext, found: Authorisation, person: User) -> View:
 
 
 def _sentence(found: Authorisation, row: ThirdPartyAssignment, person: str) -> Phrase:
-    values = {"person": person, "client": found.client_entity.name, "service": found.service.name}
-    return role_given(row.role, values, span(row.start_date, row.end_date))
+    return access_texts.given(person, row, service=found.service.name, entity=found.client_entity.name)
 
 
 def _require_reason(at: PortalContext, found: Authorisation) -> None:
@@ -190,7 +138,7 @@ async def save_role(at: PortalContext) -> Saved:
         raise Instead(_terms(at, found, person))
     terms = read(at, found.service, within=found.grant)
     wanted = ThirdPartyAssignment(
-        user_id=person.user_id,
+        user_id=person.user.user_id,
         entity_id=at.entity.entity_id,
         client_entity_id=found.grant.client_entity_id,
         service_id=found.grant.service_id,
@@ -297,13 +245,9 @@ async def take_away(at: PortalContext) -> View:
     """The confirmation of taking a person's access away (D56)."""
     found = await role(at)
     row = found.given.row
-    values = {"person": found.given.name, "client": found.client_entity.name, "service": found.service.name}
-    if row.role:
-        ends = phrase(
-            "{person} may no longer act for {client} as {role} at {service}, from now on.", role=row.role, **values
-        )
-    else:
-        ends = phrase("{person} may no longer act for {client} at {service}, from now on.", **values)
+    ends = access_texts.taken(
+        found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
+    )
     return Confirm(
         frame=up(at, found.under),
         errors=at.errors,

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
-from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.rules.directory.records import NO_BEGINNING, NO_END, Parameter, parameter_values
-from corpid.rules.directory.values import unfit_parameter
+from corpid.rules.directory.role_forms import (
+    ENDS_BEFORE_START,
+    NO_SUCH_DAY,
+    day,
+    missing_parameter,
+    sub_entity_fault,
+    value_fault,
+)
 from corpid.texts import phrase
-from corpid.web.directory.change_sentences import span
-from corpid.web.own_pages import Invalid
+from corpid.web.pages import role_fields
+from corpid.web.pages.access_texts import duration
 from corpid.web.pages.layout import FormView
+from corpid.web.pages.role_fields import parameter_field
+from corpid.web.sites import Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,14 +34,13 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
     from corpid.web.directory.page_context import PortalContext
     from corpid.web.pages.layout import FieldError, Link
+    from corpid.web.pages.role_fields import Option
 
 _ANY_ROLE: Final = phrase("Any role")
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
 ANY: Final = "*"
 """the value of the field `role` for any"""
 FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})
-PREFIX: Final = "parameter-"
-_DAY_CHARACTERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,7 @@ class EnterTerms(FormView):
     heading: Phrase
     lead: tuple[Phrase, ...]
     """what is known already"""
-    roles: tuple[tuple[str, str, str], ...]
+    roles: tuple[Option, ...]
     """value, text and description; none: there is nothing to choose"""
     role: str
     sub_entity: str | None
@@ -104,6 +110,11 @@ class Confirm(FormView):
     notes: tuple[Phrase, ...] = ()
     most: int = MOST_REASON_CHARACTERS
 
+    @property
+    def needs_approval(self) -> bool:
+        """True if a reason goes with it, typed here or before."""
+        return self.reason is not None or any(name == "reason" for name, _ in self.hidden)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
@@ -121,11 +132,6 @@ def kept(at: PortalContext) -> tuple[tuple[str, str], ...]:
     return tuple((name, text) for name, text in at.form.items() if name not in {"form_token", "step", "confirmed"})
 
 
-def field_name(parameter: str) -> str:
-    """The name of a parameter's field, and its id in the page."""
-    return PREFIX + sha256(parameter.encode()).hexdigest()[:12]
-
-
 def parameter_fields(
     at: PortalContext, service: Service, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
 ) -> tuple[ParameterField, ...]:
@@ -139,7 +145,7 @@ def parameter_fields(
 def _field(
     at: PortalContext, defined: ParameterDefinition, before: tuple[Parameter, ...], within: ThirdPartyGrant | None
 ) -> ParameterField:
-    name = field_name(defined.name)
+    name = parameter_field(defined.name)
     known = sorted(parameter_values(before, defined.name))
     allowed = sorted(parameter_values(within.parameters, defined.name)) if within is not None else []
     if within is None:
@@ -155,13 +161,12 @@ def _field(
     return ParameterField(name=name, label=defined.name, value=typed, hint=hint)
 
 
-def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[tuple[str, str, str], ...]:
+def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[Option, ...]:
     """The roles to choose from, each with its description.
 
     `within` is the grant of a person's role.
     """
-    described = {each.name: each.description for each in service.role_descriptions}
-    options = tuple((each, each, described.get(each, "")) for each in service.roles)
+    options = role_fields.role_options(service)
     if within is None:
         return ((ANY, _ANY_ROLE, ""), *options) if options else ()
     return () if within.role else options
@@ -211,7 +216,8 @@ class _Reading:
         options = {each[0] for each in role_options(self._service, self._within)}
         typed = self._at.form.get("role", "")
         if options and typed not in options:
-            self.errors.append(("role", phrase("Choose a role.")))
+            wanted = phrase("Choose a role.") if self._within else phrase("Choose one role, or any role.")
+            self.errors.append(("role", wanted))
         if not options:
             return self._within.role if self._within is not None else ""
         return "" if typed == ANY else typed
@@ -220,21 +226,21 @@ class _Reading:
         if self._within is not None and self._within.sub_entity:
             return self._within.sub_entity
         typed = " ".join(self._at.form.get("sub_entity", "").split())
-        if self._service.sub_entity == "none":
-            return ""
-        if self._within is not None and self._service.sub_entity == "mandatory" and not typed:
-            self.errors.append(("sub_entity", phrase("Enter a sub-entity.")))
-        return typed
+        if why := sub_entity_fault(self._service, typed, needed=self._within is not None):
+            self.errors.append(("sub_entity", why))
+        return "" if self._service.sub_entity == "none" else typed
 
     def _dates(self) -> tuple[str, str]:
         today, within, was = self._at.context.today, self._within, self._was
+        known = len(self.errors)
         earliest = max(today, within.start_date) if within is not None else today
         start = self._day("start", was.start_date if was is not None else earliest)
         end = self._day("end", within.end_date if within is not None else NO_END)
-        if not self.errors and end < start:
-            self.errors.append(("end", phrase("The last day is before the first one.")))
-        elif not self.errors and within is not None and not within.start_date <= start <= end <= within.end_date:
-            dates = span(within.start_date, within.end_date)
+        misread = len(self.errors) > known
+        if not misread and end < start:
+            self.errors.append(("end", ENDS_BEFORE_START))
+        elif not misread and within is not None and not within.start_date <= start <= end <= within.end_date:
+            dates = duration(within.start_date, within.end_date)
             self.errors.append(
                 ("start", phrase("Choose days within the authorisation, which is {dates}.", dates=dates))
             )
@@ -244,18 +250,15 @@ class _Reading:
         typed = self._at.form.get(name, "").strip()
         if not typed:
             return otherwise
-        try:
-            found = date.fromisoformat(typed).isoformat()
-        except ValueError:
-            found = ""
-        if len(typed) != _DAY_CHARACTERS or not found:
-            self.errors.append((name, phrase("Enter a day, such as 2027-12-31.")))
+        found = day(typed)
+        if found is None:
+            self.errors.append((name, NO_SUCH_DAY))
             return otherwise
-        return found
+        return found.isoformat()
 
     def _parameters(self) -> Iterator[Parameter]:
         for defined in self._service.parameters:
-            name = field_name(defined.name)
+            name = parameter_field(defined.name)
             typed = dict.fromkeys(line.strip() for line in self._at.form.get(name, "").splitlines())
             values = [value for value in typed if value]
             for error in self._faults(defined, values):
@@ -266,10 +269,10 @@ class _Reading:
     def _faults(self, defined: ParameterDefinition, values: list[str]) -> Iterable[Phrase]:
         allowed = parameter_values(self._within.parameters, defined.name) if self._within is not None else set()
         if self._within is not None and not values and (defined.mandatory or allowed):
-            yield phrase("Enter a value for {name}.", name=defined.name)
+            yield missing_parameter(defined, self._service)
         for value in values:
-            if why := unfit_parameter(defined.kind, value):
-                yield phrase("{value} is not accepted: {reason}.", value=value, reason=why)
+            if why := value_fault(defined, value):
+                yield why
             if allowed and value not in allowed:
                 yield phrase("Only these values are authorised: {values}.", values=tuple(sorted(allowed)))
 

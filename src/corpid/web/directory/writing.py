@@ -11,21 +11,25 @@ from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.texts import phrase
-from corpid.web.own_pages import CHANGED_MEANWHILE, Gone, Saved
+from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import CHANGED_MEANWHILE, Gone, Saved
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from corpid.ports import Seen
     from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import ChangeRequest
     from corpid.texts import Phrase
     from corpid.web.directory.page_context import PortalContext
 
 T = TypeVar("T")
 
 NO_REASON: Final = phrase("Say why, for the person who approves it.")
-REQUEST_SENT: Final = phrase("Your request has been sent. Nothing changes until another administrator approves it.")
+REQUEST_SENT: Final = phrase("Your request has been sent. Nothing changes until it is approved.")
 """the note after a change that needs approval"""
+REQUESTED: Final = "requested"
+"""its key, wherever the form was sent"""
 
 
 async def written(at: PortalContext, writing: Awaitable[T]) -> T:
@@ -59,8 +63,7 @@ def refusal_of(error: Exception) -> Phrase:
     """A refusal of a flow in a sentence."""
     if isinstance(error, Forbidden):
         return phrase("You cannot do this: {reason}.", reason=error.reason)
-    reason = " ".join(str(each).strip() for each in error.args)
-    return phrase("This cannot be done: {reason}.", reason=reason.rstrip("."))
+    return phrase("This cannot be done: {reason}.", reason=reason_of(error))
 
 
 async def listed(reading: Awaitable[T]) -> T:
@@ -91,7 +94,12 @@ async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, 
         seen=seen,
     )
     made = await written(at, writing)
-    return saved if made is None else Saved("requested", f"requests/{made.request_id}")
+    return saved_or_requested(made, saved)
+
+
+def saved_or_requested(request: ChangeRequest | None, saved: Saved) -> Saved:
+    """The page after a change, or that of its request. Source: D55"""
+    return saved if request is None else Saved(REQUESTED, f"requests/{request.request_id}")
 
 
 def reason(at: PortalContext) -> str:

@@ -10,14 +10,16 @@ import msgspec
 
 from corpid.flows.operations import audit as flow
 from corpid.flows.operations import audit_seals
+from corpid.flows.operations.console import may
 from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame
-from corpid.web.own_pages import Section
 from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.sites import Section
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from corpid.ports import AuditEntry
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 AUDIT: Final = "audit"
 _VERIFY: Final = "verify-audit"
+EXPORT: Final = "export-audit"
 SEALS: Final = 200
 """seals that one page verifies"""
 FILTERS: Final = ("user", "entity", "client", "action", "since")
@@ -60,6 +63,8 @@ class Audit(PageView):
     entries: tuple[EntryLine, ...]
     pager: Pager
     verify: str
+    export: str
+    """of the form that exports what is shown; empty for those who may not"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,24 +88,9 @@ async def audit(at: ConsoleContext) -> View:
     registry = at.context.provider.registry
     given = {name: value.strip() for name in FILTERS if (value := at.query.get(name, "")).strip()}
     errors: list[FieldError] = []
-    actions: tuple[str, ...] = ()
-    since = 0
-    try:
-        actions = audit_filters.actions(given["action"]) if "action" in given else ()
-    except audit_filters.MalformedFilter as error:
-        errors.append(("action", phrase("{sentence}.", sentence=str(error))))
-    try:
-        zone = at.context.provider.policy.timezone
-        since = audit_filters.moment(given["since"], now=at.context.now, zone=zone) if "since" in given else 0
-    except audit_filters.MalformedFilter as error:
-        errors.append(("since", phrase("{sentence}.", sentence=str(error))))
     before = at.query.get("before", "")
-    query = AuditQuery(
-        user_id=await flow.known_person(registry, given["user"]) if "user" in given else "",
-        entity_id=given.get("entity", ""),
-        client_id=given.get("client", ""),
-        actions=actions,
-        since=max(since, 0),
+    query = msgspec.structs.replace(
+        await query_of(at, given, errors),
         before=int(before) if before.isascii() and before.isdigit() and len(before) < _DIGITS else 0,
     )
     here = console_path(at.web, AUDIT)
@@ -122,7 +112,33 @@ async def audit(at: ConsoleContext) -> View:
             next=f"{here}?{urlencode({**given, 'before': following})}" if following else "",
         ),
         verify=console_path(at.web, _VERIFY),
+        export=f"{console_path(at.web, EXPORT)}{f'?{urlencode(given)}' if given else ''}"
+        if may(at.actor, "read", "audit export")
+        else "",
         errors=tuple(errors),
+    )
+
+
+async def query_of(at: ConsoleContext, given: Mapping[str, str], errors: list[FieldError]) -> AuditQuery:
+    """The query of some filters, whose errors are added to `errors`."""
+    actions: tuple[str, ...] = ()
+    since = 0
+    try:
+        actions = audit_filters.actions(given["action"]) if "action" in given else ()
+    except audit_filters.MalformedFilter as error:
+        errors.append(("action", phrase("{sentence}.", sentence=str(error))))
+    try:
+        zone = at.context.provider.policy.timezone
+        since = audit_filters.moment(given["since"], now=at.context.now, zone=zone) if "since" in given else 0
+    except audit_filters.MalformedFilter as error:
+        errors.append(("since", phrase("{sentence}.", sentence=str(error))))
+    registry = at.context.provider.registry
+    return AuditQuery(
+        user_id=await flow.known_person(registry, given["user"]) if "user" in given else "",
+        entity_id=given.get("entity", ""),
+        client_id=given.get("client", ""),
+        actions=actions,
+        since=max(since, 0),
     )
 
 
@@ -182,4 +198,6 @@ async def verify(at: ConsoleContext) -> View:
     )
 
 
-SECTION: Final = Section[ConsoleContext](pages={AUDIT: Page(view=audit), _VERIFY: Page(view=verify)})
+SECTION: Final = Section[ConsoleContext](
+    pages={AUDIT: Page(view=audit), _VERIFY: Page(view=verify)}, filters=frozenset({*FILTERS, "before", "after"})
+)

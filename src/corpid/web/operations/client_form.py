@@ -10,24 +10,35 @@ from urllib.parse import quote
 
 import msgspec
 
+from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import MembersRefused, Refused
 from corpid.rules.directory.sections import NOTHING
+from corpid.rules.oauth.client_registration import public_part
+from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import SCOPES
+from corpid.rules.oauth.urls import shown
 from corpid.texts import phrase
+from corpid.web.operations.client_fields import GROUPS
 from corpid.web.operations.clients import CLIENT, CLIENTS, client_path, this_client
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
-from corpid.web.own_pages import Instead, Invalid, Saved, Section
+from corpid.web.operations.reasons import REASON, acting
+from corpid.web.pages.errors import sentence
 from corpid.web.pages.layout import FormView, Link
+from corpid.web.pages.refusals import reason_of
 from corpid.web.pages.views import Problem
+from corpid.web.sites import Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from corpid.rules.directory.actors import Operating
     from corpid.rules.oauth.client_members import Declared
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
+    from corpid.web.operations.client_fields import Words
+    from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
 _FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
@@ -42,28 +53,43 @@ class Field:
     """A field of the form: a declared member and its value."""
 
     name: str
-    help: str
+    label: Phrase
+    hint: Phrase | None
     kind: str
     """lines, flag, words, day, number or text"""
     value: str
-    words: tuple[tuple[str, str], ...] = ()
-    """the closed list of values, each with what it says"""
-    needed: bool = False
+    words: tuple[tuple[str, Phrase | str], ...] = ()
+    """the closed list of values, each with its text"""
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """The fields of a group."""
+
+    legend: Phrase
+    fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientForm(FormView):
     """The form of a client.
 
-    Fields: client_id of a new one, and its members.
+    Fields: client_id of a new one, its members, and reason.
     """
 
     template: ClassVar[str] = "console/client_form.html"
 
     heading: Phrase
-    fields: tuple[Field, ...]
+    groups: tuple[Fields, ...]
+    more: tuple[Fields, ...]
+    """those that most clients leave as they are"""
+    more_open: bool
     new: bool
+    identifier: str = "client_id"
+    """the name of its identifier on the wire"""
     client_id: str = ""
+    reason: str = ""
     back: str
     notes: tuple[Phrase, ...] = ()
 
@@ -82,23 +108,45 @@ async def edit(at: ConsoleContext) -> View:
 
 
 def _form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, back: str, version: str = "") -> View:
-    given = at.form or values
+    given = {**(at.form or values)}
+    public = public_part(given.get("jwks", ""))
+    if public is not None:  # a private key is never sent back
+        given["jwks"] = public
+    wrong = {name for name, _ in at.errors}
+    changed = {name for name, each in _FIELDS.items() if given.get(name, "") != _written(each, each.default)}
     return ClientForm(
         frame=frame(
             at, section=CLIENTS, up=Link(url=back, text=phrase("Go back")), step_name=at.form.get("step", version)
         ),
         action=console_path(at.web, at.page),
         heading=heading,
-        fields=tuple(_field(each, given.get(name, "")) for name, each in _FIELDS.items()),
+        groups=fields_of(given, rare=False),
+        more=fields_of(given, rare=True),
+        more_open=any(name in wrong | changed for group in GROUPS if group.rare for name in group.members),
         new=not version,
         client_id=at.form.get("client_id", ""),
+        reason=at.form.get(REASON, ""),
         back=back,
         notes=at.notes,
         errors=at.errors,
     )
 
 
-def _field(each: Declared, value: str) -> Field:
+def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
+    """The common or the rare groups, with these values."""
+    return tuple(
+        Fields(
+            legend=group.legend,
+            fields=tuple(
+                _field(_FIELDS[name], words, given.get(name, ""), rare=rare) for name, words in group.members.items()
+            ),
+        )
+        for group in GROUPS
+        if group.rare == rare
+    )
+
+
+def _field(each: Declared, words: Words, value: str, *, rare: bool) -> Field:
     kind = "text"
     if each.listed or each.form == "key set":
         kind = "lines"
@@ -106,14 +154,15 @@ def _field(each: Declared, value: str) -> Field:
         kind = each.form
     elif each.form == "word":
         kind = "words"
-    none = (("", "-"),) if each.empties or each.default is None else ()
+    none = (("", phrase("Not set")),) if each.empties or each.default is None else ()
     return Field(
         name=each.name,
-        help=each.member.help.replace("; repeat for several", "; one a line").replace("A file with", "Paste"),
+        label=words.label,
+        hint=words.hint,
         kind=kind,
         value=value,
         words=(*none, *((word, word) for word in each.values)),
-        needed=each.member.needed,
+        optional=each.empties and not rare,
     )
 
 
@@ -159,14 +208,14 @@ def _read(each: Declared, typed: str) -> object:
 async def add(at: ConsoleContext) -> Saved:
     """Register the client of the form. Raises Invalid, access.Forbidden."""
     client_id = at.form.get("client_id", "").strip()
-    if not client_id:
-        raise Invalid(("client_id", phrase("Enter an identifier.")))
+    no_identifier = [] if client_id else [("client_id", phrase("Enter the identifier of the client."))]
+    actor = _checked(at, no_identifier)
     members = {name: value or None for name, value in _given(at, dict.fromkeys(_FIELDS, "")).items()}
     members = {name: None if value == NOTHING else value for name, value in members.items()}
     provider = at.context.provider
     try:
         await flow.add_client(
-            provider.registry, provider.passwords, client_id, members, actor=at.actor, rules=at.web.client_rules
+            provider.registry, provider.passwords, client_id, members, actor=actor, rules=at.web.client_rules
         )
     except Refused as refused:
         raise _invalid(refused) from None
@@ -186,18 +235,64 @@ async def change(at: ConsoleContext) -> Saved:
             ),
             status=409,
         )
+    actor = _checked(at, [])
     members = _given(at, _values(found))
     here = f"{CLIENT}/{quote(found.client_id, safe='')}"
     if all(value is None for value in members.values()):
         return Saved("", here)
     try:
         await flow.update_client(
-            provider.registry, provider.passwords, found.client_id, members, actor=at.actor, rules=at.web.client_rules
+            provider.registry, provider.passwords, found.client_id, members, actor=actor, rules=at.web.client_rules
         )
     except Refused as refused:
         raise _invalid(refused) from None
     provider.registry_cache.drop()
     return Saved("client-changed", here)
+
+
+def _checked(at: ConsoleContext, errors: list[FieldError]) -> Operating:
+    """The operator with the reason, if the form can be read.
+
+    `errors` are those found before. Raises Invalid.
+    """
+    typed = {name: at.form.get(name, "").strip() for name in _FIELDS}
+    errors = [*errors, *_wrong(typed, developer_mode=at.web.client_rules.developer_mode)]
+    try:
+        actor = acting(at)
+    except Rejected as rejected:
+        raise Invalid(*errors, (REASON, rejected.sentence)) from None
+    if errors:
+        raise Invalid(*errors)
+    return actor
+
+
+def _wrong(typed: Mapping[str, str], *, developer_mode: bool) -> list[FieldError]:
+    """The errors that need words for people (D27, D38)."""
+    errors: list[FieldError] = []
+    if not typed["name"]:
+        errors.append(("name", phrase("Enter the name that people see.")))
+    uris = typed["redirect_uris"].split()
+    if not uris:
+        errors.append(("redirect_uris", phrase("Enter at least one redirect URI.")))
+    for name, url in [("redirect_uris", uri) for uri in uris] + [("jwks_uri", typed["jwks_uri"])]:
+        if url.startswith("http://") and not developer_mode:
+            errors.append((name, phrase("{url} begins with http://. Use https://.", url=shown(url))))
+        elif "#" in url:
+            text = phrase("{url} has a fragment. Remove the # and everything after it.", url=shown(url))
+            errors.append((name, text))
+    if typed["jwks"] and typed["jwks_uri"]:
+        errors.append(("jwks_uri", phrase("Fill in the address of the key set or the key set itself, not both.")))
+    elif not typed["jwks"] and not typed["jwks_uri"]:
+        errors.append(("jwks_uri", phrase("Enter the address of the client's key set, or paste the key set below.")))
+    if public_part(typed["jwks"]) is not None:
+        errors.append(("jwks", PRIVATE_KEY))
+    return errors
+
+
+PRIVATE_KEY: Final = phrase(
+    "This was a private key, which only the client may have. Only its public part is left here: check it and send the "
+    "form again. If anybody else has seen the private key, the client needs a new one."
+)
 
 
 def _version(client: Client) -> str:
@@ -209,17 +304,28 @@ def _invalid(refused: Refused) -> Invalid:
 
     The sentences are the registration's own.
     """
-    faults = refused.faults if isinstance(refused, MembersRefused) else (str(refused),)
+    faults = refused.faults if isinstance(refused, MembersRefused) else (reason_of(refused),)
     errors = []
     for fault in faults:
         name, colon, text = fault.partition(": ")
         is_member = bool(colon) and name in _FIELDS
-        errors.append((name if is_member else "", phrase("{sentence}.", sentence=(text if is_member else fault))))
+        said = _capitalised(text if is_member else fault)
+        errors.append((name if is_member else "", phrase("{sentence}.", sentence=said)))
     return Invalid(*errors)
 
 
+def _capitalised(text: str) -> str:
+    """A sentence with a capital letter, except before a name or address."""
+    first = text.partition(" ")[0]
+    return sentence(text) if first.isalpha() and first not in _NAMES else text
+
+
+_NAMES: Final = frozenset({*SCOPES, *GENERATIONS, *CLIENT_MEMBERS})
+
 SECTION: Final = Section[ConsoleContext](
-    pages={_NEW_CLIENT: Page(view=new, submit=add, fresh=True)},
-    named_pages={re.compile(r"edit-client/[^/]{1,300}"): Page(view=edit, submit=change, fresh=True)},
-    fields=frozenset({"client_id", *_FIELDS}),
+    pages={_NEW_CLIENT: Page(view=new, submit=add, fresh=True, needs=("write", "client"))},
+    named_pages={
+        re.compile(r"edit-client/[^/]{1,300}"): Page(view=edit, submit=change, fresh=True, needs=("write", "client"))
+    },
+    fields=frozenset({"client_id", REASON, *_FIELDS}),
 )

@@ -6,24 +6,35 @@ import re
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import Refused
 from corpid.flows.oauth.recent_refusals import KEPT, refusals_of
-from corpid.flows.operations import client_keys
-from corpid.flows.operations.console import may
+from corpid.flows.operations import audit, client_keys
 from corpid.flows.operations.migration_report import report_of
+from corpid.ports import AuditQuery
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth.client_registration import used
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.confirm import Confirm
-from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
-from corpid.web.own_pages import Gone, Saved, Section
+from corpid.web.operations.client_fields import WORDS
+from corpid.web.operations.confirm import question
+from corpid.web.operations.page_context import (
+    AT_ONCE,
+    ConsoleContext,
+    Page,
+    console_path,
+    frame,
+    pager,
+    path_if_allowed,
+)
+from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,6 +47,9 @@ if TYPE_CHECKING:
 
 CLIENTS: Final = "clients"
 CLIENT: Final = "client"
+_CHANGES: Final = tuple(action for action in AuditAction if action.startswith("client."))
+_LATEST: Final = 20
+"""changes on a client's page"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +94,26 @@ class RefusalLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryLine:
+    """A change of a client's record, with its reason."""
+
+    at: datetime
+    actor: str
+    action: str
+    members: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPage(PageView):
-    """One client: its record, its keys now, and its refusals."""
+    """One client: record, keys now, refusals and history."""
 
     template: ClassVar[str] = "console/client.html"
 
     heading: Phrase
     client_id: str
     enabled: bool
-    facts: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[Phrase | str, str], ...]
     keys: LookedAt
     migration: tuple[ClientUse, ...]
     last_days: dict[str, date]
@@ -99,6 +124,9 @@ class ClientPage(PageView):
     claimed: tuple[RefusalLine, ...]
     most: int
     most_claimed: int
+    history: tuple[HistoryLine, ...] = ()
+    whole_history: str = ""
+    """the page of the audit that goes on"""
     edit: str = ""
     switch: str = ""
     drop: str = ""
@@ -118,7 +146,7 @@ async def clients(at: ConsoleContext) -> View:
         search=search,
         clients=tuple(_line(at, each) for each in shown),
         pager=pager(at, CLIENTS, shown[-1].client_id if len(found) > AT_ONCE else "", search=search),
-        register=console_path(at.web, "new-client") if may(at.actor, "write", "client") else "",
+        register=path_if_allowed(at, "new-client"),
         saved=at.saved,
     )
 
@@ -126,6 +154,10 @@ async def clients(at: ConsoleContext) -> View:
 def client_path(at: ConsoleContext, client_id: str, page: str = CLIENT) -> str:
     """The address path of a client's page."""
     return console_path(at.web, f"{page}/{quote(client_id, safe='')}")
+
+
+def _of(page: str, client: Client) -> str:
+    return f"{page}/{quote(client.client_id, safe='')}"
 
 
 def _line(at: ConsoleContext, client: Client) -> ClientLine:
@@ -161,7 +193,6 @@ async def client(at: ConsoleContext) -> View:
         rules=at.web.client_rules,
     )
     looked = await client_keys.look(provider, found, actor=at.actor, now=at.context.now)
-    writes = may(at.actor, "write", "client")
     return ClientPage(
         frame=frame(at, section=CLIENTS, up=Link(url=console_path(at.web, CLIENTS), text=Clients.heading)),
         heading=phrase("Client {name}", name=found.name),
@@ -176,22 +207,44 @@ async def client(at: ConsoleContext) -> View:
         claimed=tuple(_refusal(at, each) for each in refusals if each.claimed),
         most=KEPT[False],
         most_claimed=KEPT[True],
-        edit=client_path(at, found.client_id, "edit-client") if writes else "",
-        switch=client_path(at, found.client_id, "switch-client") if writes else "",
-        drop=client_path(at, found.client_id, "drop-keys") if writes and found.jwks_uri else "",
+        history=await _history(at, found),
+        whole_history=console_path(at.web, f"audit?{urlencode({'client': found.client_id, 'action': 'client.'})}"),
+        edit=path_if_allowed(at, _of("edit-client", found)),
+        switch=path_if_allowed(at, _of("switch-client", found)),
+        drop=path_if_allowed(at, _of("drop-keys", found)) if found.jwks_uri else "",
         saved=at.saved,
     )
 
 
-def _facts(client: Client) -> list[tuple[str, str]]:
+def _facts(client: Client) -> list[tuple[Phrase | str, str]]:
     """The members that differ from their default."""
-    found = []
+    found: list[tuple[Phrase | str, str]] = []
     for name, each in CLIENT_MEMBERS.items():
         value = getattr(client, name)
         if value == each.default or value in (None, (), "") or name in {"jwks", "enabled", "name"}:
             continue
-        found.append((name, ", ".join(value) if isinstance(value, tuple) else str(value)))
+        found.append(
+            (WORDS[name].label if name in WORDS else name, ", ".join(value) if isinstance(value, tuple) else str(value))
+        )
     return found
+
+
+async def _history(at: ConsoleContext, client: Client) -> tuple[HistoryLine, ...]:
+    """The latest changes of a client's record (D57)."""
+    registry = at.context.provider.registry
+    query = AuditQuery(client_id=client.client_id, actions=_CHANGES)
+    found = await audit.part(registry, query, limit=_LATEST, actor=at.actor)
+    names = await audit.names(registry, found.entries)
+    return tuple(
+        HistoryLine(
+            at=at.moment(each.at),
+            actor=":".join(names.get(part, part) for part in each.actor.split(":", 1)),
+            action=each.action,
+            members=each.detail.get("members", ""),
+            reason=each.detail.get("reason_given", ""),
+        )
+        for each in found.entries
+    )
 
 
 def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> RefusalLine:
@@ -208,37 +261,35 @@ def _refusal(at: ConsoleContext, refusal: ClientRefusal) -> RefusalLine:
 async def switch(at: ConsoleContext) -> View:
     """The question before a client is enabled or disabled."""
     found = await this_client(at)
-    back = client_path(at, found.client_id)
     if found.enabled:
         heading = phrase("Disable {name}?", name=found.name)
         consequence = phrase("Nobody can sign in to it any more, and its tokens are refused within five seconds.")
     else:
         heading = phrase("Enable {name}?", name=found.name)
         consequence = phrase("People can sign in to it again at once.")
-    return Confirm(
-        frame=frame(at, section=CLIENTS, up=Link(url=back, text=phrase("Go back"))),
-        action=console_path(at.web, at.page),
-        heading=heading,
-        consequences=(consequence,),
-        button=phrase("Disable it") if found.enabled else phrase("Enable it"),
+    return question(
+        at,
+        CLIENTS,
+        Link(url=client_path(at, found.client_id), text=phrase("Go back")),
+        heading,
+        (consequence,),
+        phrase("Disable it") if found.enabled else phrase("Enable it"),
         destroys=found.enabled,
         decision="disable" if found.enabled else "enable",
-        back=back,
-        errors=at.errors,
     )
 
 
 async def save_switch(at: ConsoleContext) -> Saved:
-    """Enable or disable the client, as the page said. Raises StaleStep."""
+    """Enable or disable the client, as the page said. Raises Rejected, StaleStep."""
     found = await this_client(at)
     if at.form.get("decision") not in {"enable", "disable"}:
         raise StaleStep
-    here = f"{CLIENT}/{quote(found.client_id, safe='')}"
     wanted = at.form.get("decision") == "enable"
+    actor = acting(at)
     if found.enabled != wanted:
-        await flow.switch_client(at.context.provider.registry, found.client_id, enabled=wanted, actor=at.actor)
+        await flow.switch_client(at.context.provider.registry, found.client_id, enabled=wanted, actor=actor)
         at.context.provider.registry_cache.drop()
-    return Saved("client-enabled" if wanted else "client-disabled", here)
+    return Saved("client-enabled" if wanted else "client-disabled", _of(CLIENT, found))
 
 
 async def drop(at: ConsoleContext) -> View:
@@ -249,26 +300,24 @@ async def drop(at: ConsoleContext) -> View:
     found = await this_client(at)
     if found.jwks_uri is None:
         raise Gone
-    back = client_path(at, found.client_id)
-    return Confirm(
-        frame=frame(at, section=CLIENTS, up=Link(url=back, text=phrase("Go back"))),
-        action=console_path(at.web, at.page),
-        heading=phrase("Forget the stored keys of {name}?", name=found.name),
-        consequences=(
-            phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),
-        ),
-        button=phrase("Forget the keys"),
+    return question(
+        at,
+        CLIENTS,
+        Link(url=client_path(at, found.client_id), text=phrase("Go back")),
+        phrase("Forget the stored keys of {name}?", name=found.name),
+        (phrase("They are fetched again with its next request. Do this if a key of the client has leaked."),),
+        phrase("Forget the keys"),
         destroys=True,
-        back=back,
-        errors=at.errors,
     )
 
 
 async def save_drop(at: ConsoleContext) -> Saved:
-    """Drop the fetched keys of the client."""
+    """Drop the fetched keys of the client. Raises Rejected, Gone, Refused."""
     found = await this_client(at)
-    await flow.drop_keys(at.context.provider.registry, found.client_id, actor=at.actor)
-    return Saved("client-keys", f"{CLIENT}/{quote(found.client_id, safe='')}")
+    if found.jwks_uri is None:
+        raise Gone
+    await flow.drop_keys(at.context.provider.registry, found.client_id, actor=acting(at))
+    return Saved("client-keys", _of(CLIENT, found))
 
 
 def _at(page: str) -> re.Pattern[str]:
@@ -279,10 +328,11 @@ SECTION: Final = Section[ConsoleContext](
     pages={CLIENTS: Page(view=clients)},
     named_pages={
         _at(CLIENT): Page(view=client),
-        _at("switch-client"): Page(view=switch, submit=save_switch, fresh=True),
-        _at("drop-keys"): Page(view=drop, submit=save_drop, fresh=True),
+        _at("switch-client"): Page(view=switch, submit=save_switch, fresh=True, needs=("write", "client")),
+        _at("drop-keys"): Page(view=drop, submit=save_drop, fresh=True, needs=("write", "client")),
     },
-    fields=frozenset({"decision"}),
+    fields=frozenset({"decision", REASON}),
+    filters=frozenset({"search", "after"}),
     changes={
         "client-enabled": phrase("The client has been enabled."),
         "client-disabled": phrase("The client has been disabled."),

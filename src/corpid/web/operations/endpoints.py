@@ -9,20 +9,24 @@ from corpid.flows.operations.console import NeedsPasskey
 from corpid.texts import phrase
 from corpid.web.operations import (
     audit,
+    audit_export,
     client_form,
     clients,
     entities,
+    entity_form,
     keys,
     maintenance,
     overview,
     owners,
     people,
+    person_sessions,
     services,
 )
-from corpid.web.operations.page_context import ConsoleContext
-from corpid.web.own_pages import Instead, Site, serve
+from corpid.web.operations.page_context import ConsoleContext, admit
+from corpid.web.own_pages import serve
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.views import Problem
+from corpid.web.sites import Instead, Site
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -30,11 +34,11 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.own_sessions import OwnVisit
     from corpid.flows.operations.console import ConsoleVisit
-    from corpid.web import own_pages
+    from corpid.web import sites
     from corpid.web.context import WebContext
 
 
-async def _arrive(at: own_pages.PageContext[OwnVisit]) -> ConsoleVisit:
+async def _arrive(at: sites.PageContext[OwnVisit]) -> ConsoleVisit:
     try:
         return await flow.arrived(at.context, at.visit, needs_passkey=at.web.operators_need_passkey)
     except NeedsPasskey:
@@ -57,17 +61,21 @@ _SITE: Final = Site(
     sections=(
         overview.SECTION,
         entities.SECTION,
+        entity_form.SECTION,
         owners.SECTION,
         people.SECTION,
+        person_sessions.SECTION,
         services.SECTION,
         clients.SECTION,
         client_form.SECTION,
         keys.SECTION,
         maintenance.SECTION,
         audit.SECTION,
+        audit_export.SECTION,
     ),
     context=ConsoleContext,
     arrive=_arrive,
+    admit=admit,
     in_maintenance=True,
     keeps=True,
 )

@@ -12,14 +12,13 @@ from corpid.flows.directory import entities, invitations, lists
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console import may
 from corpid.flows.operations.console_entities import open_invitation, shown_entity
-from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
 from corpid.rules.directory.records import NO_END
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
+from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import (
     AT_ONCE,
     ConsoleContext,
@@ -27,15 +26,16 @@ from corpid.web.operations.page_context import (
     console_path,
     frame,
     pager,
+    path_if_allowed,
     searched,
     searched_text,
 )
 from corpid.web.operations.people import person_path
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
-from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ TYPES: Final[Mapping[EntityType, Phrase]] = {
     "NON-UEN": phrase("Foreign (NON-UEN)"),
     "GSTN": phrase("Tax registration only (GSTN)"),
 }
-_APPROVALS: Final[Mapping[Approvals, Phrase]] = {
+APPROVALS: Final[Mapping[Approvals, Phrase]] = {
     "none": phrase("Nothing needs approval"),
     "roles": phrase("Roles need the approval of a second administrator"),
     "all": phrase("Every change needs the approval of a second administrator"),
@@ -87,7 +87,7 @@ async def entities_page(at: ConsoleContext) -> View:
         page = await _found(at, by, search, at.query.get("after", ""))
     except Refused:
         page = lists.Page(found=())
-    new = Link(url=console_path(at.web, NEW), text=phrase("Add an organisation"))
+    new = path_if_allowed(at, NEW)
     return views.SearchedList(
         frame=frame(at, section="entities"),
         heading=phrase("Organisations"),
@@ -110,7 +110,7 @@ async def entities_page(at: ConsoleContext) -> View:
         empty=phrase("No organisation is found. Type only the beginning, or search by something else.")
         if search
         else phrase("There are no organisations yet."),
-        add=new if may(at.actor, "write", "entity") else None,
+        add=Link(url=new, text=phrase("Add an organisation")) if new else None,
         pager=pager(at, "entities", page.after, search=search, by=by if by != "name" else ""),
         saved=at.saved,
     )
@@ -173,18 +173,17 @@ def _facts(found: ShownEntity) -> tuple[views.Fact, ...]:
         (NUMBERS[entity.type], entity.registration_number or phrase("None")),
         (phrase("Country"), entity.country),
         (phrase("Status"), STATUSES[entity.status]),
-        (phrase("Approvals"), _APPROVALS[entity.approvals]),
+        (phrase("Approvals"), APPROVALS[entity.approvals]),
         (phrase("People"), counted(count, "{count} person", "{count} people")),
     )
 
 
 def _links_to_actions(at: ConsoleContext, entity: Entity) -> list[Link]:
     links = [Link(url=entity_path(at.web, entity.entity_id, "people"), text=phrase("Its people"))]
-    if may(at.actor, "write", "administrator"):
-        links.append(Link(url=entity_path(at.web, entity.entity_id, "owner"), text=phrase("Appoint an owner")))
-    if may(at.actor, "write", "entity"):
-        page, text = ("disable", phrase("Disable")) if entity.enabled else ("enable", phrase("Enable"))
-        links.append(Link(url=entity_path(at.web, entity.entity_id, page), text=text))
+    switch = ("disable", phrase("Disable")) if entity.enabled else ("enable", phrase("Enable"))
+    for page, text in (("owner", phrase("Appoint an owner")), ("edit", phrase("Change")), switch):
+        if url := path_if_allowed(at, here(entity.entity_id, page)):
+            links.append(Link(url=url, text=text))
     return links
 
 
@@ -199,9 +198,7 @@ def _administrator(at: ConsoleContext, each: Appointment) -> views.Administrator
         level=LEVELS[level.level],
         services=_services_of(level.services) if level.level == "sub_administrator" else "",
         state=State(text=phrase("Invited"), tone="warning") if invited else views.active(active),
-        resend=entity_path(at.web, membership.entity_id, resend)
-        if invited and may(at.actor, "write", "invitation")
-        else "",
+        resend=path_if_allowed(at, here(membership.entity_id, resend)) if invited else "",
     )
 
 
@@ -258,8 +255,8 @@ def _member(at: ConsoleContext, each: lists.Member) -> views.Line:
     level = LEVELS[each.level] if each.level else ""  # type: ignore[index]
     active = each.membership.enabled and each.user.enabled
     return views.Line(
-        url=entity_path(
-            at.web, each.membership.entity_id, f"invitation/{quote(each.membership.membership_id, safe='')}"
+        url=path_if_allowed(
+            at, here(each.membership.entity_id, f"invitation/{quote(each.membership.membership_id, safe='')}")
         )
         if invited
         else person_path(at.web, each.user.user_id),
@@ -275,8 +272,6 @@ def _member(at: ConsoleContext, each: lists.Member) -> views.Line:
 async def switch_page(at: ConsoleContext) -> View:
     """The confirmation of disabling or enabling, with its reason."""
     entity = await entity_of(at)
-    if not may(at.actor, "write", "entity"):
-        raise Forbidden(at.actor, "write", "entity")
     disables = at.page.endswith("/disable")
     paragraphs = (
         (
@@ -286,17 +281,14 @@ async def switch_page(at: ConsoleContext) -> View:
         if disables
         else (phrase("Its people can act for it again, with the access that they had."),)
     )
-    back = entity_path(at.web, entity.entity_id)
-    return views.Act(
-        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
-        heading=phrase("Disable {name}?", name=entity.name) if disables else phrase("Enable {name}?", name=entity.name),
-        action=console_path(at.web, at.page),
-        paragraphs=paragraphs,
-        reason=at.form.get(REASON, ""),
-        button=phrase("Disable") if disables else phrase("Enable"),
-        danger=disables,
-        back=back,
-        errors=at.errors,
+    return question(
+        at,
+        "entities",
+        Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back")),
+        phrase("Disable {name}?", name=entity.name) if disables else phrase("Enable {name}?", name=entity.name),
+        paragraphs,
+        phrase("Disable") if disables else phrase("Enable"),
+        destroys=disables,
     )
 
 
@@ -304,8 +296,6 @@ async def switch(at: ConsoleContext) -> Saved:
     """Disable or enable the organisation. Raises Rejected, Gone."""
     entity = await entity_of(at)
     provider, enables = at.context.provider, at.page.endswith("/enable")
-    if not may(at.actor, "write", "entity"):
-        raise Forbidden(at.actor, "write", "entity")
     actor = acting(at)
     try:
         await entities.switch_entity(provider.registry, entity.entity_id, enabled=enables, actor=actor)
@@ -331,14 +321,13 @@ async def _invited(at: ConsoleContext) -> tuple[Entity, StoredMember]:
 async def invitation_page(at: ConsoleContext) -> View:
     """The confirmation of sending an invitation again."""
     entity, member = await _invited(at)
-    if not may(at.actor, "write", "invitation"):
-        raise Forbidden(at.actor, "write", "invitation")
-    membership, back = member.membership, entity_path(at.web, entity.entity_id)
-    return views.Act(
-        frame=frame(at, section="entities", up=Link(url=back, text=phrase("Back"))),
-        heading=phrase("Send the invitation again"),
-        action=console_path(at.web, at.page),
-        paragraphs=(
+    membership = member.membership
+    return question(
+        at,
+        "entities",
+        Link(url=entity_path(at.web, entity.entity_id), text=phrase("Back")),
+        phrase("Send the invitation again"),
+        (
             phrase(
                 "{name} was invited to {organisation}, and has not accepted yet.",
                 name=membership.name or membership.user_name,
@@ -346,10 +335,7 @@ async def invitation_page(at: ConsoleContext) -> View:
             ),
             phrase("The e-mail goes to {email}. The earlier link stops working.", email=membership.email),
         ),
-        reason=at.form.get(REASON, ""),
-        button=phrase("Send again"),
-        back=back,
-        errors=at.errors,
+        phrase("Send again"),
     )
 
 
@@ -357,8 +343,6 @@ async def send_invitation(at: ConsoleContext) -> Saved:
     """Send the invitation again. Raises Rejected, Gone, Forbidden."""
     entity, member = await _invited(at)
     provider, membership = at.context.provider, member.membership
-    if not may(at.actor, "write", "invitation"):
-        raise Forbidden(at.actor, "write", "invitation")
     actor = acting(at)
     if not membership.email:
         raise Rejected(phrase("The invitation has no e-mail address to go to."))
@@ -378,10 +362,15 @@ SECTION: Final = Section[ConsoleContext](
     named_pages={
         re.compile(ONE): Page(view=entity_page),
         re.compile(rf"{ONE}/people"): Page(view=members_page),
-        re.compile(rf"{ONE}/(disable|enable)"): Page(view=switch_page, submit=switch, fresh=True),
-        re.compile(rf"{ONE}/invitation/[^/]+"): Page(view=invitation_page, submit=send_invitation, fresh=True),
+        re.compile(rf"{ONE}/(disable|enable)"): Page(
+            view=switch_page, submit=switch, fresh=True, needs=("write", "entity")
+        ),
+        re.compile(rf"{ONE}/invitation/[^/]+"): Page(
+            view=invitation_page, submit=send_invitation, fresh=True, needs=("write", "invitation")
+        ),
     },
-    fields=frozenset({REASON}),
+    fields=frozenset({REASON, "decision"}),
+    filters=frozenset({"by", "search", "after"}),
     changes={
         "entity-disable": phrase("The organisation is disabled."),
         "entity-enable": phrase("The organisation is enabled."),

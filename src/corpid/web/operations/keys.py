@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import signing_keys as flow
-from corpid.flows.operations.console import may
 from corpid.flows.operations.signing_keys import KEPT_SECONDS, RotationRefused
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.confirm import Confirm
-from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
-from corpid.web.own_pages import Gone, Invalid, Saved, Section
+from corpid.web.operations.confirm import Confirm, question
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, path_if_allowed
+from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.layout import Link, PageView
+from corpid.web.sites import Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,18 +68,17 @@ class Keys(PageView):
 async def keys(at: ConsoleContext) -> View:
     """Every signing key, the newest first. Raises access.Forbidden."""
     found = await flow.listed(at.context.provider.registry, at.actor)
-    writes = may(at.actor, "write", "key")
     return Keys(
         frame=frame(at, section=KEYS),
-        keys=tuple(_line(at, each, writes=writes) for each in reversed(found)),
+        keys=tuple(_line(at, each) for each in reversed(found)),
         hours=_HOURS,
-        rotate=console_path(at.web, "rotate-key") if writes else "",
-        rotate_now=console_path(at.web, "rotate-key-now") if writes else "",
+        rotate=path_if_allowed(at, "rotate-key"),
+        rotate_now=path_if_allowed(at, "rotate-key-now"),
         saved=at.saved,
     )
 
 
-def _line(at: ConsoleContext, key: SealedKey, *, writes: bool) -> KeyLine:
+def _line(at: ConsoleContext, key: SealedKey) -> KeyLine:
     state = flow.state(key, at.context.now)
     ended = key.revoked_at is not None or state == "retired"
     return KeyLine(
@@ -88,7 +87,7 @@ def _line(at: ConsoleContext, key: SealedKey, *, writes: bool) -> KeyLine:
         signs_from=at.moment(key.active_from),
         retired=None if key.retired_at is None else at.moment(key.retired_at),
         gone=None if key.retired_at is None else at.moment(key.retired_at + KEPT_SECONDS),
-        revoke=console_path(at.web, f"revoke-key/{key.kid}") if writes and not ended else "",
+        revoke="" if ended else path_if_allowed(at, f"revoke-key/{key.kid}"),
     )
 
 
@@ -135,19 +134,16 @@ def _question(
     to_type: str = "",
     decision: str = "yes",
 ) -> Confirm:
-    back = console_path(at.web, KEYS)
-    return Confirm(
-        frame=frame(at, section=KEYS, up=Link(url=back, text=Keys.heading)),
-        action=console_path(at.web, at.page),
-        heading=heading,
-        consequences=consequences,
-        button=button,
-        back=back,
+    return question(
+        at,
+        KEYS,
+        Link(url=console_path(at.web, KEYS), text=Keys.heading),
+        heading,
+        consequences,
+        button,
         destroys=destroys,
         to_type=to_type,
         decision=decision,
-        notes=at.notes,
-        errors=at.errors,
     )
 
 
@@ -157,21 +153,24 @@ async def _newest(at: ConsoleContext) -> str:
 
 
 async def make(at: ConsoleContext) -> Saved:
-    """Make the next signing key. Raises StaleStep, access.Forbidden."""
+    """Make the next signing key. Raises Rejected, StaleStep, access.Forbidden."""
     await _make(at, at_once=False)
     return Saved("key-made", KEYS)
 
 
 async def make_now(at: ConsoleContext) -> Saved:
-    """Make a signing key that is used at once. Raises StaleStep, access.Forbidden."""
+    """Make a signing key that is used at once.
+
+    Raises Rejected, StaleStep, access.Forbidden.
+    """
     await _make(at, at_once=True)
     return Saved("key-used", KEYS)
 
 
 async def _make(at: ConsoleContext, *, at_once: bool) -> None:
-    registry, newest = at.context.provider.registry, at.form.get("decision", "")
+    registry, newest, actor = at.context.provider.registry, at.form.get("decision", ""), acting(at)
     try:
-        await flow.rotate(registry, at.actor, now=at.context.now, at_once=at_once, newest=newest)
+        await flow.rotate(registry, actor, now=at.context.now, at_once=at_once, newest=newest)
     except RotationRefused:
         # The form was sent before, or somebody else has made a key meanwhile: the list shows it.
         raise StaleStep from None
@@ -194,12 +193,13 @@ async def revoke(at: ConsoleContext) -> View:
 
 
 async def end(at: ConsoleContext) -> Saved:
-    """Revoke a key whose identifier was typed. Raises Invalid, StaleStep, access.Forbidden."""
+    """Revoke a key whose identifier was typed. Raises Invalid, Rejected, StaleStep, access.Forbidden."""
     key = await _this_key(at)
     if at.form.get("typed", "").strip() != key.kid:
         raise Invalid(("typed", phrase("This is not the identifier of the key. Copy it from above.")))
+    actor = acting(at)
     try:
-        await flow.revoke(at.context.provider.registry, at.actor, key.kid, now=at.context.now)
+        await flow.revoke(at.context.provider.registry, actor, key.kid, now=at.context.now)
     except RotationRefused:
         # Somebody else has revoked it meanwhile: the list says so.
         raise StaleStep from None
@@ -217,15 +217,15 @@ async def _this_key(at: ConsoleContext) -> SealedKey:
 SECTION: Final = Section[ConsoleContext](
     pages={
         KEYS: Page(view=keys),
-        "rotate-key": Page(view=rotate, submit=make, leads_to=KEYS, fresh=True),
-        "rotate-key-now": Page(view=rotate_now, submit=make_now, leads_to=KEYS, fresh=True),
+        "rotate-key": Page(view=rotate, submit=make, leads_to=KEYS, fresh=True, needs=("write", "key")),
+        "rotate-key-now": Page(view=rotate_now, submit=make_now, leads_to=KEYS, fresh=True, needs=("write", "key")),
     },
     named_pages={
         re.compile(r"revoke-key/[A-Za-z0-9_-]{1,128}"): Page(
-            view=revoke, submit=end, leads_to=KEYS, field="typed", fresh=True
+            view=revoke, submit=end, leads_to=KEYS, field="typed", fresh=True, needs=("delete", "key")
         )
     },
-    fields=frozenset({"decision", "typed"}),
+    fields=frozenset({"decision", "typed", REASON}),
     changes={
         "key-made": phrase("The next key has been published."),
         "key-used": phrase("The new key signs now."),

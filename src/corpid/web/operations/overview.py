@@ -8,19 +8,21 @@ from urllib.parse import quote
 
 from corpid.flows.operations import overview as flow
 from corpid.rules.oauth.errors import reason_of
+from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.keys import STATES
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
-from corpid.web.own_pages import Section
+from corpid.web.operations.views import State
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import PageView
+from corpid.web.sites import Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from corpid.flows.operations.migration_report import ClientUse
-    from corpid.flows.operations.overview import Engines, Traffic
+    from corpid.flows.operations.overview import Engines, ProcessShown, Traffic
     from corpid.rules.diagnostics import Finding
     from corpid.web.pages.charts import Chart
     from corpid.web.pages.views import View
@@ -60,6 +62,32 @@ class KeyShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLine:
+    """A serving process."""
+
+    host: str
+    number: int
+    address: str
+    version: str
+    started: datetime
+    seen: datetime
+    live: bool
+    answers: bool
+    odd_version: bool
+    odd_settings: tuple[tuple[str, str], ...]
+    """name and value of those that most processes have otherwise"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLine:
+    """A part that the server uses, and its state."""
+
+    name: Phrase
+    engine: str
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview(PageView):
     """The overview of the deployment."""
 
@@ -78,8 +106,10 @@ class Overview(PageView):
     keys_page: str
     ending: tuple[tuple[ClientUse, str], ...]
     """with the page of the client"""
-    engines: Engines
-    started: datetime
+    not_ready: str
+    """the part of the server that fails; empty: everything answers"""
+    engines: tuple[EngineLine, ...]
+    processes: tuple[ProcessLine, ...]
     saved: Phrase | None = None
 
 
@@ -110,9 +140,43 @@ async def overview(at: ConsoleContext) -> View:
         ),
         keys_page=console_path(at.web, "keys"),
         ending=tuple((each, _client_page(at, each.client_id)) for each in found.ending[:MOST]),
-        engines=found.engines,
-        started=at.moment(found.engines.started_at),
+        not_ready=found.engines.not_ready,
+        engines=_engines(found.engines),
+        processes=tuple(_process(at, each) for each in found.processes),
         saved=at.saved,
+    )
+
+
+def _engines(found: Engines) -> tuple[EngineLine, ...]:
+    answers, failing = State(text=phrase("Answers")), State(text=phrase("Does not answer"), tone="error")
+    mail = State(text=phrase("Sends")) if found.sends_mail else State(text=phrase("Off"), tone="warning")
+    return (
+        EngineLine(
+            name=phrase("Database"),
+            engine=found.database,
+            state=failing if found.not_ready == "database" else answers,
+        ),
+        EngineLine(
+            name=phrase("Short-lived state"),
+            engine=found.transient,
+            state=failing if found.not_ready == "short-lived state" else answers,
+        ),
+        EngineLine(name=phrase("E-mail"), engine="SMTP" if found.sends_mail else "", state=mail),
+    )
+
+
+def _process(at: ConsoleContext, each: ProcessShown) -> ProcessLine:
+    return ProcessLine(
+        host=each.host,
+        number=each.number,
+        address=each.address,
+        version=each.version,
+        started=at.moment(each.started_at),
+        seen=at.moment(each.seen_at),
+        live=each.live,
+        answers=each.answers,
+        odd_version=VERSION in each.differs_in,
+        odd_settings=tuple((name, each.settings.get(name, "")) for name in each.differs_in if name != VERSION),
     )
 
 

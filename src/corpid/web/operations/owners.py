@@ -9,7 +9,6 @@ from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import owners as flow
 from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console import may
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import STATUSES
@@ -20,8 +19,9 @@ from corpid.web.operations import views
 from corpid.web.operations.entities import NEW, ONE, TYPES, entity_of, entity_path, here
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Invalid, Saved, Section
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,15 +41,8 @@ def _typed(at: ConsoleContext, names: tuple[str, ...]) -> dict[str, str]:
     return {name: at.form.get(name, "").strip() for name in names}
 
 
-def _may_add(at: ConsoleContext) -> None:
-    """Raise Forbidden if the operator adds no entities."""
-    if not may(at.actor, "write", "entity"):
-        raise Forbidden(at.actor, "write", "entity")
-
-
 async def new_page(at: ConsoleContext) -> View:
     """The form of a new organisation and its first owner."""
-    _may_add(at)
     back = console_path(at.web, "entities")
     typed = {"type": "UEN", "status": "Registered", **_typed(at, (*_FIELDS, *_OWNER, REASON))}
     if not at.form:
@@ -68,7 +61,6 @@ async def new_page(at: ConsoleContext) -> View:
 
 async def add(at: ConsoleContext) -> Saved:
     """Add an organisation and invite its first owner: both or neither."""
-    _may_add(at)
     typed = _typed(at, (*_FIELDS, *_OWNER))
     errors = [*_wrong(typed), *(_wrong_person(typed, *_OWNER) if typed["owner_name"] or typed["owner_email"] else ())]
     if errors:
@@ -89,7 +81,7 @@ async def add(at: ConsoleContext) -> Saved:
             raise Rejected(
                 phrase("There is an organisation with this identifier already."), field="entity_id"
             ) from None
-        raise Rejected(phrase("It was not added: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not added: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("entity-add", here(typed["entity_id"]))
 
@@ -104,9 +96,16 @@ async def _exists(at: ConsoleContext, entity_id: str) -> bool:
 
 def _wrong(typed: Mapping[str, str]) -> list[FieldError]:
     """The errors of an organisation's fields (R-12.4, R-14.2)."""
-    errors: list[FieldError] = []
+    errors = facts_errors(typed)
     if not _IDENTIFIER.fullmatch(typed["entity_id"]):
-        errors.append(("entity_id", phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores.")))
+        wrong = phrase("Use 1 to 10 letters, digits, full stops, hyphens or underscores.")
+        errors.insert(0, ("entity_id", wrong))
+    return errors
+
+
+def facts_errors(typed: Mapping[str, str]) -> list[FieldError]:
+    """The errors of the facts that can be changed later (R-12.4)."""
+    errors: list[FieldError] = []
     if not typed["name"] or len(typed["name"]) > _NAME_CHARACTERS:
         errors.append(
             (
@@ -145,8 +144,6 @@ def _is_address(text: str) -> bool:
 async def owner_page(at: ConsoleContext) -> View:
     """The form that appoints an owner, also in place of another."""
     entity = await entity_of(at)
-    if not may(at.actor, "write", "administrator"):
-        raise Forbidden(at.actor, "write", "administrator")
     held = await flow.owners(at.context.provider.registry, entity.entity_id, actor=at.actor)
     back = entity_path(at.web, entity.entity_id)
     return views.AppointOwner(
@@ -173,8 +170,6 @@ async def owner_page(at: ConsoleContext) -> View:
 async def appoint(at: ConsoleContext) -> Saved:
     """Appoint an owner. Raises Rejected, Invalid, Gone, Forbidden."""
     entity = await entity_of(at)
-    if not may(at.actor, "write", "administrator"):
-        raise Forbidden(at.actor, "write", "administrator")
     typed = _typed(at, ("way", "user_name", "instead_of", *_OWNER))
     owner: str | MemberDetails
     if typed["way"] == _MEMBER:
@@ -203,14 +198,16 @@ async def appoint(at: ConsoleContext) -> Saved:
     except Forbidden as refused:
         raise Rejected(phrase("You may not do this: {reason}.", reason=refused.reason)) from None
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("It was not done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("owner-appointed", here(entity.entity_id))
 
 
 SECTION: Final = Section[ConsoleContext](
-    pages={NEW: Page(view=new_page, submit=add, fresh=True)},
-    named_pages={re.compile(rf"{ONE}/owner"): Page(view=owner_page, submit=appoint, fresh=True)},
+    pages={NEW: Page(view=new_page, submit=add, fresh=True, needs=("write", "entity"))},
+    named_pages={
+        re.compile(rf"{ONE}/owner"): Page(view=owner_page, submit=appoint, fresh=True, needs=("write", "administrator"))
+    },
     fields=frozenset({*_FIELDS, *_OWNER, "way", "user_name", "instead_of", REASON}),
     changes={
         "entity-add": phrase("The organisation is added."),

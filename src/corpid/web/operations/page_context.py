@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlencode
 
 from corpid.flows.authentication import interactions
-from corpid.flows.operations.console import ConsoleVisit
+from corpid.flows.operations.console import ConsoleVisit, may
+from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
-from corpid.web import own_pages
-from corpid.web.own_pages import PageContext, site_path
+from corpid.web import sites
 from corpid.web.pages.layout import Frame, Navigation, NavigationLink, Pager
+from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,7 @@ class ConsoleContext(PageContext[ConsoleVisit]):
         return self.visit.actor
 
 
-Page: TypeAlias = own_pages.Page[ConsoleContext]
+Page: TypeAlias = sites.Page[ConsoleContext]
 """a page of this site"""
 
 SECTIONS: Final[Mapping[str, Phrase]] = {
@@ -55,6 +56,26 @@ AT_ONCE: Final = 50
 def console_path(web: WebContext, page: str = "") -> str:
     """The address path of a page of the console."""
     return site_path(web, "console", page)
+
+
+def admit(at: ConsoleContext, page: Page) -> None:
+    """Require the right that a page declares.
+
+    Raises access.Forbidden. Source: D53
+    """
+    if page.needs and not may(at.actor, *page.needs):
+        raise Forbidden(at.actor, *page.needs)
+
+
+def path_if_allowed(at: ConsoleContext, page: str) -> str:
+    """The address path of a page.
+
+    Empty if it needs a right that the operator lacks. Source: D53
+    """
+    found = at.page_at(page)
+    if found is None or (found.needs and not may(at.actor, *found.needs)):
+        return ""
+    return console_path(at.web, page)
 
 
 def searched(at: ConsoleContext, ways: tuple[tuple[str, Phrase], ...]) -> tuple[str, str]:
@@ -89,7 +110,7 @@ def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step
         step_name=step_name,
         up=up,
         account_language=visit.user.language,
-        here=console_path(web, at.page),
+        here=console_path(web, at.here),
         navigation=Navigation(
             label=phrase("Console"),
             title=phrase("Console of {name}", name=at.context.provider.policy.name),

@@ -16,14 +16,17 @@ from corpid.flows.operations import console_people as flow
 from corpid.ports import NobodyRemains
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import NO_END
+from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
+from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager, searched
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
-from corpid.web.own_pages import Gone, Saved, Section
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +39,7 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
 
-_PERSON: Final = re.compile(r"people/[^/]+")
-_ACTIONS: Final = ("unlock", "link", "renew", "sign-out", "disable", "enable")
+PERSON: Final = r"people/[^/]+"
 
 _OPERATORS: Final[Mapping[OperatorLevel, Phrase]] = {
     "operator": phrase("Operator"),
@@ -49,11 +51,16 @@ _WAYS: Final = (
     ("name", phrase("Name")),
     ("email", phrase("E-mail address")),
 )
-_PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
+PURPOSES: Final[Mapping[SessionPurpose, Phrase]] = {
     "sign_in": phrase("Services"),
     "account": phrase("Account"),
     "manage": phrase("Administration of an organisation"),
     "console": phrase("Console"),
+}
+_SIGNED_IN_BY: Final[Mapping[tuple[str, ...], Phrase]] = {
+    acr.PASSKEY: phrase("Passkey"),
+    acr.PASSWORD_AND_PASSKEY: phrase("Password and passkey"),
+    acr.PASSWORD_AND_CODE: phrase("Password and code"),
 }
 _SET: Final = phrase("Set")
 _NONE: Final = phrase("None")
@@ -121,7 +128,7 @@ async def _found(at: ConsoleContext, by: str, search: str, after: str) -> lists.
     return await lists.people(registry, actor, search=search, after=after, limit=AT_ONCE)
 
 
-async def _person(at: ConsoleContext) -> ShownPerson:
+async def this_person(at: ConsoleContext) -> ShownPerson:
     """The person of the page. Raises Gone, access.Forbidden."""
     registry = at.context.provider.registry
     user_id = at.page.split("/")[1]
@@ -136,7 +143,7 @@ async def _person(at: ConsoleContext) -> ShownPerson:
 
 async def person_page(at: ConsoleContext) -> View:
     """One person: sign-in, organisations, access and sessions."""
-    found = await _person(at)
+    found = await this_person(at)
     user = found.user
     return views.ShownPerson(
         frame=frame(at, section="people", up=Link(url=console_path(at.web, "people"), text=phrase("People"))),
@@ -167,7 +174,7 @@ async def person_page(at: ConsoleContext) -> View:
             )
             for each in found.roles.found
         ),
-        sessions=tuple(_session(at, each) for each in found.sessions),
+        sessions=tuple(_session(at, each, ends="end_sessions" in found.actions) for each in found.sessions),
         more=None
         if not (found.memberships.after or found.roles.after)
         else phrase("Each table shows the first {count}.", count=AT_ONCE),
@@ -204,12 +211,14 @@ def _where(browser: str) -> Phrase:
     return phrase("In new browsers") if browser == UNKNOWN else phrase("In a browser that the person used before")
 
 
-def _session(at: ConsoleContext, each: Session) -> views.SessionLine:
+def _session(at: ConsoleContext, each: Session, *, ends: bool) -> views.SessionLine:
     return views.SessionLine(
         device=each.device,
-        purpose=_PURPOSES[each.purpose],
+        purpose=PURPOSES[each.purpose],
         since=at.moment(each.auth_time),
         seen=at.moment(each.seen_at or each.auth_time),
+        way=_SIGNED_IN_BY.get(each.amr),
+        end=person_path(at.web, each.user_id, f"session/{sessions.name_of(each)}") if ends else "",
     )
 
 
@@ -296,19 +305,17 @@ async def act_page(at: ConsoleContext) -> View:
     }
     heading, paragraphs, button = texts[action]
     is_link = action == "link"
-    return views.Act(
-        frame=frame(at, section="people", up=Link(url=person_path(at.web, found.user.user_id), text=phrase("Back"))),
-        heading=heading,
-        action=console_path(at.web, at.page),
-        paragraphs=paragraphs,
+    return question(
+        at,
+        "people",
+        Link(url=person_path(at.web, found.user.user_id), text=phrase("Back")),
+        heading,
+        paragraphs,
+        button,
         choices=tuple(_links(found)) if is_link else (),
         choices_legend=phrase("What is the link for?") if is_link else None,
-        choice=at.form.get("choice", ""),
-        reason=at.form.get(REASON, ""),
-        button=button,
-        danger=action in {"renew", "disable", "sign-out"},
-        back=person_path(at.web, found.user.user_id),
-        errors=(*at.errors, *_unsendable(at, found, action)),
+        destroys=action in {"renew", "disable", "sign-out"},
+        errors=_unsendable(at, found, action),
     )
 
 
@@ -340,10 +347,10 @@ def _links(found: ShownPerson) -> list[tuple[str, Phrase, Phrase]]:
 
 async def _acted_on(at: ConsoleContext) -> tuple[ShownPerson, str]:
     """The person, and the action of the page. Raises Gone, Forbidden."""
-    found = await _person(at)
+    found = await this_person(at)
     action = at.page.split("/")[2]
     if _NEEDED[action] not in found.actions:
-        raise Forbidden(at.actor, "write", "user")
+        raise Forbidden(at.actor, *flow.RIGHTS[_NEEDED[action]])
     return found, action
 
 
@@ -369,7 +376,7 @@ async def act(at: ConsoleContext) -> Saved:
             case _:
                 await _send(at, found, action, actor)
     except Refused as refused:
-        raise Rejected(phrase("It was not done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not done: {reason}.", reason=reason_of(refused))) from None
     except NobodyRemains:
         raise Rejected(phrase("This is the last operator, who cannot be disabled.")) from None
     return Saved(f"person-{action}", here)
@@ -402,10 +409,16 @@ async def _send(at: ConsoleContext, found: ShownPerson, action: str, actor: Oper
 SECTION: Final = Section[ConsoleContext](
     pages={"people": Page(view=people_page)},
     named_pages={
-        _PERSON: Page(view=person_page),
-        re.compile(rf"people/[^/]+/({'|'.join(_ACTIONS)})"): Page(view=act_page, submit=act, fresh=True),
+        re.compile(PERSON): Page(view=person_page),
+        **{
+            re.compile(rf"{PERSON}/{action}"): Page(
+                view=act_page, submit=act, fresh=True, needs=flow.RIGHTS[_NEEDED[action]]
+            )
+            for action in _ACTION_TEXTS
+        },
     },
-    fields=frozenset({REASON, "choice"}),
+    fields=frozenset({REASON, "choice", "decision"}),
+    filters=frozenset({"by", "search", "after"}),
     changes={
         "person-unlock": phrase("The person is unlocked."),
         "person-link": phrase("The link is on its way."),

@@ -14,17 +14,24 @@ from corpid.flows.directory import lists
 from corpid.flows.directory import services as flow
 from corpid.flows.directory.finding import service_named
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console import may
 from corpid.ports import Conflict
-from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import RoleDescription, Service
 from corpid.rules.directory.values import DESCRIPTION_CHARACTERS
 from corpid.texts import phrase
 from corpid.web.operations import views
-from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame, pager
+from corpid.web.operations.page_context import (
+    AT_ONCE,
+    ConsoleContext,
+    Page,
+    console_path,
+    frame,
+    pager,
+    path_if_allowed,
+)
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.own_pages import Gone, Invalid, Saved, Section
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
@@ -90,7 +97,7 @@ async def _service(at: ConsoleContext) -> Service:
 async def service_page(at: ConsoleContext) -> View:
     """One service: facts, roles, and the clients that use it."""
     service = await _service(at)
-    clients = await flow.clients_of(at.context.provider.registry, service.service_id, actor=at.actor)
+    clients, is_partial = await flow.clients_of(at.context.provider.registry, service.service_id, actor=at.actor)
     return views.ShownService(
         frame=frame(at, section="services", up=Link(url=console_path(at.web, "services"), text=phrase("Services"))),
         heading=phrase("Service: {name}", name=service.name),
@@ -104,10 +111,10 @@ async def service_page(at: ConsoleContext) -> View:
             (phrase("Part of the organisation in a role"), _SUB_ENTITY[service.sub_entity]),
             (phrase("Parameters of a role"), ", ".join(each.name for each in service.parameters) or phrase("None")),
         ),
-        edit=console_path(at.web, _here(service, "edit")) if may(at.actor, "write", "service") else "",
+        edit=path_if_allowed(at, _here(service, "edit")),
         roles=_roles(service),
         clients=tuple((each.name, each.client_id) for each in clients[:AT_ONCE]),
-        more_clients=len(clients) > AT_ONCE,
+        more_clients=is_partial or len(clients) > AT_ONCE,
         saved=at.saved,
     )
 
@@ -134,8 +141,6 @@ def _digest(service: Service) -> str:
 async def edit_page(at: ConsoleContext) -> View:
     """The form of a service's texts, and of its approval."""
     service = await _service(at)
-    if not may(at.actor, "write", "service"):
-        raise Forbidden(at.actor, "write", "service")
     form = at.form
     back = console_path(at.web, _here(service))
     return views.EditService(
@@ -158,8 +163,6 @@ async def edit_page(at: ConsoleContext) -> View:
 async def edit(at: ConsoleContext) -> Saved:
     """Change the service. Raises Rejected, Invalid, Gone, Forbidden."""
     service = await _service(at)
-    if not may(at.actor, "write", "service"):
-        raise Forbidden(at.actor, "write", "service")
     if at.form.get(_SEEN, "") != _digest(service):
         raise Rejected(phrase("Somebody has changed the service meanwhile. Check it, and save again."))
     texts = {name: at.form.get(name, "").strip() for name in ("name", "description")}
@@ -176,7 +179,7 @@ async def edit(at: ConsoleContext) -> Saved:
     try:
         await flow.update_service(provider.registry, provider.passwords, service.service_id, members, actor=actor)
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("It was not changed: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("service-edit", _here(service))
 
@@ -195,9 +198,10 @@ SECTION: Final = Section[ConsoleContext](
     pages={"services": Page(view=services_page)},
     named_pages={
         re.compile(_ONE): Page(view=service_page),
-        re.compile(rf"{_ONE}/edit"): Page(view=edit_page, submit=edit, fresh=True),
+        re.compile(rf"{_ONE}/edit"): Page(view=edit_page, submit=edit, fresh=True, needs=("write", "service")),
     },
     fields=frozenset({"name", "description", "approval_required", _SEEN, REASON}),
+    filters=frozenset({"search", "after"}),
     prefixes=(_ROLE,),
     changes={"service-edit": phrase("The service is changed.")},
 )

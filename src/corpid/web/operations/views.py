@@ -36,6 +36,7 @@ class Line:
     """A line of a list: a link, further texts, and a state."""
 
     url: str
+    """empty: the page is not for this operator"""
     name: str
     texts: tuple[Phrase | str, ...]
     state: State | None = None
@@ -62,25 +63,6 @@ class SearchedList(PageView):
     add: Link | None = None
     pager: Pager
     saved: Phrase | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act(PageView):
-    """The confirmation of something, with a reason."""
-
-    template: ClassVar[str] = "console/act.html"
-
-    heading: Phrase
-    action: str
-    paragraphs: tuple[Phrase, ...]
-    choices: tuple[tuple[str, Phrase, Phrase], ...] = ()
-    """of the field `choice`: value, text and hint"""
-    choices_legend: Phrase | None = None
-    choice: str = ""
-    reason: str
-    button: Phrase
-    danger: bool = False
-    back: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +94,10 @@ class SessionLine:
     purpose: Phrase
     since: datetime
     seen: datetime
+    way: Phrase | None
+    """how they signed in there"""
+    end: str = ""
+    """of the page that ends it; empty for those who may not"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,17 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.rules.directory.records import AdministratorLevel, Assignment, Service, ThirdPartyAssignment
+    from corpid.rules.directory.records import (
+        AdministratorLevel,
+        Assignment,
+        Service,
+        ThirdPartyAssignment,
+        ThirdPartyGrant,
+    )
     from corpid.texts import Phrase
 
+GONE: Final = phrase("A person who is gone")
+"""the name of somebody who is no longer known"""
 LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
     "owner": phrase("Owner"),
     "administrator": phrase("Administrator"),
@@ -23,16 +31,40 @@ LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
 
 def sentence(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:
     """A role as a sentence about its person."""
+    return given(name, row, service=service.name, entity=entity, today=today)
+
+
+def given(
+    name: str | Phrase,
+    row: Assignment | ThirdPartyAssignment | ThirdPartyGrant,
+    *,
+    service: str,
+    entity: str,
+    today: date | None = None,
+) -> Phrase:
+    """Say what a role or authorisation allows.
+
+    Without `today` for readers on other days.
+    """
     when = duration(row.start_date, row.end_date, today)
     if row.role:
         return phrase(
             "{name} may act as {role} at {service} for {entity} {when}.",
-            name=name, role=row.role, service=service.name, entity=entity, when=when,
+            name=name, role=row.role, service=service, entity=entity, when=when,
         )  # fmt: skip
     return phrase(
-        "{name} may act at {service} for {entity} {when}.",
-        name=name, service=service.name, entity=entity, when=when,
-    )  # fmt: skip
+        "{name} may act at {service} for {entity} {when}.", name=name, service=service, entity=entity, when=when
+    )
+
+
+def taken(name: str | Phrase, row: Assignment | ThirdPartyAssignment, *, service: str, entity: str) -> Phrase:
+    """Say what the end of a role takes away."""
+    if row.role:
+        return phrase(
+            "{name} may no longer act as {role} at {service} for {entity}.",
+            name=name, role=row.role, service=service, entity=entity,
+        )  # fmt: skip
+    return phrase("{name} may no longer act at {service} for {entity}.", name=name, service=service, entity=entity)
 
 
 def own_sentence(row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:
@@ -57,11 +89,11 @@ def asked_sentence(row: Assignment, service: Service, entity: str, today: date) 
     return phrase("You asked to act at {service} for {entity} {when}.", service=service.name, entity=entity, when=when)
 
 
-def duration(start_date: str, end_date: str, today: date) -> Phrase:
-    """The days of a role, which complete a sentence."""
+def duration(start_date: str, end_date: str, today: date | None = None) -> Phrase:
+    """The days of a role or authorisation, which complete a sentence. Source: D23"""
     first = None if start_date == NO_BEGINNING else date.fromisoformat(start_date)
     last = None if end_date == NO_END else date.fromisoformat(end_date)
-    if first == today:
+    if first is not None and first == today:
         return phrase("from today until {until}", until=last) if last else phrase("from today, with no end date")
     if first is not None and last is not None:
         return phrase("from {start} until {until}", start=first, until=last)

@@ -74,6 +74,8 @@ _INSTEAD_OF_RETRY: Final[Mapping[Reason, Phrase]] = {
     Reason.CLIENT_OF_ANOTHER_ISSUER: _TELL,
 }
 """what helps if another attempt cannot"""
+_BUSY: Final = phrase("Please try again in a moment")
+_OLD_FORM: Final = frozenset({Reason.FORM_OF_ANOTHER_SITE, Reason.FORM_OF_ANOTHER_BROWSER})
 _GO_BACK: Final = phrase("Go back to the service you came from and start again.")
 _PAGE_STATUSES: Final = frozenset({ServerError.status, TemporarilyUnavailable.status, TooManyRequests.status})
 _NAMING: Final = {"client_id": 256, "client_assertion": MAX_BYTES}
@@ -226,6 +228,8 @@ class ErrorContext:
     frame: Frame = BARE
     back: Link | None = None
     goes_on: bool = False
+    own_page: bool = False
+    """whether it is a page of account, portal or console, at which no service waits"""
 
 
 def as_page(request: Request, raised: Exception, renderer: Renderer, met: ErrorContext | None = None) -> Response:
@@ -248,16 +252,45 @@ def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
 
     Source: D16, D28
     """
-    busy = isinstance(error, TemporarilyUnavailable)
+    heading, paragraphs = _of_own_page(error) if met.own_page else _of_sign_in(error, met)
     return Problem(
         frame=met.frame,
-        heading=phrase("Please try again in a moment") if busy else phrase("This sign-in cannot continue"),
-        paragraphs=(_explanation(error, met), _advice(error, met)),
+        heading=heading,
+        paragraphs=paragraphs,
         reference=reference,
         for_developers=error.cause,
         compared=error.explanation.values if error.explanation is not None else (),
         reason=error.reason.code,
         back=met.back,
+    )
+
+
+def _of_sign_in(error: OAuthError, met: ErrorContext) -> tuple[Phrase, tuple[Phrase, ...]]:
+    """Heading and paragraphs of a sign-in that failed."""
+    busy = isinstance(error, TemporarilyUnavailable)
+    heading = _BUSY if busy else phrase("This sign-in cannot continue")
+    return heading, (_explanation(error, met), _advice(error, met))
+
+
+def _of_own_page(error: OAuthError) -> tuple[Phrase, tuple[Phrase, ...]]:
+    """Heading and paragraphs of a page of account, portal or console."""
+    if isinstance(error, TooManyRequests):
+        return phrase("Too many requests"), (_FOR_PEOPLE[TooManyRequests], _wait(error))
+    if isinstance(error, TemporarilyUnavailable):
+        return _BUSY, (_FOR_PEOPLE[TemporarilyUnavailable], phrase("Wait a moment, then reload this page."))
+    if isinstance(error, ServerError):
+        return phrase("Something went wrong"), (
+            _FOR_PEOPLE[ServerError],
+            phrase("Open the page again, and check whether your change was made before you repeat it."),
+        )
+    if error.reason in _OLD_FORM:
+        return phrase("This form cannot be used any more"), (
+            phrase("It is too old, or it was not opened here. Nothing has changed."),
+            phrase("Open the page again, and fill in its form once more."),
+        )
+    return phrase("This page cannot be shown"), (
+        error.sentence or phrase("This browser sent something that we cannot use."),
+        phrase("Nothing has changed. Open the page again from the first one."),
     )
 
 
@@ -292,11 +325,7 @@ def _is_fault_of_service(error: OAuthError) -> bool:
 
 def _advice(error: OAuthError, met: ErrorContext) -> Phrase:
     if isinstance(error, TooManyRequests):
-        return counted(
-            error.retry_after,
-            "Wait {count} second, then reload this page.",
-            "Wait {count} seconds, then reload this page.",
-        )
+        return _wait(error)
     if error.reason in _INSTEAD_OF_RETRY:
         return _INSTEAD_OF_RETRY[error.reason]
     name = met.frame.client_name
@@ -312,6 +341,14 @@ def _advice(error: OAuthError, met: ErrorContext) -> Phrase:
             name=name,
         )
     return phrase("Go back to {name} and start again.", name=name)
+
+
+def _wait(error: TooManyRequests) -> Phrase:
+    return counted(
+        error.retry_after,
+        "Wait {count} second, then reload this page.",
+        "Wait {count} seconds, then reload this page.",
+    )
 
 
 def machine_error(

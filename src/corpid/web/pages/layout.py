@@ -31,6 +31,14 @@ class Link:
     text: Phrase
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """A sentence on what to do, and where."""
+
+    text: Phrase
+    link: Link | None = None
+
+
 _WARN_SECONDS: Final = 180
 
 
@@ -137,6 +145,8 @@ class Frame:
     """leads to the page above"""
     navigation: Navigation | None = None
     """of a site with many pages"""
+    no_approver: Advice | None = None
+    """what to do about a change that needs approval, if nobody else could approve it"""
     ui_locales: tuple[str, ...] = ()
     """the languages that the RP asks for, the best first (OpenID Connect Core §3.1.2.1)"""
     account_language: str = ""
@@ -152,6 +162,8 @@ class Pager:
 
     first: str = ""
     next: str = ""
+    searched_on: bool = False
+    """whether the search stopped before this page was full, and goes on in the next"""
 
 
 BARE: Final = Frame()

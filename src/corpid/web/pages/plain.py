@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from corpid.web.context import WebContext
+    from corpid.web.pages.layout import Link
 
 _PATH_CHARACTERS: Final = 2000
-_OWN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~-]+)+(?:\?(?:query|sign_in)=[A-Za-z0-9_.~+%*-]*)?")
+_PAIR: Final = r"[A-Za-z0-9_-]+=[A-Za-z0-9_.~+%*-]*"
+_OWN_PATH: Final = re.compile(rf"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.:~-]*)+(?:\?{_PAIR}(?:&{_PAIR})*)?")
 _A_YEAR: Final = 365 * 86400
 """seconds"""
 _IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -114,10 +116,11 @@ def _takes_gzip(request: Request) -> bool:
     return False
 
 
-async def not_found(request: Request, web: WebContext) -> Response:
+async def not_found(request: Request, web: WebContext, back: Link | None = None) -> Response:
     """404: a page for a navigating browser, otherwise JSON.
 
-    Both name the discovery document, whatever the path. Source: D32
+    Both name the discovery document, whatever the path; a page of a site has `back` to its first page instead.
+    Source: D32
     """
     policy = web.provider.policy
     document = policy.base_url + discovery.DISCOVERY_PATH
@@ -131,6 +134,7 @@ async def not_found(request: Request, web: WebContext) -> Response:
         frame=Frame(),
         heading=phrase("Page not found"),
         paragraphs=(phrase("This site has no page at this address. Check it, or go back to where you came from."),),
-        discovery=document,
+        back=back,
+        discovery="" if back else document,
     )
     return page_response(request, web.renderer, view, status=404)

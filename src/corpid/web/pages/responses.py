@@ -179,7 +179,8 @@ def require_own_form(context: RequestContext, form: Mapping[str, str], browser_i
         )
 
 
-_COOKIE_SECONDS: Final = 90 * 86400
+COOKIE_SECONDS: Final = 90 * 86400
+"""of a browser, from its last sign-in on"""
 
 
 _HELD_CHARACTERS: Final = 2048
@@ -243,7 +244,7 @@ def leave(request: Request, web: WebContext, response: AuthorizationResponse, ar
 
 def set_cookie(answer: Response, web: WebContext, value: str) -> None:
     """Set the browser cookie, with the attributes of D34."""
-    add_cookie(answer, web, web.cookie_name, value, seconds=_COOKIE_SECONDS)
+    add_cookie(answer, web, web.cookie_name, value, seconds=COOKIE_SECONDS)
 
 
 def add_cookie(answer: Response, web: WebContext, name: str, value: str, *, seconds: int) -> None:

@@ -62,6 +62,12 @@ def parameter_field(name: str) -> str:
     return f"{PARAMETER}{sha256(name.encode()).hexdigest()[:12]}"
 
 
+def role_options(service: Service) -> tuple[Option, ...]:
+    """The roles of a service to choose from, each with its description."""
+    described = {each.name: each.description for each in service.role_descriptions}
+    return tuple((role, role, described.get(role, "")) for role in service.roles)
+
+
 def read(given: Mapping[str, str], service: Service, *, otherwise: RoleForm | None = None) -> RoleForm:
     """The form as it was sent; `otherwise` holds what was not."""
     known = otherwise or RoleForm(service=service)
@@ -106,12 +112,11 @@ def shown(form: RoleForm, today: date, *, always: bool = False) -> RoleFields:
     `always` offers to begin as it did, without a first day.
     """
     service = form.service
-    described = {each.name: each.description for each in service.role_descriptions}
     starts: list[Option] = [(TODAY, phrase("Today"), ""), (ON_DAY, phrase("On a day that I choose"), "")]
     if always or form.start == ALWAYS:
         starts.insert(0, (ALWAYS, phrase("As before: without a first day"), ""))
     return RoleFields(
-        roles=tuple((role, role, described.get(role, "")) for role in service.roles),
+        roles=role_options(service),
         role=form.role,
         sub_entity=service.sub_entity,
         sub_entity_value=form.sub_entity,

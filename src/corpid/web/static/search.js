@@ -7,7 +7,8 @@
   const field = form.querySelector("input[type=search]");
   const status = document.getElementById("found");
   let timer, asking;
-  let shown = field.value.trim();
+  // What the server searched for: the field may hold something else, typed before this script was loaded.
+  let shown = field.defaultValue.trim();
 
   const search = async () => {
     const query = field.value.trim();
@@ -47,5 +48,10 @@
   field.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(search, PAUSE);
+  });
+  search();
+  // Leaving the page ended a search under way; the browser may show the page again as it was left.
+  addEventListener("pageshow", ({ persisted }) => {
+    if (persisted) search();
   });
 }

@@ -173,7 +173,7 @@ def test_a_registered_wrap_needs_a_key_that_has_it_or_names_none(wrap: str) -> N
     for key in (fitting, ENCRYPTION):
         assert reasons(jwks=json.dumps({"keys": [SIGNING, key]}), id_token_encryption_alg=wrap) == []
     assert reasons(jwks=json.dumps({"keys": [SIGNING, unfit]}), id_token_encryption_alg=wrap) == [
-        f"jwks: no usable encryption key for ID tokens: an EC key with use enc, a kid, and the alg {wrap} or none"
+        f"jwks: no usable encryption key for ID tokens: an EC key with use enc, a kid, and the alg {wrap} or none is needed"
     ]
 
 

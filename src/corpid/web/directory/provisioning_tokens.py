@@ -14,10 +14,12 @@ from corpid.ports import ChangedMeanwhile, Conflict
 from corpid.rules.directory.provisioning_tokens import LONGEST_LIFE_DAYS, MOST_TOKENS, token_name
 from corpid.texts import counted, phrase
 from corpid.web.directory.administrators import ADMINISTRATORS
-from corpid.web.directory.history_texts import GONE, OPERATOR
+from corpid.web.directory.history_texts import OPERATOR
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.own_pages import Gone, Instead, Invalid, Saved, Section
+from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import FormView, Link, PageView
+from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Gone, Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +110,7 @@ class RevokeToken(FormView):
 async def tokens(at: PortalContext) -> View:
     """The tokens of the entity that they act for, the oldest first."""
     found = await _all(at)
-    names = await provisioning_tokens.makers(at.context.provider.registry, found)
+    names = await provisioning_tokens.makers(at.context.provider.registry, at.actor.entity_id, found)
     return Tokens(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
         rows=tuple(
@@ -154,8 +156,11 @@ async def new_token(at: PortalContext) -> View:
         notes=at.notes,
         action=portal_path(at.web, _NEW),
         name=at.form.get("name", ""),
-        lifetimes=tuple((str(days), counted(days, "{count} day", "{count} days")) for days in _DAYS),
-        days=at.form.get("days", str(LONGEST_LIFE_DAYS)),
+        lifetimes=(
+            ("", phrase("Choose one")),
+            *((str(days), counted(days, "{count} day", "{count} days")) for days in _DAYS),
+        ),
+        days=at.form.get("days", ""),
         token_id=at.web.new_user_id(),
         back=portal_path(at.web, TOKENS),
     )
@@ -192,7 +197,7 @@ async def create(at: PortalContext) -> Saved:
             )
         ) from None
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason_of(refused))) from None
     raise Instead(
         TokenCreated(
             frame=frame(at, section=ADMINISTRATORS),
@@ -241,7 +246,7 @@ async def revoke(at: PortalContext) -> Saved:
     try:
         await provisioning_tokens.remove_token(registry, at.actor.entity_id, found.token_id, actor=at.actor)
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason_of(refused))) from None
     return Saved("token-revoked", TOKENS)
 
 

@@ -13,8 +13,8 @@ from corpid.rules.directory.objects import key_of, object_id
 from corpid.texts import phrase
 from corpid.web.directory.change_sentences import authorised, parameters_in_words
 from corpid.web.directory.page_context import frame, portal_path
-from corpid.web.own_pages import CHANGED_MEANWHILE, Gone
 from corpid.web.pages.layout import Link
+from corpid.web.sites import CHANGED_MEANWHILE, Gone
 
 if TYPE_CHECKING:
     from corpid.flows.directory.grants import Authorisation, RoleOfGrant

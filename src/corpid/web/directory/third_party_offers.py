@@ -1,4 +1,4 @@
-"""Offers to third parties: made, and changed afterwards (D56, R-21)."""
+"""Offers to third parties in the portal: made, and changed afterwards (D56, R-21)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import NO_END, ThirdPartyGrant
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.page_context import PortalContext, portal_path
-from corpid.web.directory.third_party_pages import (
+from corpid.web.directory.third_party_objects import (
     OFFER,
     THIRD_PARTIES,
     authorisation,
@@ -30,7 +30,6 @@ from corpid.web.directory.third_party_pages import (
     version,
 )
 from corpid.web.directory.third_party_terms import (
-    ANY,
     NO_END_HINT,
     Confirm,
     EnterTerms,
@@ -41,8 +40,8 @@ from corpid.web.directory.third_party_terms import (
     shown_day,
 )
 from corpid.web.directory.writing import NO_REASON, submitted, written
-from corpid.web.own_pages import Gone, Instead, Saved
 from corpid.web.pages.layout import PageView
+from corpid.web.sites import Gone, Instead, Saved
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity, Service
@@ -183,7 +182,7 @@ def _terms(at: PortalContext, to: Entity, service: Service) -> View:
         heading=phrase("What may {name} do?", name=to.name),
         lead=(phrase("At {service}, for {client}.", service=service.name, client=at.entity.name),),
         roles=role_options(service, None),
-        role=at.form.get("role", ANY),
+        role=at.form.get("role", ""),
         sub_entity=None if service.sub_entity == "none" else at.form.get("sub_entity", ""),
         sub_entity_hint=_SUB_ENTITY_HINT,
         start=at.form.get("start", at.context.today),

@@ -1,0 +1,131 @@
+"""Export of audit entries of a time range, for an operator's browser (D53, D57, D58)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from corpid.flows.directory.write import audit_event
+from corpid.flows.operations import audit, audit_seals
+from corpid.ports import AuditQuery
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import Object, authorise
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from corpid.flows.operations.audit_seals import Verified
+    from corpid.ports import Registry
+    from corpid.rules.directory.actors import Operating
+
+MOST: Final = 100_000
+"""entries of one file"""
+SEALS: Final = 200
+"""seals that are verified for one file"""
+_AT_ONCE: Final = 500
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries that are exported: those that fit `query`, until a moment."""
+
+    query: AuditQuery
+    until: int
+    """epoch seconds"""
+    said: dict[str, str]
+    """time range and filters as they were given, for the record"""
+
+
+async def export(registry: Registry, actor: Operating, wanted: Wanted, *, now: float) -> AsyncIterator[bytes]:
+    """Record the export, and return it as JSON lines.
+
+    The first line has the range, the filters and the result of comparing its entries with their seals; then come the
+    entries, the latest first; the last line has their number, and where the next export goes on if there are more than
+    MOST. Memory holds some hundred entries. Raises access.Forbidden, StoreUnavailable. Source: D53, D57, D58
+    """
+    authorise(actor, "read", Object(kind="audit export"))
+    await registry.audit.write(audit_event(actor, AuditAction.AUDIT_EXPORT, "", filters=_filters(wanted)), now=now)
+    verified, more = await _verified(registry, actor, wanted, now=now)
+    first = {
+        "export": "corpid audit entries",
+        "version": 1,
+        "at": int(now),
+        "wanted": wanted.said,
+        "verification": {
+            "found": verified.found,
+            "findings": [each.text for each in verified.findings],
+            "seals": verified.seals,
+            "entries": verified.entries,
+            "sealed_to": verified.sealed_to,
+            "partial": more,
+        },
+    }
+    return _lines(registry, actor, wanted, first)
+
+
+async def _lines(registry: Registry, actor: Operating, wanted: Wanted, first: dict[str, Any]) -> AsyncIterator[bytes]:
+    yield _line(first)
+    count, before = 0, await _first_after(registry, wanted.until)
+    while count < MOST:
+        query = msgspec.structs.replace(wanted.query, before=before)
+        part = await audit.part(registry, query, limit=min(_AT_ONCE, MOST - count), actor=actor)
+        fitting = [entry for entry in part.entries if entry.at <= wanted.until]
+        yield b"".join(_line({"entry": msgspec.structs.asdict(entry)}) for entry in fitting)
+        count, before = count + len(fitting), part.before
+        if not before:
+            break
+        await asyncio.sleep(0)
+    yield _line({"end": count, "next": before or None})
+
+
+def _filters(wanted: Wanted) -> str:
+    return "; ".join(f"{name} {value}" for name, value in wanted.said.items()) or "none"
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(value) + b"\n"
+
+
+async def _first_after(registry: Registry, until: int) -> int:
+    """The number before which entries are not later than a moment."""
+
+    async def at(number: int) -> float | None:
+        found = await registry.audit.entries(after=number, limit=1)
+        return found[0].at if found else None
+
+    return await _search(at, until + CLOCKS_APART_SECONDS) + 1
+
+
+async def _verified(registry: Registry, actor: Operating, wanted: Wanted, *, now: float) -> tuple[Verified, bool]:
+    """The comparison with the range's seals, and whether it is partial."""
+
+    async def at(number: int) -> float | None:
+        found = await registry.seals.page(after=number, limit=1)
+        return found[0].at if found else None
+
+    # A seal is made after its entries: the one that covers the last moment may be the first after it.
+    after = await _search(at, wanted.query.since - 1) if wanted.query.since else 0
+    last = await _search(at, wanted.until) + 1
+    most = max(min(last - after, SEALS), 1)
+    return await audit_seals.verify(registry, actor, now=now, after=after, most=most), last - after > SEALS
+
+
+async def _search(at: Callable[[int], Awaitable[float | None]], moment: float) -> int:
+    """The lowest number after which every row is later.
+
+    Rows are numbered in the order of time. Some dozens of reads.
+    """
+    high = 1
+    while (found := await at(high)) is not None and found <= moment:
+        high *= 2
+    low = 0
+    while low < high:
+        middle = (low + high) // 2
+        found = await at(middle)
+        if found is not None and found <= moment:
+            low = middle + 1
+        else:
+            high = middle
+    return low

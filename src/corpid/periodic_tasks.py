@@ -1,0 +1,139 @@
+"""The periodic tasks of a serving process."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from corpid.flows.account import own_email
+from corpid.flows.directory.access_review import ReviewDates
+from corpid.flows.directory.approvals import expire
+from corpid.flows.directory.invitation_emails import InvitationEmails
+from corpid.flows.directory.notice_emails import NoticeEmails
+from corpid.flows.directory.notices import Notices
+from corpid.flows.operations.audit_seals import Sealer
+from corpid.flows.operations.hourly_counters import remove_old
+from corpid.flows.operations.server_processes import Registration
+from corpid.ports import StoreUnavailable
+from corpid.web.telemetry import access_log
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+
+    from corpid.flows.provider import Provider
+    from corpid.web.telemetry.metrics import Metrics
+
+_SWEEP_SECONDS: Final = 1.0
+"""between two rounds"""
+_EMAILS_SECONDS: Final = 5.0
+"""between two looks for invitations and notices to be sent"""
+_EXPIRE_SECONDS: Final = 60.0
+"""between two searches for expired change requests"""
+_COUNTERS_SECONDS: Final = 10.0
+"""between two writes of the hourly counters, of which those of a process that dies are lost"""
+
+
+@asynccontextmanager
+async def running(provider: Provider, metrics: Metrics | None, *, notices: bool) -> AsyncIterator[None]:
+    """Run the periodic tasks: registration, clean-up, audit seals, usage counts, invitations, notices.
+
+    When the context ends, what was counted is written once more, and this process is no longer registered.
+    """
+    work = _Tasks(provider, metrics)
+    # A mail server may take minutes to answer, for which nothing else must wait.
+    tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.invitations())]
+    if notices and provider.mail.works:
+        tasks.append(asyncio.create_task(work.notices()))
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await work.flush()
+
+
+class _Tasks:
+    """Periodic tasks; one that fails is logged, and tried again next round."""
+
+    def __init__(self, provider: Provider, metrics: Metrics | None) -> None:
+        self._provider: Final = provider
+        self._expire_at = 0.0
+        self._count_at = 0.0
+        self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
+        self._notices: Final = Notices(provider)
+        self._notice_emails: Final = NoticeEmails(provider, _warn, metrics.notice if metrics else lambda _: None)
+        self._review_dates: Final = ReviewDates(provider.registry)
+        self._registration: Final = Registration(provider.registry, provider.node.process)
+        self._sealer: Final = Sealer(
+            provider.registry,
+            lambda detail: access_log.log().info("audit_sealed", detail=detail),
+            lambda detail: access_log.log().error("audit_seals_changed", detail=detail),
+        )
+        self._failing: Final[dict[str, str]] = {}
+        """the logged error of each part that fails, so that it is logged once"""
+
+    async def rounds(self) -> None:
+        await self._tried("registration of this process", self._registration.round(now=self._provider.clock()))
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            now = self._provider.clock()
+            await self._tried("short-lived state", self._provider.transient.sweep(now=now))
+            await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
+            await self._tried("consents", self._provider.registry.consents.sweep(now=now))
+            await self._tried("e-mail addresses", own_email.finish_due(self._provider, now=now))
+            if now >= self._expire_at:
+                self._expire_at = now + _EXPIRE_SECONDS
+                await self._tried("change requests", expire(self._provider.registry, now=now))
+            await self._tried("dates of access reviews", self._review_dates.round(now=now))
+            await self._tried("registration of this process", self._registration.round(now=now))
+            await self._tried("seals of the audit", self._sealer.round(now=now))
+            await self._flush_records()
+            if now >= self._count_at:
+                self._count_at = now + _COUNTERS_SECONDS
+                await self._flush_counters()
+                await self._tried("old counters", remove_old(self._provider.registry, now=now))
+
+    async def invitations(self) -> None:
+        while True:
+            await asyncio.sleep(_EMAILS_SECONDS)
+            await self._tried("invitations", self._emails.round())
+
+    async def notices(self) -> None:
+        while True:
+            await asyncio.sleep(_EMAILS_SECONDS)
+            await self._tried("making of notices", self._notices.round())
+            await self._tried("sending of notices", self._notice_emails.round())
+
+    async def flush(self) -> None:
+        await self._flush_records()
+        await self._flush_counters()
+        await self._tried("registration of this process", self._registration.end())
+
+    async def _flush_records(self) -> None:
+        await self._tried("usage counts", self._provider.usage.flush(self._provider.registry))
+        await self._tried("refusals of clients", self._provider.refusals.flush(self._provider.registry))
+
+    async def _flush_counters(self) -> None:
+        await self._tried("hourly counters", self._provider.counters.flush(self._provider.registry))
+
+    async def _tried(self, part: str, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except StoreUnavailable as error:
+            self._log_failure(part, str(error), None)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next round must come
+            self._log_failure(part, type(error).__name__, error)
+        else:
+            self._failing.pop(part, None)
+
+    def _log_failure(self, part: str, reason: str, error: Exception | None) -> None:
+        if self._failing.get(part) != reason:
+            access_log.log().error("sweep_failed", detail=f"{part}: {reason}", exc_info=error)
+        self._failing[part] = reason
+
+
+def _warn(event: str, detail: str) -> None:
+    access_log.log().warning(event, detail=detail)

@@ -1,0 +1,104 @@
+"""Export of the audit in the console, as a file (D53, D57, D58)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from starlette.responses import StreamingResponse
+
+from corpid.flows.operations import audit_export as flow
+from corpid.flows.operations.console import may
+from corpid.rules.directory import audit_filters
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.limits import DAY
+from corpid.texts import Phrase, phrase
+from corpid.web.operations.audit import AUDIT, EXPORT, FILTERS, Audit, query_of
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.reasons import REASON, acting
+from corpid.web.pages.layout import FormView, Link
+from corpid.web.pages.responses import NO_STORE
+from corpid.web.sites import Invalid, Section
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+_UNTIL: Final = "until"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportAudit(FormView):
+    """The range and the filters of an export. Fields: FILTERS, until, reason."""
+
+    template: ClassVar[str] = "console/export_audit.html"
+    heading: ClassVar[Phrase] = phrase("Export the audit")
+
+    given: dict[str, str]
+    most: int = flow.MOST
+    reason: str
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+def _check(at: ConsoleContext) -> None:
+    if not may(at.actor, "read", "audit export"):
+        raise Forbidden(at.actor, "read", "audit export")
+
+
+async def ask(at: ConsoleContext) -> View:
+    """The form. Raises access.Forbidden."""
+    _check(at)
+    back = console_path(at.web, AUDIT)
+    given = at.form or at.query
+    return ExportAudit(
+        frame=frame(at, section=AUDIT, up=Link(url=back, text=Audit.heading)),
+        action=console_path(at.web, EXPORT),
+        given={name: given.get(name, "") for name in (*FILTERS, _UNTIL)},
+        reason=at.form.get(REASON, ""),
+        back=back,
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def download(at: ConsoleContext) -> Response:
+    """The file, streamed. Raises Rejected, Invalid, access.Forbidden."""
+    _check(at)
+    given = {name: value for name in (*FILTERS, _UNTIL) if (value := at.form.get(name, "").strip())}
+    errors: list[FieldError] = []
+    query = await query_of(at, given, errors)
+    until = int(at.context.now)
+    if _UNTIL in given:
+        try:
+            until = _end(at, given[_UNTIL])
+        except audit_filters.MalformedFilter as error:
+            errors.append((_UNTIL, phrase("{sentence}.", sentence=str(error))))
+    if not errors and until < query.since:
+        errors.append((_UNTIL, phrase("The end is before the beginning.")))
+    if errors:
+        raise Invalid(*errors)
+    said = {**given, "user": query.user_id} if "user" in given else given
+    wanted = flow.Wanted(query=query, until=until, said=said)
+    lines = await flow.export(at.context.provider.registry, acting(at), wanted, now=at.context.now)
+    headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="audit-{at.context.today}.jsonl"'}
+    return StreamingResponse(lines, 200, headers, "application/jsonl")
+
+
+def _end(at: ConsoleContext, text: str) -> int:
+    """The moment; of a day its last second. Raises MalformedFilter."""
+    found = audit_filters.moment(text, now=at.context.now, zone=at.context.provider.policy.timezone)
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return found
+    return found + DAY - 1
+
+
+SECTION: Final = Section[ConsoleContext](
+    pages={EXPORT: Page(view=ask, submit=download, fresh=True, needs=("read", "audit export"))},
+    fields=frozenset({*FILTERS, _UNTIL, REASON}),
+)

@@ -1,0 +1,161 @@
+"""The form of an organisation's facts, from the declared members (R-12.4)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
+
+from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.directory import entities as flow
+from corpid.flows.directory.write import Refused
+from corpid.flows.operations.console import may
+from corpid.ports import Conflict
+from corpid.rules.directory.access import Forbidden
+from corpid.rules.directory.entity_choice import STATUSES
+from corpid.rules.directory.sections import SECTIONS
+from corpid.texts import phrase
+from corpid.web.operations.entities import APPROVALS, ONE, TYPES, entity_of, entity_path, here
+from corpid.web.operations.owners import facts_errors
+from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
+from corpid.web.operations.reasons import REASON, acting
+from corpid.web.pages.layout import FormView, Link
+from corpid.web.pages.views import Problem
+from corpid.web.sites import Instead, Invalid, Saved, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.rules.directory.records import Entity
+    from corpid.texts import Phrase
+    from corpid.web.pages.views import View
+
+_MEMBERS: Final = ("name", *(key for key in SECTIONS["entities"].keys if key not in {"name", "enabled"}))
+"""the name first, the others in the order of their declaration; an organisation is disabled on a page of its own"""
+_LABELS: Final[Mapping[str, Phrase]] = {
+    "name": phrase("Name"),
+    "type": phrase("Kind of registration"),
+    "registration_number": phrase("Registration number"),
+    "country": phrase("Country"),
+    "status": phrase("Status"),
+    "approvals": phrase("Approvals"),
+}
+_CHOICES: Final[Mapping[str, tuple[tuple[str, Phrase], ...]]] = {
+    "type": tuple(TYPES.items()),
+    "status": tuple(STATUSES.items()),
+    "approvals": tuple(APPROVALS.items()),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of the form: a member and its value."""
+
+    name: str
+    label: Phrase | str
+    value: str
+    choices: tuple[tuple[str, Phrase], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityForm(FormView):
+    """The facts of an organisation. Fields: its members, reason."""
+
+    template: ClassVar[str] = "console/edit_organisation.html"
+    heading: ClassVar[Phrase] = phrase("Change the organisation")
+
+    identifier: str
+    fields: tuple[Field, ...]
+    reason: str
+    back: str
+    notes: tuple[Phrase, ...] = ()
+
+
+async def _changeable(at: ConsoleContext) -> Entity:
+    """The organisation of the page. Raises Gone, Forbidden."""
+    entity = await entity_of(at)
+    if not may(at.actor, "write", "entity"):
+        raise Forbidden(at.actor, "write", "entity")
+    return entity
+
+
+async def edit_page(at: ConsoleContext) -> View:
+    """The form, with what was typed or what is stored."""
+    entity = await _changeable(at)
+    back, form = entity_path(at.web, entity.entity_id), at.form
+    return EntityForm(
+        frame=frame(
+            at,
+            section="entities",
+            up=Link(url=back, text=phrase("Back")),
+            step_name=form.get("step", _version(entity)),
+        ),
+        action=console_path(at.web, at.page),
+        identifier=entity.entity_id,
+        fields=tuple(
+            Field(
+                name=name,
+                label=_LABELS.get(name, name),
+                value=form.get(name, "") if form else getattr(entity, name),
+                choices=_CHOICES.get(name, ()),
+            )
+            for name in _MEMBERS
+        ),
+        reason=form.get(REASON, ""),
+        back=back,
+        notes=at.notes,
+        errors=at.errors,
+    )
+
+
+async def edit(at: ConsoleContext) -> Saved:
+    """Change the facts. Raises Rejected, Invalid, Instead, Gone, Forbidden."""
+    entity, provider = await _changeable(at), at.context.provider
+    if at.form.get("step", "") != _version(entity):
+        raise _changed_meanwhile(at, entity)
+    typed = {name: at.form.get(name, "").strip() for name in _MEMBERS}
+    errors = facts_errors(typed)
+    if typed["approvals"] not in APPROVALS:
+        errors.append(("approvals", phrase("Choose what needs approval.")))
+    if errors:
+        raise Invalid(*errors)
+    members: dict[str, object] = {
+        name: value if value != getattr(entity, name) else None for name, value in typed.items()
+    }
+    if all(value is None for value in members.values()):
+        raise Rejected(phrase("Nothing is different from before."))
+    actor = acting(at)
+    try:
+        await flow.update_entity(provider.registry, provider.passwords, entity.entity_id, members, actor=actor)
+    except Conflict:
+        raise _changed_meanwhile(at, entity) from None
+    except Refused as refused:
+        raise Rejected(phrase("It was not changed: {reason}.", reason=str(refused))) from None
+    provider.registry_cache.drop()
+    return Saved("entity-edit", here(entity.entity_id))
+
+
+def _changed_meanwhile(at: ConsoleContext, entity: Entity) -> Instead:
+    return Instead(
+        Problem(
+            frame=frame(at, section="entities"),
+            heading=phrase("Somebody else has changed this organisation"),
+            paragraphs=(phrase("Nothing of your change was saved. Open the organisation again and repeat it."),),
+            back=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Open it again")),
+        ),
+        status=409,
+    )
+
+
+def _version(entity: Entity) -> str:
+    return sha256(msgspec.json.encode(entity)).hexdigest()
+
+
+SECTION: Final = Section[ConsoleContext](
+    named_pages={re.compile(rf"{ONE}/edit"): Page(view=edit_page, submit=edit, fresh=True, needs=("write", "entity"))},
+    fields=frozenset({*_MEMBERS, REASON}),
+    changes={"entity-edit": phrase("The organisation is changed.")},
+)

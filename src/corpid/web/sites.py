@@ -1,0 +1,277 @@
+"""The sites of own pages: sections, pages and forms, as data (D30, D54).
+
+The account, the portal and the console are such sites; `own_pages.serve` answers for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode
+
+from corpid.flows.account import own_sessions
+from corpid.flows.account.own_sessions import OwnVisit
+from corpid.flows.authentication.own_pages import PATHS
+from corpid.texts import phrase
+from corpid.web.pages.layout import Link
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.responses import Response
+
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import SessionPurpose
+    from corpid.rules.directory.access import Action, ObjectKind
+    from corpid.texts import Phrase
+    from corpid.web.context import WebContext
+    from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.views import View
+
+SAVED: Final = "saved"
+"""the parameter that names what was changed"""
+_IN_PAGES: Final = "/?&=%+,:;@~"
+"""stays as it is in the address of a page, which may be quoted already and may have a query"""
+_EVERY_FORM: Final = frozenset({"form_token", "step"})
+SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
+CHANGED_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
+
+
+class Gone(Exception):
+    """The object of the page is missing, or another person's."""
+
+
+class Elsewhere(Exception):
+    """Another page comes first: its path in the site."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(page)
+        self.page = page
+
+
+class SignInAgain(Exception):
+    """A page that needs a sign-in of its own, and its path."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(page)
+        self.page = page
+
+
+class Instead(Exception):
+    """A page that is shown in place of the one asked for."""
+
+    def __init__(self, view: View, *, status: int = 200) -> None:
+        super().__init__(view.heading)
+        self.view = view
+        self.status = status
+
+
+class Invalid(Exception):
+    """A form that is not accepted, with every error."""
+
+    def __init__(self, *errors: FieldError) -> None:
+        super().__init__(*(text for _, text in errors))
+        self.errors = errors
+
+
+class Saved(NamedTuple):
+    """The change that a form made, and the next page."""
+
+    change: str
+    """a key of the site's `changes`; empty: none"""
+    page: str
+
+
+Visit = TypeVar("Visit", bound=OwnVisit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageContext(Generic[Visit]):
+    """A person at one of these pages, with their form, if sent."""
+
+    web: WebContext
+    context: RequestContext
+    visit: Visit
+    page: str
+    """its path in the site"""
+    cookie: str = ""
+    """the browser's cookie value"""
+    query: Mapping[str, str] = field(default_factory=dict)
+    page_at: Callable[[str], Page[Any] | None] = lambda _: None
+    """the page of the site at a path"""
+    form: Mapping[str, str] = field(default_factory=dict)
+    """as sent now, or as kept while the person signed in again"""
+    errors: tuple[FieldError, ...] = ()
+    saved: Phrase | None = None
+    """what was just changed"""
+    again: bool = False
+    """whether they come from a sign-in that the page asked for"""
+    filters: Mapping[str, str] = field(default_factory=dict)
+    """the known ones of the query"""
+
+    @property
+    def here(self) -> str:
+        """The path in the site, with the known parameters."""
+        return f"{self.page}?{urlencode(self.filters)}" if self.filters else self.page
+
+    @property
+    def notes(self) -> tuple[Phrase, ...]:
+        """The notes at the top of a page."""
+        return (SIGNED_IN_AGAIN,) if self.again else ()
+
+    def moment(self, seconds: float) -> datetime:
+        """Epoch seconds in the time zone of the deployment."""
+        return datetime.fromtimestamp(seconds, self.context.provider.policy.timezone)
+
+
+At = TypeVar("At", bound=PageContext[Any])
+
+
+async def open_form(at: At) -> At:
+    """Require a sign-in that leaves time to fill in a form.
+
+    Raises TooOld. Source: D54
+    """
+    own_sessions.require_recent(at.context, at.visit, seconds=own_sessions.FORM_SECONDS)
+    return at
+
+
+async def use_form(at: At) -> At:
+    """Require a recent sign-in for a form. Raises TooOld. Source: D54"""
+    own_sessions.require_recent(at.context, at.visit)
+    return at
+
+
+async def extend_session(at: PageContext[Any]) -> None:
+    """Restart the idle time of the session. Source: D30, WCAG 2.2.1"""
+    await own_sessions.use(at.context, at.visit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(Generic[At]):
+    """A page: its view, its form's submission, and the next page."""
+
+    view: Callable[[At], Awaitable[View | Response]]
+    submit: Callable[[At], Awaitable[str | Saved | Response]] | None = None
+    """saves the form, and returns what was changed (`Site.changes`), or the response if nothing was; empty: nothing yet, and
+    the page shows what is next"""
+    leads_to: str = ""
+    field: str = ""
+    """the field of its errors; empty: the page as a whole"""
+    fresh: bool = False
+    """whether a recent sign-in opens it"""
+    part_of: str | None = None
+    """the page that contains it, which is opened in its place"""
+    needs: tuple[Action, ObjectKind] | None = None
+    """the right to what it changes: without it the page is neither linked to nor opened, nor is its form taken"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """The accepted names of fields: these, and those with a prefix."""
+
+    names: frozenset[str]
+    prefixes: tuple[str, ...] = ()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names or (isinstance(name, str) and bool(self.prefixes) and name.startswith(self.prefixes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section(Generic[At]):
+    """Pages of one subject, with the fields of their forms."""
+
+    pages: Mapping[str, Page[At]] = field(default_factory=dict)
+    """by the path after that of the site"""
+    named_pages: Mapping[re.Pattern[str], Page[At]] = field(default_factory=dict)
+    """those whose path names one of several"""
+    fields: frozenset[str] = frozenset()
+    """of their forms"""
+    filters: frozenset[str] = frozenset()
+    """the parameters of their addresses, which stay when the reader picks another language"""
+    prefixes: tuple[str, ...] = ()
+    """of the names of further fields"""
+    changes: Mapping[str, Phrase] = field(default_factory=dict)
+    """by what a page's `submit` returns"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site(Generic[At]):
+    """The pages of one purpose, and how a person comes to them."""
+
+    purpose: SessionPurpose
+    sections: tuple[Section[At], ...]
+    context: type[At]
+    """what its pages are given"""
+    arrive: Callable[[PageContext[OwnVisit]], Awaitable[OwnVisit]]
+    """the person as the site knows them: the visit of `context`; raises Elsewhere, Forbidden"""
+    open: Callable[[At], Awaitable[At]] = open_form
+    """before a page is shown that needs a recent sign-in; raises TooOld"""
+    still_open: Callable[[At], Awaitable[At]] = use_form
+    """before its form is used; raises TooOld, StaleStep"""
+    extend: Callable[[At], Awaitable[object]] = extend_session
+    """extends the time of a page; raises Rejected, StaleStep"""
+    admit: Callable[[At, Page[At]], None] = lambda _at, _page: None
+    """before a page is shown, or its form used, by what it needs; raises Forbidden"""
+    remembered: Callable[[OwnVisit], str] = lambda _: ""
+    """what a new sign-in for a change leads back with, as a query; empty for nothing"""
+    in_maintenance: bool = False
+    """whether it is served during maintenance, too"""
+    keeps: bool = False
+    """whether the query, and a form that comes too late, are there again after a new sign-in, and a form that is sent
+    twice, as by a double click, changes nothing twice"""
+
+    @cached_property
+    def fields(self) -> Names:
+        """The accepted names of fields of every form."""
+        names = _EVERY_FORM.union(*(each.fields for each in self.sections))
+        return Names(names=names, prefixes=tuple(prefix for each in self.sections for prefix in each.prefixes))
+
+    @cached_property
+    def changes(self) -> Mapping[str, Phrase]:
+        """Sentences on changes, by the key that `submit` returns."""
+        return {name: text for each in self.sections for name, text in each.changes.items()}
+
+    def page_at(self, path: str) -> Page[At] | None:
+        """The page at a path; None if there is none."""
+        found = self._found(path)
+        return found[1] if found else None
+
+    def filters_at(self, path: str) -> Names:
+        """The known parameters of a page's address."""
+        found = self._found(path)
+        return Names(names=found[0].filters, prefixes=found[0].prefixes) if found else Names(names=frozenset())
+
+    def _found(self, path: str) -> tuple[Section[At], Page[At]] | None:
+        for section in self.sections:
+            if path in section.pages:
+                return section, section.pages[path]
+        for section in self.sections:
+            for pattern, page in section.named_pages.items():
+                if pattern.fullmatch(path):
+                    return section, page
+        return None
+
+    def path(self, web: WebContext, page: str = "") -> str:
+        """The address path of one of its pages."""
+        return site_path(web, self.purpose, page)
+
+
+def site_path(web: WebContext, purpose: SessionPurpose, page: str = "") -> str:
+    """The address path of a page of a site."""
+    return f"{web.base_path}{PATHS[purpose]}" + (f"/{quote(page, safe=_IN_PAGES)}" if page else "")
+
+
+_FIRST_PAGES: Final[Mapping[SessionPurpose, Phrase]] = {
+    "account": phrase("Your account"),
+    "manage": phrase("To the first page of the administration"),
+    "console": phrase("To the first page of the console"),
+}
+
+
+def first_page(web: WebContext, purpose: SessionPurpose) -> Link:
+    """The link to the first page of a site."""
+    return Link(url=site_path(web, purpose), text=_FIRST_PAGES[purpose])

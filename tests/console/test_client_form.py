@@ -1,0 +1,158 @@
+"""The form of a client: its groups, and mistakes that are named where they are, with everything typed kept (Spec 1)."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import pytest
+from joserfc.jwk import ECKey, RSAKey
+
+from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.web.operations.client_fields import GROUPS
+from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console, status
+from tests.sign_in.world import World, run
+
+SHOP: Final = {
+    "client_id": "shop",
+    "name": "Shop",
+    "redirect_uris": "https://shop.example/cb",
+    "jwks_uri": "https://shop.example/jwks",
+    "reason": REASON,
+}
+
+
+def key(use: str, curve: str = "P-256", *, private: bool = False) -> dict[str, object]:
+    return {**ECKey.generate_key(curve).as_dict(private=private), "use": use, "kid": use}
+
+
+def pasted(*keys: object) -> dict[str, str]:
+    """The form with a key set of its own."""
+    return {"jwks_uri": "", "jwks": json.dumps({"keys": keys})}
+
+
+RSA: Final = {**RSAKey.generate_key(2048).as_dict(private=False), "use": "sig", "kid": "sig"}
+MISTAKES: Final = {
+    "nothing typed": (dict.fromkeys(SHOP, ""), "client_id", "Enter the identifier of the client."),
+    "no reason": ({"reason": " "}, "reason", "Say why. The audit keeps your reason."),
+    "an http address": (
+        {"redirect_uris": "https://shop.example/cb\nhttp://shop.example/cb"},
+        "redirect_uris",
+        "http://shop.example/cb begins with http://. Use https://.",
+    ),
+    "a fragment": (
+        {"redirect_uris": "https://shop.example/cb#top"},
+        "redirect_uris",
+        "https://shop.example/cb#top has a fragment. Remove the # and everything after it.",
+    ),
+    "two sources of keys": (
+        {"jwks": json.dumps({"keys": [key("sig"), key("enc")]})},
+        "jwks_uri",
+        "Fill in the address of the key set or the key set itself, not both.",
+    ),
+    "no encryption key": (
+        pasted(key("sig")),
+        "jwks",
+        "No usable encryption key for ID tokens: an EC key with use enc and a kid is needed.",
+    ),
+    "an RSA key": (
+        pasted(RSA, key("enc")),
+        "jwks",
+        "No usable signing key: an EC key with use sig is needed (key 1: not an EC key on one of",
+    ),
+    "a wrong curve": (
+        pasted(key("sig"), key("enc", "secp256k1")),
+        "jwks",
+        "an encryption key is on one of P-256, P-384, P-521: make it on one of them",
+    ),
+    "no scope openid": ({"scopes": "authinfo"}, "scopes", "openid is always needed."),
+}
+
+
+def test_every_member_that_an_operator_sets_is_in_exactly_one_group() -> None:
+    """DESIGN, "One declaration": a new member cannot be left out of the form."""
+    grouped = [name for group in GROUPS for name in group.members]
+    assert sorted(grouped) == sorted(name for name, each in CLIENT_MEMBERS.items() if each.member.help)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_at_its_field_and_nothing_typed_is_lost(mistake: str) -> None:
+    """Spec 1, D27, D38: the summary leads to the field."""
+    typed, field, text = MISTAKES[mistake]
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", "new-client")
+        await browser.fill_and_submit("client_id", **{**SHOP, **typed})
+        assert status(browser) == 422
+        assert text in browser.page.text
+        assert f"#{field}" in [target for target, _ in browser.page.links]
+        form = browser.page.form_with("client_id", "name")
+        assert form is not None
+        shown = {each.name: each.value.removeprefix("\n") for each in form.controls}
+        assert {name: shown[name] for name in SHOP} == {**SHOP, **{n: v for n, v in typed.items() if n in SHOP}}
+        assert await made.provider.registry.clients.get("shop") is None
+
+    run(within, **WITHOUT_PASSKEY, developer_mode=False)
+
+
+@pytest.mark.parametrize("form", ["set", "key", "pem"])
+def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(form: str) -> None:
+    """RFC 7517 §9.3, D27."""
+    private = key("sig", private=True)
+    text = {
+        "set": json.dumps({"keys": [private, key("enc")]}),
+        "key": json.dumps(private),
+        "pem": "-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----",
+    }[form]
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", "new-client")
+        await browser.fill_and_submit("client_id", **{**SHOP, "jwks_uri": "", "jwks": text})
+        assert status(browser) == 422
+        assert "This was a private key, which only the client may have." in browser.page.text
+        assert browser.response is not None
+        assert str(private["d"]) not in browser.response.text
+        assert "BEGIN PRIVATE" not in browser.response.text
+        await browser.fill_and_submit("client_id", reason=REASON)
+        assert status(browser) == (200 if form == "set" else 422)
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_more_settings_are_open_if_one_of_them_is_wrong_or_not_the_default() -> None:
+    """WCAG 3.3.1: no error is hidden."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", "new-client")
+        opened = '<details class="more settings" open>'
+
+        def is_open() -> bool:
+            assert browser.response is not None
+            return opened in browser.response.text
+
+        assert not is_open()
+        await browser.fill_and_submit("client_id", **SHOP, context_types="NONSENSE")
+        assert status(browser) == 422
+        assert is_open()
+        await go(made, browser, "edit-client/rp1")
+        assert not is_open()
+        await made.client(subject="entity")
+        await go(made, browser, "edit-client/rp1")
+        assert is_open()
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_the_reason_of_a_change_is_in_the_audit_and_on_the_clients_page() -> None:
+    """D54, D57."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", "edit-client/rp1")
+        await browser.fill_and_submit("name", name="Better name", reason="Asked for by the harbour")
+        assert "Asked for by the harbour" in browser.page.text
+        [entry] = await made.audit("client.update")
+        assert entry.detail["reason_given"] == "Asked for by the harbour"
+        await go(made, browser, "audit?client=rp1&action=client.")
+        assert "Asked for by the harbour" in browser.page.text
+
+    run(within, **WITHOUT_PASSKEY)
