@@ -467,6 +467,12 @@ def _error(name: str, about: str, *more: Member) -> Record:
                 shape=TEXT,
                 meaning="What was wrong and what was expected; ends with `(reference …)`.",
             ),
+            Member(
+                name="error_uri",
+                shape=TEXT,
+                meaning="The reason in the catalogue of errors (RFC 6749 §5.2).",
+                when="the provider is in developer mode",
+            ),
             *more,
         ),
     )

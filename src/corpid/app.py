@@ -21,6 +21,7 @@ from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
 from corpid.flows.oauth.recent_refusals import RecentRefusals
+from corpid.flows.oauth.recently_issued import RecentlyIssued
 from corpid.flows.operations.hourly_counters import HourlyCounters
 from corpid.flows.operations.readiness import Readiness
 from corpid.flows.operations.signing_keys import SigningKeys
@@ -162,6 +163,7 @@ def _provider(
         registry_cache=RegistryCache(stores.registry),
         usage=DeprecatedUsage(),
         refusals=RecentRefusals(),
+        issued=RecentlyIssued(),
         counters=HourlyCounters(),
         rate_limits=_rates(settings, stores.transient),
         background_tasks=BackgroundTasks(_warn),

@@ -18,6 +18,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web.authentication import pages
 from corpid.web.authentication.pages import Ending
+from corpid.web.developer import error_catalogue
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
 from corpid.web.pages.layout import Form, Frame, Link
@@ -241,7 +242,24 @@ STATES: Final[Mapping[str, View]] = {
         EXPIRED,
         frame=CROWDED,
         reference="0123456789abcdef0123456789abcdef",
-        for_developers="redirect_uri is not registered",
+        for_developers="redirect_uri is not registered: it differs by a slash at the end of the path",
+        compared=(
+            ("received", "https://rp.example/callback/"),
+            ("registered", "https://rp.example/callback https://rp.example/other"),
+        ),
+        reason="redirect_uri_not_registered",
+    ),
+    "not-found": views.Problem(
+        frame=Frame(),
+        heading=phrase("Page not found"),
+        paragraphs=(phrase("This site has no page at this address. Check it, or go back to where you came from."),),
+        discovery="/.well-known/openid-configuration",
+    ),
+    "error-catalogue": error_catalogue.ErrorCatalogue(
+        errors_and_reasons=(
+            ("invalid_grant", (Reason.CODE_EXPIRED, Reason.CODE_KEY)),
+            ("access_denied", (Reason.PERSON_MAY_NOT_ACT, Reason.CANCELLED)),
+        )
     ),
     "unknown": pages.unknown(),
     "claimed-elsewhere": pages.ending_page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),

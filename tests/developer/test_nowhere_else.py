@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from corpid import app, settings
 from corpid.engines import StartError
 from corpid.web.developer.mode import KEY_COOKIE
-from corpid.web.developer.routes import ROUTES
+from corpid.web.developer.routes import routes
 from tests.developer.scene import KEY, developer, in_demo, order
 from tests.sign_in.world import BASE, run
 from tests.world.provider import copied, hashing, template
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from corpid.web.developer.mode import Mode
     from tests.sign_in.world import World
 
 HERE = BASE.removeprefix("http://")
+ROUTES = routes(cast("Mode", None))
 HEADERS: list[dict[str, str]] = [
     {},
     {"Origin": BASE, "Sec-Fetch-Site": "same-origin"},

@@ -28,7 +28,7 @@ from corpid.rules.oauth.errors import (
     RequestNotSupported,
     RequestURINotSupported,
     UnsupportedGrantType,
-    public_description,
+    public_members,
 )
 from corpid.rules.oauth.generations import CURRENT, GENERATIONS, LEGACY, Generation
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date
@@ -51,7 +51,10 @@ FORM_VALUES: Final = TEXT | st.sampled_from([*PARAMETERS.values(), "none login",
 
 def told(error: OAuthError) -> None:
     """Every refusal can be told to whoever is refused."""
-    assert public_description(error, "r1").isascii()
+    for catalogue in ("", ISSUER):
+        description = public_members(error, "r1", catalogue=catalogue)["error_description"]
+        assert description.isascii()
+        assert len(description) <= 300
 
 
 @pytest.mark.parametrize("examples", TIERS)

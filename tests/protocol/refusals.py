@@ -50,6 +50,7 @@ def json_refusal(
     """
     assert answer.status_code == status, answer.text
     body = answer.json()
+    uri = _developers_link(body)
     expected = {"error", "error_description"} | ({"state"} if state is not None else set())
     assert body.keys() == expected, body
     assert body["error"] == error, body
@@ -58,7 +59,7 @@ def json_refusal(
     assert not_cached(answer)
     challenges = [scheme] if scheme else []
     if error == "invalid_dpop_proof" and status == 401:
-        challenges = [f'DPoP error="{error}", error_description="{body["error_description"]}"']
+        challenges = [f'DPoP error="{error}", error_description="{body["error_description"]}"{uri}']
     assert answer.headers.get_list("www-authenticate") == challenges
     assert ("dpop-nonce" in answer.headers) == (error == "use_dpop_nonce")
     return is_public(body["error_description"], error)
@@ -71,14 +72,21 @@ def resource_refusal(answer: httpx.Response, status: int, error: str, start: str
     """
     assert answer.status_code == status, answer.text
     body = answer.json()
+    uri = _developers_link(body)
     assert body.keys() == {"error", "error_description"}, body
     assert body["error"] == error, body
     description = body["error_description"]
-    challenge = f'{start}, error="{error}", error_description="{description}"'
+    challenge = f'{start}, error="{error}", error_description="{description}"{uri}'
     assert answer.headers.get_list("www-authenticate") == ([challenge] if status < 500 else [])
     assert answer.headers["content-type"] == "application/json"
     assert not_cached(answer)
     return is_public(description, error)
+
+
+def _developers_link(body: dict[str, str]) -> str:
+    """Take out error_uri, which developer mode adds, and return it as a challenge says it."""
+    uri = body.pop("error_uri", "")
+    return f', error_uri="{uri}"' if uri else ""
 
 
 def not_cached(answer: httpx.Response) -> bool:
@@ -112,6 +120,7 @@ def told_error(
     """An error that the client is told; returns its sentence without the reference (Spec 7.2, D16, D28)."""
     found = told(answer, mode)
     description = found.pop("error_description")
+    found.pop("error_uri", None)  # in developer mode
     expected = {"error": error, "state": state, "iss": iss}
     assert found == {name: value for name, value in expected.items() if value is not None}
     assert "set-cookie" not in answer.headers

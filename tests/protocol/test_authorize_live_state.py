@@ -11,7 +11,7 @@ from corpid.sandbox import people
 from corpid.sandbox.people import Person
 from tests.protocol import directory
 from tests.protocol.expectations import ANOTHER, EVERY
-from tests.protocol.provider import World, query
+from tests.protocol.provider import World, Worlds, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +62,27 @@ def test_what_person_or_client_may_no_longer_do_ends_as_access_denied(world: Wor
     assert (told["error"], told["state"]) == ("access_denied", "st4te")
     assert "code" not in world.kinds()
     assert "sign_in.complete" not in world.audited()
+
+
+CAUSES = {
+    "user off": "this person may no longer act for this entity: the person is disabled",
+    "scope gone": "this client may no longer ask for these scopes; received openid authinfo user.name, registered openid",
+}
+
+
+@pytest.mark.generations("current")
+@pytest.mark.parametrize("case", CAUSES)
+def test_in_developer_mode_its_callback_says_which_link_is_missing(worlds: Worlds, case: str) -> None:
+    """D28, D50; outside of it two sentences cover all of them."""
+    said = []
+    for options in ({"base_url": "http://localhost:8080", "developer_mode": True, "trusted_proxies": ()}, {}):
+        world = worlds.fresh(**options)
+        asked_for_consent(world)
+        PERSON_SIDE[case](world)
+        told = query(world.run(people.finish(world.browser, ALICE, now=world.clock)))
+        said.append((told["error_description"].partition(" (reference")[0], "error_uri" in told))
+    sentence = CAUSES[case].partition(":" if ":" in CAUSES[case] else ";")[0]
+    assert said == [(CAUSES[case], True), (sentence, False)]
 
 
 @pytest.mark.parametrize("change", CLIENT_SIDE.values(), ids=CLIENT_SIDE)

@@ -14,6 +14,7 @@ from joserfc.jwk import ECKey
 
 from tests.protocol.deployment import ISSUER
 from tests.protocol.provider import World, Worlds
+from tests.protocol.refusals import logged
 
 if TYPE_CHECKING:
     import httpx
@@ -22,7 +23,12 @@ DISCOVERY = f"{ISSUER}/.well-known/openid-configuration"
 KEYS = f"{ISSUER}/.well-known/keys"
 GOLDEN = Path(__file__).parent / "golden"
 GENERATIONS = ("legacy", "intermediate", "current", "fapi2")
-TYPES = {DISCOVERY: "application/json; charset=utf-8", KEYS: "application/jwk-set+json; charset=utf-8"}
+METADATA = f"{ISSUER}/.well-known/oauth-authorization-server"
+TYPES = {
+    DISCOVERY: "application/json; charset=utf-8",
+    METADATA: "application/json; charset=utf-8",
+    KEYS: "application/jwk-set+json; charset=utf-8",
+}
 
 
 def golden(generation: str = "current", base: str = ISSUER) -> dict[str, object]:
@@ -182,6 +188,20 @@ def test_what_this_generation_does_not_serve_is_404(shared: World, path: str) ->
     """D32; decisions "Generations": LEGACY's and INTERMEDIATE's endpoints."""
     assert shared.run(shared.http.get(f"{ISSUER}{path}")).status_code == 404
     assert shared.run(shared.http.post(f"{ISSUER}{path}")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/token", "/par", "/request/", "/oauth2/token", "/api/token/", "/nothing"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_guessed_path_names_the_discovery_document(shared: World, path: str, method: str) -> None:
+    """D32: the same words for every path, so they reveal nothing; to a browser as a page."""
+    answer = shared.run(shared.http.request(method, f"{ISSUER}{path}"))
+    sentence, _, reference = answer.json()["error_description"].partition(" (reference ")
+    assert sentence == f"there is nothing at this path: the endpoints are in {DISCOVERY}"
+    assert logged(reference.rstrip(")"))["reason"] == "path_unknown"
+    assert "error_uri" not in answer.json()
+    page = shared.run(shared.http.request(method, f"{ISSUER}{path}", headers={"Accept": "text/html"}))
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert f'href="{DISCOVERY}"' in page.text
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,19 @@ def test_a_code_that_is_presented_again_is_in_the_audit_table(world: World) -> N
     assert world.redeem(code).status_code == 200
     json_refusal(world.redeem(code), 400, "invalid_grant")
     assert told(last_event(world)) == replay_of(world, "code.replay")
+    assert last_event(world).detail["reason"] == "code_redeemed"
     assert "denied_token" in world.kinds()
+
+
+@pytest.mark.generations(*EVERY)
+def test_its_entry_has_the_reason_that_the_log_has(world: World) -> None:
+    """D57: the client had authenticated; its answer names none of them (D19)."""
+    code = world.code()
+    world.redeem(code, code_verifier="y" * 43)
+    assert last_event(world).detail["reason"] == "code_verifier"
+    world.clock.now += 60
+    world.redeem(code)
+    assert last_event(world).detail["reason"] == "code_expired"
 
 
 @pytest.mark.generations(*EVERY)
@@ -48,6 +60,7 @@ def test_an_assertion_that_is_presented_again_is_in_the_audit_table(world: World
     assert "assertion.replay" not in world.audited()
     is_refused(world, ask(world, assertion))
     assert told(last_event(world)) == replay_of(world, "assertion.replay")
+    assert last_event(world).detail["reason"] == "assertion_replayed"
 
 
 def test_a_proof_that_is_presented_again_is_in_the_audit_table(world: World) -> None:

@@ -227,4 +227,17 @@ def test_a_page_never_repeats_a_value_of_the_query() -> None:
             assert answer.status_code == 400
             assert "ZZTOP" not in answer.text
 
+    run(story, base="https://op.example")
+
+
+def test_in_developer_mode_a_page_shows_a_received_value_as_text() -> None:
+    """D28: what was received; never as markup."""
+
+    async def story(made: World) -> None:
+        browser = await made.browser()
+        path = "/mga/sps/oauth/oauth20/authorize?client_id=%3Cb%3EZZTOP&request_uri=ZZTOP"
+        answer = await browser.http.get(f"{made.base}{path}")
+        assert answer.status_code == 400
+        assert "client_id &lt;b&gt;ZZTOP" in answer.text
+
     run(story)

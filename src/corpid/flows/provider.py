@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.records import FIRST_ISSUER
+from corpid.rules.oauth.refusals import CATALOGUE_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
     from corpid.flows.oauth.rate_limits import RateLimits
     from corpid.flows.oauth.recent_refusals import RecentRefusals
+    from corpid.flows.oauth.recently_issued import RecentlyIssued
     from corpid.flows.operations.hourly_counters import HourlyCounters
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.registry_cache import RegistryCache
@@ -79,6 +81,14 @@ class Policy:
     def served(self) -> tuple[Generation, ...]:
         """The generations of this deployment; the first one's document is published."""
         return tuple(generation for generation in (self.pushed, self.query) if generation is not None)
+
+    @property
+    def error_catalogue(self) -> str:
+        """The address of the catalogue of reasons; empty outside developer mode.
+
+        Source: D28
+        """
+        return self.base_url + CATALOGUE_PATH if self.developer_mode else ""
 
     @property
     def iss_of_callback(self) -> str | None:
@@ -152,6 +162,7 @@ class Provider:
     registry_cache: RegistryCache
     usage: DeprecatedUsage
     refusals: RecentRefusals
+    issued: RecentlyIssued
     counters: HourlyCounters
     rate_limits: RateLimits
     background_tasks: BackgroundTasks

@@ -94,9 +94,19 @@ class RegistryCache:
         would push the known ones out of the cache, and each new one would reach the registry all the same. Such a
         lookup is one read on an index. Source: D50, D62
         """
-        client = await self._clients.get(
+        return self.admitted(await self.known_client(client_id, now))
+
+    def known_client(self, client_id: str, now: float) -> Awaitable[Client | None]:
+        """A client, enabled or not, of any issuer.
+
+        None if there is none. It tells what `client` refuses apart, for the log. Source: D28
+        """
+        return self._clients.get(
             client_id, now, lambda: self._registry.clients.get(client_id), keep=lambda found: found is not None
         )
+
+    def admitted(self, client: Client | None) -> Client | None:
+        """The client, if it is enabled and of this issuer. Source: D50, D62"""
         if client is None or not client.enabled or not is_registered_at(client, self.issuer_id):
             return None
         return client
@@ -127,6 +137,14 @@ class RegistryCache:
         """
         acting = await self.membership(user_id, entity_id, now)
         return acting if acting is not None and acting.allowed else None
+
+    async def obstacle(self, user_id: str, entity_id: str, now: float) -> str:
+        """The obstacle to acting for an entity, in words for the log.
+
+        Source: D28, D50
+        """
+        acting = await self.membership(user_id, entity_id, now)
+        return "the person is no member of the entity" if acting is None else acting.obstacle
 
     async def membership(self, user_id: str, entity_id: str, now: float) -> Acting | None:
         """A person and one of their entities, enabled or not.

@@ -14,6 +14,8 @@ export interface ParErrorResponse {
   error: string;
   /** What was wrong and what was expected; ends with `(reference …)`. */
   error_description: string;
+  /** The reason in the catalogue of errors (RFC 6749 §5.2). (the provider is in developer mode) */
+  error_uri?: string;
   /** Your `state`, unchanged. (the request had one, well-formed) */
   state?: string;
 }
@@ -34,6 +36,8 @@ export interface CallbackErrorParameters {
   error: string;
   /** What was wrong and what was expected; ends with `(reference …)`. */
   error_description: string;
+  /** The reason in the catalogue of errors (RFC 6749 §5.2). (the provider is in developer mode) */
+  error_uri?: string;
   /** Your `state`, unchanged. (the request had one, well-formed) */
   state?: string;
   /** The issuer; compare it (RFC 9207). (`authorization_response_iss_parameter_supported` is true, not the default here) */
@@ -340,6 +344,8 @@ export interface ErrorResponse {
   error: string;
   /** What was wrong and what was expected; ends with `(reference …)`. */
   error_description: string;
+  /** The reason in the catalogue of errors (RFC 6749 §5.2). (the provider is in developer mode) */
+  error_uri?: string;
 }
 
 /** The discovery document. */

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import permutations
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -42,11 +41,12 @@ from corpid.web.operations.endpoints import console
 from corpid.web.pages import errors, plain, well_known
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
+from corpid.web.route import Route, as_json, as_page
 from corpid.web.scim import PATH as SCIM_PATH
 from corpid.web.telemetry.access_log import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from functools import _lru_cache_wrapper
 
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -54,22 +54,18 @@ if TYPE_CHECKING:
     from corpid.flows.provider import Policy
     from corpid.rules.oauth.generations import Generation
     from corpid.web.context import DeveloperMode, Part, WebContext
+    from corpid.web.developer.mode import Mode
+    from corpid.web.route import Endpoint, Fails
     from corpid.web.telemetry.access_log import LogFields
 
-    Endpoint = Callable[[Request, WebContext], Awaitable[Response]]
-    Fails = Callable[[Request, Exception, WebContext], Response]
 
 T = TypeVar("T")
-SCHEMAS_PATH: Final = "/developer/schemas/"
-CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.JWKS_PATH)
-
-
-def _as_json(request: Request, error: Exception, web: WebContext) -> Response:
-    return errors.as_json(request, error, web.provider.policy.served[0])
+CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.AUTHORIZATION_SERVER_PATH, discovery.JWKS_PATH)
 
 
 def _as_json_with_state(request: Request, error: Exception, web: WebContext) -> Response:
-    return errors.as_json(request, error, web.provider.policy.served[0], _state(request))
+    policy = web.provider.policy
+    return errors.as_json(request, error, policy.served[0], _state(request), catalogue=policy.error_catalogue)
 
 
 def _state(request: Request) -> str | None:
@@ -81,7 +77,8 @@ def _state(request: Request) -> str | None:
 
 
 def _as_json_of_api(request: Request, error: Exception, web: WebContext) -> Response:
-    return errors.as_json(request, error, web.provider.policy.api)
+    policy = web.provider.policy
+    return errors.as_json(request, error, policy.api, catalogue=policy.error_catalogue)
 
 
 def _as_problem(request: Request, error: Exception, web: WebContext) -> Response:
@@ -97,46 +94,9 @@ def _as_scim_error(request: Request, error: Exception, web: WebContext) -> Respo
     return response(request, error, web)
 
 
-def _as_page(request: Request, error: Exception, web: WebContext) -> Response:
-    return errors.as_page(request, error, web.renderer)
-
-
 def _as_challenge(generation: Generation, request: Request, error: Exception, web: WebContext) -> Response:
-    return errors.as_challenge(request, error, generation, web.provider.policy.base_url)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """A path under base_url.
-
-    `{rest}` at its end stands for whatever follows. HEAD is answered wherever GET is (D32).
-    """
-
-    path: str
-    methods: tuple[str, ...] = ()
-    """without any, the endpoint gets every request and answers 405 itself: what is allowed differs below its path"""
-    endpoint: Endpoint
-    fails: Fails
-    own_forms: bool = False
-    """a POST must come from our own page (D35)"""
-    scheme: str = ""
-    """of the credentials without which nothing else is looked at: no body, nothing that might be busy (Spec 7.4)"""
-    suffix: str = ""
-    """the end of `path`, before which the path of base_url stands (RFC 8414 §3.1); empty: before the whole"""
-    part: Part | None = None
-    """the part of the provider that it belongs to, if the operator can switch that off"""
-    developer: bool = False
-    """whether it is developer mode's: whoever does not see that gets 404 (D66)"""
-    at_root: bool = False
-    """whether `path` is of the host as a whole, and the path of base_url does not count (RFC 8615 §3)"""
-
-    def at(self, base_path: str) -> str:
-        """The path under the path of base_url."""
-        if self.at_root:
-            return self.path
-        if not self.suffix:
-            return base_path + self.path
-        return f"{self.path.removesuffix(self.suffix)}{base_path}{self.suffix}"
+    policy = web.provider.policy
+    return errors.as_challenge(request, error, generation, policy.base_url, catalogue=policy.error_catalogue)
 
 
 _MAKING: Final = Lock()
@@ -200,13 +160,6 @@ async def _scim(request: Request, web: WebContext) -> Response:
     return await answer(request, web)
 
 
-async def _answer_schemas(request: Request, web: WebContext) -> Response:
-    """Serve the schemas of answers, which are not imported outside developer mode (D66)."""
-    from corpid.web.oauth.answer_schemas import answer_schemas  # noqa: PLC0415
-
-    return await answer_schemas(request, web)
-
-
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{SIGN_IN_PATH}{{rest}}": interaction,
     LINK_PATH: opening_links.link,
@@ -235,7 +188,7 @@ _FAILS: Final[Mapping[Endpoint, Fails]] = {
 
 
 _AT_ROOT: Final = tuple(
-    Route(path=path, methods=("GET",), endpoint=endpoint, fails=_as_json, at_root=True)
+    Route(path=path, methods=("GET",), endpoint=endpoint, fails=as_json, at_root=True)
     for path, endpoint in (
         (well_known.CHANGE_PASSWORD_PATH, well_known.change_password),
         (well_known.PASSKEY_ENDPOINTS_PATH, well_known.passkey_endpoints),
@@ -247,11 +200,6 @@ _AT_ROOT: Final = tuple(
 def at_root() -> frozenset[str]:
     """The paths at the root of the first issuer's host."""
     return frozenset(route.path for route in _AT_ROOT)
-
-
-_OF_DEVELOPERS: Final = (
-    Route(path=f"{SCHEMAS_PATH}{{rest}}", methods=("GET",), endpoint=_answer_schemas, fails=_as_json),
-)
 
 
 def table(served: Sequence[Generation], *, first: bool = True, developer_mode: bool = False) -> tuple[Route, ...]:
@@ -287,7 +235,7 @@ def table(served: Sequence[Generation], *, first: bool = True, developer_mode: b
             path=path,
             methods=both,
             endpoint=endpoint,
-            fails=_FAILS.get(endpoint, _as_page),
+            fails=_FAILS.get(endpoint, as_page),
             own_forms=True,
             part=_PARTS.get(endpoint),
         )
@@ -313,16 +261,23 @@ def table(served: Sequence[Generation], *, first: bool = True, developer_mode: b
     )
     return (
         *pushing,
-        Route(path=discovery.AUTHORIZATION_PATH, methods=both, endpoint=endpoints.authorization, fails=_as_page),
-        Route(path=discovery.TOKEN_PATH, methods=post, endpoint=endpoints.token_endpoint, fails=_as_json),
+        Route(path=discovery.AUTHORIZATION_PATH, methods=both, endpoint=endpoints.authorization, fails=as_page),
+        Route(path=discovery.TOKEN_PATH, methods=post, endpoint=endpoints.token_endpoint, fails=as_json),
         *resources,
-        Route(path=discovery.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=_as_json),
-        Route(path=discovery.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=_as_json),
+        Route(path=discovery.DISCOVERY_PATH, methods=get, endpoint=endpoints.discovery, fails=as_json),
+        Route(
+            path=discovery.AUTHORIZATION_SERVER_PATH,
+            methods=get,
+            endpoint=endpoints.discovery,
+            fails=as_json,
+            suffix="",
+        ),
+        Route(path=discovery.JWKS_PATH, methods=get, endpoint=endpoints.jwks, fails=as_json),
         *((*api, *_AT_ROOT) if first else ()),
         *pages_with_forms,
-        Route(path="/", methods=get, endpoint=plain.home, fails=_as_page),
-        Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=plain.language, fails=_as_page),
-        Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=plain.static_file, fails=_as_json),
+        Route(path="/", methods=get, endpoint=plain.home, fails=as_page),
+        Route(path=f"{LANGUAGE_PATH}{{rest}}", methods=get, endpoint=plain.language, fails=as_page),
+        Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=plain.static_file, fails=as_json),
         *(
             (
                 Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=_admin_api, fails=_as_problem, part="api"),
@@ -331,25 +286,22 @@ def table(served: Sequence[Generation], *, first: bool = True, developer_mode: b
             if first
             else ()
         ),
-        *(_OF_DEVELOPERS if developer_mode else ()),
+        *(_documents() if developer_mode else ()),
     )
+
+
+def _documents() -> tuple[Route, ...]:
+    """Documents of developer mode, which nothing loads outside it (D66)."""
+    from corpid.web.developer.documents import DOCUMENTS  # noqa: PLC0415
+
+    return DOCUMENTS
 
 
 def _developer_routes(mode: DeveloperMode) -> tuple[Route, ...]:
-    """The routes of developer mode, which nothing loads outside it (D66)."""
-    from corpid.web.developer.routes import ROUTES  # noqa: PLC0415
+    """The routes of the demo's developer mode, which nothing loads outside it (D66)."""
+    from corpid.web.developer.routes import routes  # noqa: PLC0415
 
-    return tuple(
-        Route(
-            path=each.path,
-            methods=each.methods,
-            endpoint=partial(each.endpoint, mode=mode),
-            fails=_as_page if each.page else _as_json,
-            own_forms=each.page,
-            developer=True,
-        )
-        for each in ROUTES
-    )
+    return routes(cast("Mode", mode))  # a demo hands in no other
 
 
 def bodiless(served: Sequence[Generation], base_path: str) -> frozenset[str]:
@@ -375,8 +327,8 @@ def hidden_paths(policies: Sequence[Policy]) -> Iterator[str]:
         if here.netloc != there.netloc or not there.path.startswith(f"{here.path}/"):
             continue
         below = there.path.removeprefix(here.path)
-        here_served = table(outer.served, first=outer.is_first, developer_mode=outer.developer_mode)
-        routes = [route for route in here_served if not route.at_root]
+        every = table(outer.served, first=outer.is_first, developer_mode=outer.developer_mode)
+        routes = [route for route in every if not route.at_root]
         if any(_overlap(below, route.path) for route in routes):
             yield (
                 f"issuers: base_url of {inner.issuer_id}, {inner.base_url}, lies on a path of {outer.issuer_id}: "
@@ -410,16 +362,16 @@ class Router:
 
     def __init__(self, web: WebContext) -> None:
         self._context, policy = web, web.provider.policy
-        routes_here = table(policy.served, first=policy.is_first, developer_mode=policy.developer_mode)
-        served = [route for route in routes_here if self._access(route).enabled]
+        routes = table(policy.served, first=policy.is_first, developer_mode=policy.developer_mode)
+        served = [route for route in routes if self._access(route).enabled]
         if web.developer is not None:
             served += _developer_routes(web.developer)
         restricted = ((route.path, self._access(route).networks) for route in served)
         self._networks = {path: networks for path, networks in restricted if networks}
         """the only ones whose addresses see a route, by its path"""
-        routes = [(route.at(web.base_path), route) for route in served]
-        self._exact = dict(routes)
-        self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in routes if path.endswith("{rest}")]
+        placed = [(route.at(web.base_path), route) for route in served]
+        self._exact = dict(placed)
+        self._prefixes = [(path.removesuffix("{rest}"), route) for path, route in placed if path.endswith("{rest}")]
         if web.base_path:
             self._exact[web.base_path] = self._exact[f"{web.base_path}/"]
 
@@ -496,7 +448,10 @@ class Router:
         methods = (*route.methods, "HEAD") if "GET" in route.methods else route.methods
         if methods and method not in methods:
             allowed = ", ".join(methods)
-            return errors.machine_error(request, 405, Reason.METHOD_NOT_ALLOWED, f"use {allowed}", {"Allow": allowed})
+            catalogue = self._context.provider.policy.error_catalogue
+            return errors.machine_error(
+                request, 405, Reason.METHOD_NOT_ALLOWED, f"use {allowed}", {"Allow": allowed}, catalogue=catalogue
+            )
         try:
             if route.scheme:
                 tokens.refuse_absent(headers(request, b"authorization"), route.scheme)

@@ -16,6 +16,7 @@ from corpid.rules.directory.actors import ANONYMOUS, Person
 from corpid.rules.limits import REDIRECT_REPEATED_SECONDS
 from corpid.rules.oauth import acr, authorization_response, client_registration, deprecated_usage, scopes
 from corpid.rules.oauth.errors import AccessDenied, InvalidRequest, InvalidRequestURI, reason_of
+from corpid.rules.oauth.explanations import listed, shown, without_query
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason
@@ -49,9 +50,16 @@ async def registered(context: RequestContext, request: AuthorizationRequest) -> 
         raise InvalidRequest(Reason.CLIENT_GONE, "this client is not known here, or has been disabled")
     if request.redirect_uri not in client.redirect_uris:
         requesting_client = RequestingClient(client=client, ui_locales=request.ui_locales)
-        raise InvalidRequest(
-            Reason.REDIRECT_URI_NOT_REGISTERED, "the address to return to is no longer registered for this client"
-        ).of(requesting_client)
+        raise (
+            InvalidRequest(
+                Reason.REDIRECT_URI_NOT_REGISTERED, "the address to return to is no longer registered for this client"
+            )
+            .explained(
+                received=without_query(request.redirect_uri),
+                registered=listed(map(without_query, client.redirect_uris)),
+            )
+            .of(requesting_client)
+        )
     return client
 
 
@@ -63,13 +71,19 @@ async def still_allowed(context: RequestContext, client: Client, interaction: In
     request = interaction.request
     generation = context.provider.policy.serving(request.generation)
     if generation is None or not client_registration.serves(client, generation, context.today):
-        raise AccessDenied(Reason.GENERATION_WITHDRAWN, "this client may no longer use this interface")
+        raise AccessDenied(Reason.GENERATION_WITHDRAWN, "this client may no longer use this interface").explained(
+            expected=f"the generation {request.generation}",
+            registered=client_registration.registered_generations(client),
+        )
     if not scopes.covered(client, request.scopes):
-        raise AccessDenied(Reason.SCOPE_WITHDRAWN, "this client may no longer ask for these scopes")
+        raise AccessDenied(Reason.SCOPE_WITHDRAWN, "this client may no longer ask for these scopes").explained(
+            received=shown(" ".join(request.scopes)), registered=shown(" ".join(client.scopes))
+        )
     if not acr.met(request.acr, prefix=context.provider.policy.acr_prefix, level=interaction.level):
         raise AccessDenied(Reason.ASSURANCE_LEVEL, "the assurance level that was asked for was not reached")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
-        raise AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may no longer act for this entity")
+        cause = await context.provider.registry_cache.obstacle(interaction.user_id, interaction.entity_id, context.now)
+        raise AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may no longer act for this entity", detail=cause)
 
 
 async def completed_or_claimed(context: RequestContext, interaction: Interaction) -> tuple[Completed | None, bool]:
@@ -163,6 +177,7 @@ async def write_grant(context: RequestContext, unit: TransientUnit, interaction:
         context.provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge
     )
     await entry.put(unit, grant)
+    context.provider.issued.code(code, request, context.now)
     await context.provider.registry.audit.write(
         event(context, interaction, AuditAction.SIGN_IN_COMPLETE), now=context.now
     )
@@ -221,7 +236,7 @@ def _refused(context: RequestContext, before: Interaction, after: Interaction, e
         after,
         Outcome.REFUSED,
         now=context.now,
-        description=error.description,
+        description=error.explained_description if context.provider.policy.developer_mode else error.description,
         reason=error.reason.code,
     )
 
@@ -283,4 +298,6 @@ async def leave(context: RequestContext, interaction: Interaction) -> Authorizat
     error = _ended(request)
     if interaction.outcome is Outcome.REFUSED and repeated:
         error = AccessDenied(reason_of(interaction.error_reason), interaction.error_description)
-    return authorization_response.failure(address, error, reference=context.request_id)
+    return authorization_response.failure(
+        address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
+    )

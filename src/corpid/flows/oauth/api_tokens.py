@@ -16,6 +16,7 @@ from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import api_server, client_assertion, tokens
 from corpid.rules.oauth.dpop import Proof, Target
 from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, UnauthorizedClient
+from corpid.rules.oauth.explanations import Explanation, clipped
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -134,8 +135,10 @@ async def _authenticate(
     )
     client = await context.provider.registry_cache.api_client(candidate.client_id, context.now)
     if client is None:
-        detail = "unknown or disabled client of the admin API"
-        raise client_authentication.failed(context, Reason.CLIENT_UNKNOWN, candidate, detail, issuer=issuer)
+        explanation = Explanation(
+            cause="unknown or disabled client of the admin API", received=f"client_id {clipped(candidate.client_id)}"
+        )
+        raise client_assertion.failed(Reason.CLIENT_UNKNOWN, candidate, issuer=issuer, explanation=explanation)
     _, assertion = await client_authentication.prove(
         context, client, candidate, source=context.provider.api_client_keys, issuer=issuer, endpoint=rate_limits.TOKEN
     )

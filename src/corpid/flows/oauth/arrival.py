@@ -117,7 +117,9 @@ async def answered(
         error, cause = TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "please try again in a moment"), raised
     except Exception as raised:  # noqa: BLE001 - the client is told server_error, the log the cause
         error, cause = ServerError(Reason.UNFORESEEN, "an unexpected error occurred"), raised
-    response = authorization_response.failure(address, error, reference=context.request_id)
+    response = authorization_response.failure(
+        address, error, reference=context.request_id, catalogue=context.provider.policy.error_catalogue
+    )
     return Answered(response=response, requesting_client=requesting_client, failure=cause)
 
 
@@ -148,7 +150,11 @@ async def sso_result(context: RequestContext, arrival: Arrival) -> SsoResult:
     )
     if session is None or not browsers.suffices(context, session, arrival.request):
         refusal = LoginRequired(
-            Reason.LOGIN_REQUIRED, "prompt is none, and nobody is signed in or the existing sign-in is not sufficient"
+            Reason.LOGIN_REQUIRED,
+            "prompt is none, and nobody is signed in or the existing sign-in is not sufficient",
+            detail="nobody is signed in in this browser"
+            if session is None
+            else "the sign-in is older than max_age, or does not reach the acr",
         )
         return SsoResult(interaction=interaction, required_prompt=refusal, cookie=cookie)
     only = await entity_selection.unasked(context, session.user_id, arrival.client, arrival.request)
@@ -179,7 +185,8 @@ async def _required_prompt(context: RequestContext, arrival: Arrival, interactio
     ):
         return ConsentRequired(Reason.CONSENT_REQUIRED, "prompt is none, and the person has to be asked for consent")
     if await context.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now) is None:
-        return AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may not act for this entity")
+        cause = await context.provider.registry_cache.obstacle(interaction.user_id, interaction.entity_id, context.now)
+        return AccessDenied(Reason.PERSON_MAY_NOT_ACT, "this person may not act for this entity", detail=cause)
     return None
 
 

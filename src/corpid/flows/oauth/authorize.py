@@ -14,17 +14,25 @@ from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.oauth import arrival, held_arrivals
 from corpid.flows.oauth.arrival import Answered, Arrival, Entered
-from corpid.flows.oauth.client_authentication import no_key_set
+from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
 from corpid.flows.oauth.held_arrivals import HeldArrival
 from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.flows.oauth.token import id_token_key
 from corpid.jose.encoding import base64url
 from corpid.ports import KeySetUnavailable
-from corpid.rules.limits import INTERACTIONS_PER_REQUEST, REQUEST_URI_SECONDS, STATE_CHARACTERS, UI_LOCALES_CHARACTERS
+from corpid.rules.limits import (
+    HEAD_BYTES,
+    INTERACTIONS_PER_REQUEST,
+    REQUEST_URI_SECONDS,
+    STATE_CHARACTERS,
+    UI_LOCALES_CHARACTERS,
+)
 from corpid.rules.oauth import authorization_request, authorization_response, client_registration, parameters
 from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.authorization_response import ReturnAddress
+from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.errors import InvalidRequest, InvalidRequestURI, OAuthError, RequestOf
+from corpid.rules.oauth.explanations import clipped, listed, without_query
 from corpid.rules.oauth.parameters import required
 from corpid.rules.oauth.records import RequestingClient
 from corpid.rules.oauth.refusals import Reason
@@ -62,19 +70,28 @@ async def arrive(
     Source: Spec 4.2, D15, D16
     """
     sent = parameters.parse(query, AUTHORIZATION_PARAMETERS)
-    client = await context.provider.registry_cache.client(required(sent, "client_id"), context.now)
+    client_id = required(sent, "client_id")
+    known = await context.provider.registry_cache.known_client(client_id, context.now)
+    client = context.provider.registry_cache.admitted(known)
     if client is None:
-        raise InvalidRequest(
-            Reason.CLIENT_ID_UNKNOWN,
-            "client_id is not known here, or the client is disabled",
-            sentence=phrase(
-                "The service you came from is not registered here. This is a fault at that service, not yours."
-            ),
-        )
+        raise _not_admitted(known, client_id, context.provider.policy.issuer_id)
     try:
         return await _of_client(context, client, query, sent=sent, cookie=cookie, held=held, may_complete=may_complete)
     except OAuthError as error:
         raise error.of(RequestingClient(client=client))  # noqa: B904 - it is the same
+
+
+def _not_admitted(known: Client | None, client_id: str, issuer_id: str) -> InvalidRequest:
+    reason, explanation = not_admitted(known, client_id, issuer_id)
+    error = InvalidRequest(
+        Reason.CLIENT_ID_UNKNOWN if known is None else reason,
+        "client_id is not known here, or the client is disabled",
+        sentence=phrase(
+            "The service you came from is not registered here. This is a fault at that service, not yours."
+        ),
+    )
+    error.explanation = explanation
+    return error
 
 
 async def _of_client(
@@ -99,9 +116,31 @@ async def _of_client(
             raise InvalidRequest(
                 Reason.QUERY_NOT_REGISTERED,
                 f"this client is not registered to send its request in the query, or its end date has passed{way_on}",
+            ).explained(
+                expected=policy.query.name,
+                registered=f"{client_registration.registered_generations(client)}, legacy_until {client.legacy_until or 'none'}",
             )
-    return await _with_reference(
-        context, client, required(sent, "request_uri"), cookie=cookie, may_complete=may_complete
+    if "request_uri" not in sent:
+        raise _not_pushed(query, policy.base_url)
+    return await _with_reference(context, client, sent["request_uri"], cookie=cookie, may_complete=may_complete)
+
+
+def _not_pushed(query: bytes, base_url: str) -> InvalidRequest:
+    """The refusal of a request without request_uri.
+
+    Its reason depends on what else the query has. Source: Spec 4.2, D16
+    """
+    found = sorted(
+        name
+        for name in REQUEST_PARAMETERS - AUTHORIZATION_PARAMETERS
+        if parameters.lone(query, name, longest=HEAD_BYTES)
+    )
+    if not found:
+        return InvalidRequest(Reason.PARAMETER_MISSING, "parameter request_uri is missing")
+    return InvalidRequest(Reason.REQUEST_NOT_PUSHED, "parameter request_uri is missing").explained(
+        cause="the request was not pushed: request_uri is missing",
+        received=listed(found),
+        expected=f"client_id, and the request_uri of POST {base_url}{PAR_PATH}",
     )
 
 
@@ -109,7 +148,11 @@ async def _with_reference(
     context: RequestContext, client: Client, request_uri: str, *, cookie: str | None, may_complete: bool
 ) -> Entered | Answered:
     if not request_uri.startswith(REQUEST_URI_PREFIX):
-        raise InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND)
+        raise InvalidRequestURI(Reason.REQUEST_URI_FOREIGN, _NOT_FOUND).explained(
+            cause="request_uri is not one that this provider issues",
+            received="a URL" if "://" in request_uri else "a text of another form",
+            expected=f"{REQUEST_URI_PREFIX}...",
+        )
     reference = request_uri.removeprefix(REQUEST_URI_PREFIX)
     issuer = context.provider.policy.base_url
     entry = namespaces.PUSHED_REQUEST.entry(issuer, client.client_id, reference)
@@ -119,10 +162,15 @@ async def _with_reference(
     if pushed is None:
         interaction = await arrival.before(context, client.client_id, reference, browser)
         if interaction is None:
-            raise InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND)
+            raise _no_request(context.provider.issued.client_of_request(reference), client.client_id)
         return Entered(interaction_id=interaction.interaction_id, cookie=None)
     if pushed.request.redirect_uri not in client.redirect_uris:
-        raise InvalidRequest(Reason.REDIRECT_URI_NOT_REGISTERED, "redirect_uri is no longer registered for this client")
+        raise InvalidRequest(
+            Reason.REDIRECT_URI_NOT_REGISTERED, "redirect_uri is no longer registered for this client"
+        ).explained(
+            received=without_query(pushed.request.redirect_uri),
+            registered=listed(map(without_query, client.redirect_uris)),
+        )
     # The redirect URI is proven: from here on errors are the client's to know.
     arriving = Arrival(
         client=client,
@@ -140,6 +188,23 @@ async def _with_reference(
         requesting_client,
         address,
         _enter_pushed(context, arriving, in_time=in_time, completed=completed is not None),
+    )
+
+
+def _no_request(pushed_by: str | None, client_id: str) -> InvalidRequestURI:
+    """The refusal of a request_uri that is not stored for this client.
+
+    `pushed_by` is the client that pushed it, None if this process does not know. Source: D16, D28
+    """
+    if pushed_by is not None and pushed_by != client_id:
+        return InvalidRequestURI(Reason.REQUEST_URI_OF_ANOTHER_CLIENT, _NOT_FOUND).explained(
+            cause="request_uri was pushed by another client",
+            received=f"client_id {clipped(client_id)}",
+            expected=clipped(pushed_by),
+        )
+    known = "was pushed, but is no longer stored" if pushed_by else "is unknown, and this process did not issue it"
+    return InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND).explained(
+        cause=f"request_uri {known}", expected=f"an arrival within {REQUEST_URI_SECONDS} s of the push"
     )
 
 
@@ -272,7 +337,7 @@ async def _key_at_hand(context: RequestContext, client: Client, generation: Gene
     try:
         keys = await context.provider.client_keys.current(client, now=context.now)
     except KeySetUnavailable as error:
-        raise no_key_set(context, str(error)) from None
+        raise no_key_set(str(error)) from None
     await id_token_key(context, client, generation, keys, refusal=InvalidRequest)
 
 

@@ -21,7 +21,8 @@ from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
 from corpid.rules.oauth.errors import InvalidClient, RequestOf, ServerError
-from corpid.rules.oauth.records import Client
+from corpid.rules.oauth.explanations import Explanation, clipped, listed
+from corpid.rules.oauth.records import FIRST_ISSUER, Client
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -43,14 +44,12 @@ class AuthenticatedClient(msgspec.Struct, frozen=True, kw_only=True):
     assertion: Assertion
 
 
-def no_key_set(context: RequestContext, cause: str, reason: Reason = Reason.CLIENT_KEYS_UNAVAILABLE) -> ServerError:
+def no_key_set(cause: str, reason: Reason = Reason.CLIENT_KEYS_UNAVAILABLE) -> ServerError:
     """Return the refusal for a client without a usable key set.
 
     The caller sees the cause in developer mode. Source: D27, D28
     """
-    sentence = "the key set of this client cannot be fetched or used"
-    public = f"{sentence}: {cause}" if context.provider.policy.developer_mode else sentence
-    return ServerError(reason, public, detail=cause)
+    return ServerError(reason, "the key set of this client cannot be fetched or used", detail=cause)
 
 
 async def authenticate(
@@ -74,19 +73,29 @@ async def authenticate(
     candidate = client_assertion.read(
         parameters, authorization, issuer=issuer, endpoint=url, rules=generation, now=context.now
     )
-    client = await context.provider.registry_cache.client(candidate.client_id, context.now)
+    known = await context.provider.registry_cache.known_client(candidate.client_id, context.now)
+    client = context.provider.registry_cache.admitted(known)
     if client is None:
-        raise failed(context, Reason.CLIENT_UNKNOWN, candidate, "unknown or disabled client", issuer=issuer)
+        reason, explanation = not_admitted(known, candidate.client_id, policy.issuer_id)
+        raise client_assertion.failed(reason, candidate, issuer=issuer, explanation=explanation)
     if policy.pushed is not None and not client_registration.serves(client, generation, context.today):
         # A caller names the generation by the code it sends, so the milder rules of another one apply to its own
         # clients only (D8, decisions "No downgrade").
         try:
             client_assertion.read(parameters, issuer=issuer, endpoint=url, rules=policy.pushed, now=context.now)
         except InvalidClient as error:
-            raise failed(context, error.reason, candidate, error.description, issuer=issuer) from None
+            explanation = Explanation(cause=error.exact)
+            raise client_assertion.failed(error.reason, candidate, issuer=issuer, explanation=explanation) from None
     if not client_assertion.may_name_its_audience(candidate, client, today=context.today):
-        detail = "aud is the endpoint, which this client may not name today"
-        raise failed(context, Reason.ASSERTION_AUDIENCE_ENDPOINT, candidate, detail, issuer=issuer)
+        explanation = Explanation(
+            cause="aud is the endpoint, which this client may not name today",
+            received=url,
+            expected=issuer,
+            registered=f"endpoint_audience_until {client.endpoint_audience_until or 'none'}",
+        )
+        raise client_assertion.failed(
+            Reason.ASSERTION_AUDIENCE_ENDPOINT, candidate, issuer=issuer, explanation=explanation
+        )
     keys, assertion = await prove(
         context, client, candidate, source=context.provider.client_keys, issuer=issuer, endpoint=endpoint
     )
@@ -109,19 +118,29 @@ async def prove(
             keys = await source.refetched(client, now=context.now)
             if client.jwks_uri and not keys.signing:
                 cause = _no_signing_key(client.jwks_uri, keys)
-                raise no_key_set(context, cause, Reason.CLIENT_SIGNING_KEY_MISSING) from None
+                raise no_key_set(cause, Reason.CLIENT_SIGNING_KEY_MISSING) from None
             assertion = _verify_again(context, candidate, keys, issuer)
     except KeySetUnavailable as error:
-        raise no_key_set(context, str(error)) from None
+        raise no_key_set(str(error)) from None
     with RequestOf(client.client_id):
         await context.provider.rate_limits.client(endpoint, client.client_id, context.address, context.now)
     return keys, assertion
 
 
-def failed(context: RequestContext, reason: Reason, candidate: Candidate, detail: str, *, issuer: str) -> InvalidClient:
-    """Return the refusal of an assertion for this issuer without its cause. Source: D28"""
-    return client_assertion.failed(
-        reason, candidate, issuer=issuer, developer_mode=context.provider.policy.developer_mode, detail=detail
+def not_admitted(known: Client | None, client_id: str, issuer_id: str) -> tuple[Reason, Explanation]:
+    """The reason why a client is not served at this issuer.
+
+    `known` is its record, None if there is none. Source: D28, D62
+    """
+    received = f"client_id {clipped(client_id)}"
+    if known is None:
+        return Reason.CLIENT_UNKNOWN, Explanation(cause="no client has this client_id", received=received)
+    if not known.enabled:
+        return Reason.CLIENT_DISABLED, Explanation(cause="the client is disabled", received=received)
+    return Reason.CLIENT_OF_ANOTHER_ISSUER, Explanation(
+        cause=f"the client is not registered at the issuer {issuer_id}",
+        received=received,
+        registered=f"issuers {listed(known.issuers or (FIRST_ISSUER,))}",
     )
 
 
@@ -137,8 +156,8 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
     try:
         return client_assertion.verify(candidate, keys, now=context.now)
     except KeyNotFound:
-        detail = "no registered key fits kid and alg, or none verifies it"
-        raise failed(context, Reason.ASSERTION_SIGNATURE, candidate, detail, issuer=issuer) from None
+        reason, explanation = client_assertion.unverified(candidate, keys)
+        raise client_assertion.failed(reason, candidate, issuer=issuer, explanation=explanation) from None
 
 
 async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion) -> None:
@@ -157,20 +176,20 @@ async def spend(context: RequestContext, unit: TransientUnit, assertion: Asserti
         return
     spent = namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)
     if not await spent.add(unit, seconds=assertion.remember_seconds):
-        await audit_replay(context, AuditAction.ASSERTION_REPLAY, assertion.client_id)
+        await audit_replay(context, AuditAction.ASSERTION_REPLAY, assertion.client_id, Reason.ASSERTION_REPLAYED)
         raise InvalidClient(
             Reason.ASSERTION_REPLAYED,
             "client_assertion: its jti was already used; create a new assertion for each request",
         )
 
 
-async def audit_replay(context: RequestContext, action: AuditAction, client_id: str) -> None:
+async def audit_replay(context: RequestContext, action: AuditAction, client_id: str, reason: Reason) -> None:
     """Write the audit event of a replay.
 
-    Before, the client has been authenticated or its access token verified. It is called inside the unit that detected
+    `reason` is that of the refusal. Before, the client has been authenticated or its access token verified. It is called inside the unit that detected
     the replay, so the event is stored together with what that unit spent. Raises StoreUnavailable. Source: DESIGN
     "Security", D7, D8, D18
     """
-    event = context.event(ANONYMOUS, action, client_id=client_id, outcome="refused")
+    event = context.event(ANONYMOUS, action, client_id=client_id, outcome="refused", reason=reason.code)
     event = msgspec.structs.replace(event, actor=f"client:{client_id}")
     await context.provider.registry.audit.write(event, now=context.now)

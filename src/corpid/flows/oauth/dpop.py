@@ -13,6 +13,7 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import dpop
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
+from corpid.rules.oauth.explanations import abbreviated
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
     if dpop_jkt is not None:
         dpop.validate_jkt(dpop_jkt)
     if proof is not None and dpop_jkt is not None and dpop_jkt != proof.jkt:
-        raise InvalidRequest(Reason.JKT_OF_ANOTHER_KEY, "dpop_jkt is not the thumbprint of the DPoP proof's key")
+        raise InvalidRequest(
+            Reason.JKT_OF_ANOTHER_KEY, "dpop_jkt is not the thumbprint of the DPoP proof's key"
+        ).explained(received=abbreviated(dpop_jkt), expected=abbreviated(proof.jkt))
     if proof is None and dpop_jkt is None and generation.key_binding_required:
         raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header or the parameter dpop_jkt is required")
     return proof.jkt if proof is not None else dpop_jkt
@@ -104,7 +107,7 @@ def _unspent(context: RequestContext, proof: Proof) -> Entry[bytes]:
 
 
 async def _replayed(context: RequestContext, client_id: str) -> InvalidDPoPProof:
-    await client_authentication.audit_replay(context, AuditAction.PROOF_REPLAY, client_id)
+    await client_authentication.audit_replay(context, AuditAction.PROOF_REPLAY, client_id, Reason.PROOF_REPLAYED)
     return InvalidDPoPProof(
         Reason.PROOF_REPLAYED, "DPoP proof: its jti was already used; create a new proof for each request"
     )

@@ -64,7 +64,7 @@ async def _accept(
     if not client_registration.serves(client, generation, context.today):
         raise UnauthorizedClient(
             Reason.GENERATION_NOT_REGISTERED, "this client is not registered for the generation that is served here"
-        )
+        ).explained(expected=generation.name, registered=client_registration.registered_generations(client))
     if parameters.get("client_id") is None:
         raise InvalidRequest(Reason.PARAMETER_MISSING, "parameter client_id is missing")
     target = Target(method="POST", url=policy.base_url + PAR_PATH)
@@ -96,4 +96,5 @@ async def _write(
         await client_authentication.spend(context, unit, caller.assertion)
         entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
         await entry.put(unit, PushedRequest(request=request, pushed_at=context.now))
+    context.provider.issued.request(reference, client_id)
     return ParResponse(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)

@@ -20,6 +20,7 @@ from corpid.rules.oauth import token_request as grants
 from corpid.rules.oauth.discovery import TOKEN_PATH
 from corpid.rules.oauth.dpop import Proof, Target
 from corpid.rules.oauth.errors import InvalidGrant, InvalidRequest, RequestOf, ServerError
+from corpid.rules.oauth.explanations import listed, shown, without_query
 from corpid.rules.oauth.generations import GENERATIONS, Generation
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.token_request import TokenRequest
@@ -76,7 +77,7 @@ async def encryption_key(
     try:
         keys = await context.provider.client_keys.refetched(client, now=context.now)
     except KeySetUnavailable as error:
-        raise no_key_set(context, str(error)) from None
+        raise no_key_set(str(error)) from None
     return keys.encryption_for(alg)
 
 
@@ -182,31 +183,39 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> Grant:
         grant = await code.take(unit)
         if grant is None:
             await namespaces.DENIED_TOKEN.entry(issuer, redemption.token_id).put(unit, b"1")
-            await client_authentication.audit_replay(context, AuditAction.CODE_REPLAY, client_id)
-            raise InvalidGrant(
-                Reason.CODE_UNKNOWN, grants.FAILED, detail="no such code of this client with this verifier"
-            )
+            issued = context.provider.issued.issued_code(request.code)
+            refusal = grants.not_found(issued, request, client_id, now=context.now)
+            await client_authentication.audit_replay(context, AuditAction.CODE_REPLAY, client_id, refusal.reason)
+            raise refusal
+        context.provider.issued.redeemed(request.code)
     return grant
 
 
 async def _parties(context: RequestContext, redemption: _Redemption, grant: Grant) -> Parties:
     client, generation = redemption.client, redemption.generation
     if not client_registration.serves(client, generation, context.today):
-        raise InvalidGrant(
-            Reason.GENERATION_WITHDRAWN, grants.FAILED, detail="the client no longer lists the generation"
+        raise InvalidGrant(Reason.GENERATION_WITHDRAWN, grants.FAILED).explained(
+            cause="the client no longer lists the generation",
+            expected=f"the generation {generation.name}",
+            registered=client_registration.registered_generations(client),
         )
     if grant.redirect_uri not in client.redirect_uris:
-        raise InvalidGrant(
-            Reason.REDIRECT_URI_NOT_REGISTERED, grants.FAILED, detail="the redirect_uri is no longer registered"
+        raise InvalidGrant(Reason.REDIRECT_URI_NOT_REGISTERED, grants.FAILED).explained(
+            cause="the redirect_uri is no longer registered",
+            received=without_query(grant.redirect_uri),
+            registered=listed(map(without_query, client.redirect_uris)),
         )
     if not scopes.covered(client, grant.scopes):
-        raise InvalidGrant(
-            Reason.SCOPE_WITHDRAWN, grants.FAILED, detail="the client may no longer ask for these scopes"
+        raise InvalidGrant(Reason.SCOPE_WITHDRAWN, grants.FAILED).explained(
+            cause="the client may no longer ask for these scopes",
+            received=shown(" ".join(grant.scopes)),
+            registered=shown(" ".join(client.scopes)),
         )
     acting = await context.provider.registry_cache.acting(grant.user_id, grant.entity_id, context.now)
     if acting is None:
-        raise InvalidGrant(
-            Reason.PERSON_MAY_NOT_ACT, grants.FAILED, detail="the person may no longer act for the entity"
+        cause = await context.provider.registry_cache.obstacle(grant.user_id, grant.entity_id, context.now)
+        raise InvalidGrant(Reason.PERSON_MAY_NOT_ACT, grants.FAILED).explained(
+            cause=f"the person may no longer act for the entity: {cause}"
         )
     user, entity = acting.user, acting.entity
     packed = None

@@ -11,7 +11,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import dpop
-from corpid.flows.oauth.client_authentication import no_key_set
+from corpid.flows.oauth.client_authentication import no_key_set, not_admitted
 from corpid.flows.oauth.token import encryption_key
 from corpid.jose import encryption
 from corpid.ports import KeySetUnavailable
@@ -20,6 +20,7 @@ from corpid.rules.directory.parties import entity_attributes
 from corpid.rules.oauth import client_registration, scopes, tokens
 from corpid.rules.oauth.dpop import Target
 from corpid.rules.oauth.errors import InvalidRequest, InvalidToken, RequestOf, ServerError
+from corpid.rules.oauth.explanations import shown
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.scopes import ENTITY_SCOPES
 
@@ -127,16 +128,28 @@ async def _spend(context: RequestContext, token: AccessToken, proof: Proof | Non
 
 
 async def _live(context: RequestContext, generation: Generation, token: AccessToken) -> tuple[Client, Acting]:
-    client = await context.provider.registry_cache.client(token.client_id, context.now)
+    known = await context.provider.registry_cache.known_client(token.client_id, context.now)
+    client = context.provider.registry_cache.admitted(known)
     if client is None:
-        raise InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is unknown or disabled")
+        error = InvalidToken(Reason.ACCESS_TOKEN_CLIENT, "access token: its client is unknown or disabled")
+        _, error.explanation = not_admitted(known, token.client_id, context.provider.policy.issuer_id)
+        raise error
     if not client_registration.serves(client, generation, context.today):
-        raise InvalidToken(Reason.GENERATION_WITHDRAWN, "access token: its client may no longer use this interface")
+        raise InvalidToken(
+            Reason.GENERATION_WITHDRAWN, "access token: its client may no longer use this interface"
+        ).explained(
+            expected=f"the generation {generation.name}", registered=client_registration.registered_generations(client)
+        )
     if not scopes.covered(client, token.scopes):
-        raise InvalidToken(Reason.SCOPE_WITHDRAWN, "access token: its client may no longer request these scopes")
+        raise InvalidToken(
+            Reason.SCOPE_WITHDRAWN, "access token: its client may no longer request these scopes"
+        ).explained(received=shown(" ".join(token.scopes)), registered=shown(" ".join(client.scopes)))
     acting = await context.provider.registry_cache.acting(token.user_id, token.entity_id, context.now)
     if acting is None:
-        raise InvalidToken(Reason.PERSON_MAY_NOT_ACT, "access token: the person may no longer act for the entity")
+        cause = await context.provider.registry_cache.obstacle(token.user_id, token.entity_id, context.now)
+        raise InvalidToken(
+            Reason.PERSON_MAY_NOT_ACT, "access token: the person may no longer act for the entity", detail=cause
+        )
     return client, acting
 
 
@@ -163,7 +176,7 @@ async def _encrypt(context: RequestContext, client: Client, answer: str, nesting
     try:
         keys = await context.provider.client_keys.current(client, now=context.now)
     except KeySetUnavailable as error:
-        raise no_key_set(context, str(error)) from None
+        raise no_key_set(str(error)) from None
     key = await encryption_key(context, client, keys, nesting.alg)
     if key is None:
         fit = f" and alg {nesting.alg}" if nesting.alg else ""

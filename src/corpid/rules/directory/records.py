@@ -393,6 +393,20 @@ class Acting(msgspec.Struct, frozen=True, kw_only=True):
         waits = self.membership.invited or self.user.placeholder
         return self.user.enabled and self.entity.enabled and self.membership.enabled and not waits
 
+    @property
+    def obstacle(self) -> str:
+        """The first link that is not enabled, in words for the log.
+
+        Empty if every link is. Source: D50
+        """
+        obstacles = {
+            "the person is disabled": not self.user.enabled,
+            "the entity is disabled": not self.entity.enabled,
+            "the membership is suspended": not self.membership.enabled,
+            "the invitation has not been accepted": self.membership.invited or self.user.placeholder,
+        }
+        return next((sentence for sentence, found in obstacles.items() if found), "")
+
 
 class ThirdPartyRow(msgspec.Struct, frozen=True, kw_only=True):
     """A third-party assignment, its client entity, and the entity's grant."""

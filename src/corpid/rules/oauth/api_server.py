@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import scopes
-from corpid.rules.oauth.discovery import JWKS_PATH
+from corpid.rules.oauth.discovery import AUTHORIZATION_SERVER_PATH, JWKS_PATH
 from corpid.rules.oauth.errors import UnsupportedGrantType
 from corpid.rules.oauth.generations import ALGORITHMS, AuthenticationRules
 from corpid.rules.oauth.parameters import required
@@ -24,8 +24,7 @@ ISSUER_PATH: Final = "/api"
 TOKEN_PATH: Final = f"{ISSUER_PATH}/token"
 API_PATH: Final = f"{ISSUER_PATH}/v1"
 """under base_url: the API itself, which is the audience of its tokens"""
-WELL_KNOWN_PATH: Final = "/.well-known/oauth-authorization-server"
-METADATA_PATH: Final = f"{WELL_KNOWN_PATH}{ISSUER_PATH}"
+METADATA_PATH: Final = f"{AUTHORIZATION_SERVER_PATH}{ISSUER_PATH}"
 """of a base_url without a path; else its path stands before the last segment (RFC 8414 §3.1)"""
 
 GRANT_TYPE: Final = "client_credentials"
@@ -46,7 +45,7 @@ RULES: Final = AuthenticationRules(
 def metadata_url(base_url: str) -> str:
     """The address of the metadata: a well-known one, before the path. Source: RFC 8414 §3.1"""
     parts = urlsplit(base_url)
-    return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN_PATH}{parts.path}{ISSUER_PATH}"
+    return f"{parts.scheme}://{parts.netloc}{AUTHORIZATION_SERVER_PATH}{parts.path}{ISSUER_PATH}"
 
 
 def metadata(base_url: str, rules: AuthenticationRules) -> dict[str, object]:

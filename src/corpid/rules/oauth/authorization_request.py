@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.rules.limits import CONTEXT_MESSAGE_CHARACTERS, NONCE_CHARACTERS, STATE_CHARACTERS, UI_LOCALES_CHARACTERS
 from corpid.rules.oauth import acr, scopes, token_request
 from corpid.rules.oauth.errors import InvalidRequest, RequestNotSupported, RequestURINotSupported
+from corpid.rules.oauth.explanations import listed, shown, url_difference, without_query
 from corpid.rules.oauth.parameters import lone, required
 from corpid.rules.oauth.records import AuthorizationRequest
 from corpid.rules.oauth.refusals import Reason
@@ -63,7 +64,9 @@ def validate(
     granted = scopes.validate(required(parameters, "scope"), client.scopes, generation.scopes)
     redirect_uri = registered_redirect_uri(parameters, client)
     if required(parameters, "response_type") != "code":
-        raise InvalidRequest(Reason.RESPONSE_TYPE, "response_type must be code")
+        raise InvalidRequest(Reason.RESPONSE_TYPE, "response_type must be code").explained(
+            received=shown(parameters["response_type"])
+        )
     challenge = token_request.challenge(parameters, optional=pkce_optional)
     for name in sorted(generation.required_parameters - {_CONTEXT_TYPE}):
         required(parameters, name)
@@ -93,9 +96,14 @@ def registered_redirect_uri(parameters: dict[str, str], client: Client) -> str:
     """
     value = required(parameters, "redirect_uri")
     if value not in client.redirect_uris:
+        difference = url_difference(value, client.redirect_uris)
         raise InvalidRequest(
             Reason.REDIRECT_URI_NOT_REGISTERED,
             "redirect_uri is not one of the URIs registered for this client, character by character",
+        ).explained(
+            cause=f"redirect_uri is not registered{difference and f': {difference}'}",
+            received=without_query(value),
+            registered=listed(map(without_query, client.redirect_uris)),
         )
     return value
 
@@ -134,7 +142,7 @@ def _context_type(parameters: dict[str, str], client: Client, generation: Genera
     if value is not None and value not in client.context_types:
         raise InvalidRequest(
             Reason.CONTEXT_TYPE_UNKNOWN, f"{_CONTEXT_TYPE} must be one of {', '.join(client.context_types)}"
-        )
+        ).explained(received=shown(value))
     return value
 
 
@@ -168,14 +176,18 @@ def _refuse_objects(parameters: dict[str, str], generation: Generation) -> None:
 def _response_mode(parameters: dict[str, str], generation: Generation) -> str:
     value = parameters.get("response_mode", generation.response_modes[0])
     if value not in generation.response_modes:
-        raise InvalidRequest(Reason.RESPONSE_MODE, f"response_mode must be {' or '.join(generation.response_modes)}")
+        raise InvalidRequest(
+            Reason.RESPONSE_MODE, f"response_mode must be {' or '.join(generation.response_modes)}"
+        ).explained(received=shown(value))
     return value
 
 
 def _prompt(parameters: dict[str, str]) -> tuple[str, ...]:
     prompts = tuple(dict.fromkeys(parameters.get("prompt", "").split()))
     if not _PROMPTS.issuperset(prompts):
-        raise InvalidRequest(Reason.PROMPT_UNKNOWN, f"prompt must be among {', '.join(sorted(_PROMPTS))}")
+        raise InvalidRequest(Reason.PROMPT_UNKNOWN, f"prompt must be among {', '.join(sorted(_PROMPTS))}").explained(
+            received=shown(parameters["prompt"])
+        )
     if "none" in prompts and len(prompts) > 1:
         raise InvalidRequest(Reason.PROMPT_NONE_WITH_ANOTHER, "prompt none cannot be combined with another value")
     return prompts

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from corpid.rules.oauth.errors import public_description
+from corpid.rules.oauth.errors import public_members
 
 if TYPE_CHECKING:
     from corpid.rules.oauth.errors import OAuthError
@@ -27,6 +27,8 @@ class AuthorizationResponse(msgspec.Struct, frozen=True, kw_only=True):
     parameters: Mapping[str, str]
     reason: str = ""
     """the code of a refusal's reason, for the log"""
+    detail: str = ""
+    """the exact cause of a refusal, for the log"""
 
     @property
     def posted(self) -> bool:
@@ -70,10 +72,14 @@ def success(address: ReturnAddress, *, code: str) -> AuthorizationResponse:
     return _response(address, {"code": code})
 
 
-def failure(address: ReturnAddress, error: OAuthError, *, reference: str) -> AuthorizationResponse:
-    """A refusal for the client; `reference` is the request id (RFC 6749 §4.1.2.1, D28)."""
-    parameters = {"error": error.code, "error_description": public_description(error, reference)}
-    return msgspec.structs.replace(_response(address, parameters), reason=error.reason.code)
+def failure(address: ReturnAddress, error: OAuthError, *, reference: str, catalogue: str = "") -> AuthorizationResponse:
+    """A refusal for the client.
+
+    `reference` is the request id, `catalogue` the address of the reasons in developer mode. Source: RFC 6749
+    §4.1.2.1, D28
+    """
+    parameters = public_members(error, reference, catalogue=catalogue)
+    return msgspec.structs.replace(_response(address, parameters), reason=error.reason.code, detail=error.exact)
 
 
 def _response(address: ReturnAddress, parameters: dict[str, str]) -> AuthorizationResponse:

@@ -16,6 +16,7 @@ from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, MalformedToken
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidClient, InvalidRequest
+from corpid.rules.oauth.explanations import Explanation, listed, shown, without_query
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 
@@ -85,7 +86,9 @@ def read(
         )
     text = parameters.get("client_assertion")
     if parameters.get("client_assertion_type") != ASSERTION_TYPE:
-        raise InvalidClient(Reason.ASSERTION_TYPE, f"client_assertion_type must be {ASSERTION_TYPE}")
+        raise InvalidClient(Reason.ASSERTION_TYPE, f"client_assertion_type must be {ASSERTION_TYPE}").explained(
+            received=shown(parameters.get("client_assertion_type"))
+        )
     if text is None:
         raise InvalidClient(Reason.ASSERTION_MISSING, "client_assertion is missing")
     try:
@@ -94,9 +97,12 @@ def read(
     except MalformedToken as error:
         raise InvalidClient(Reason.ASSERTION_MALFORMED, f"client_assertion: {error}") from None
     except BadClaim as error:
-        raise InvalidClient(error.reason or Reason.ASSERTION_MALFORMED, f"client_assertion: {error}") from None
+        reason = error.reason or Reason.ASSERTION_MALFORMED
+        raise InvalidClient(reason, f"client_assertion: {error}").explained(received=error.received) from None
     if parameters.get("client_id", candidate.client_id) != candidate.client_id:
-        raise InvalidClient(Reason.ASSERTION_CLIENT_ID, "client_id differs from the sub of client_assertion")
+        raise InvalidClient(Reason.ASSERTION_CLIENT_ID, "client_id differs from the sub of client_assertion").explained(
+            received=f"client_id {shown(parameters['client_id'])}", expected=shown(candidate.client_id)
+        )
     return candidate
 
 
@@ -105,15 +111,21 @@ def _validate(
 ) -> Candidate:
     claims = token.claims
     if token.header.get("typ") not in _TYPES:
-        raise BadClaim("typ must be JWT or client-authentication+jwt", Reason.ASSERTION_JWT_TYPE)
+        typ = shown(token.header.get("typ"))
+        raise BadClaim("typ must be JWT or client-authentication+jwt", Reason.ASSERTION_JWT_TYPE, received=typ)
     if token.algorithm not in rules.assertion_algorithms:
-        raise BadClaim(f"alg must be one of {', '.join(rules.assertion_algorithms)}", Reason.ASSERTION_ALGORITHM)
+        raise BadClaim(
+            f"alg must be one of {', '.join(rules.assertion_algorithms)}",
+            Reason.ASSERTION_ALGORITHM,
+            received=shown(token.algorithm),
+        )
     client_id = claims.get("sub")
     if not isinstance(client_id, str) or not client_id or claims.get("iss") != client_id:
-        raise BadClaim("iss and sub must both be the client_id", Reason.ASSERTION_ISSUER)
+        received = f"iss {shown(claims.get('iss'))} and sub {shown(client_id)}"
+        raise BadClaim("iss and sub must both be the client_id", Reason.ASSERTION_ISSUER, received=received)
     names_endpoint = rules.endpoint_audience and claims.get("aud") == endpoint
     if claims.get("aud") != issuer and not names_endpoint:
-        raise BadClaim(_audience(issuer), Reason.ASSERTION_AUDIENCE)
+        raise BadClaim(_audience(issuer), Reason.ASSERTION_AUDIENCE, received=without_query(claims.get("aud")))
     identifier = jti(claims)
     if identifier is None and rules.assertion_jti_required:
         raise BadClaim("jti is missing", Reason.ASSERTION_JTI_MISSING)
@@ -132,16 +144,17 @@ def _audience(issuer: str) -> str:
     return f"aud must be the issuer {issuer}, as one string"
 
 
-def failed(reason: Reason, candidate: Candidate, *, issuer: str, developer_mode: bool, detail: str) -> InvalidClient:
+def failed(reason: Reason, candidate: Candidate, *, issuer: str, explanation: Explanation) -> InvalidClient:
     """Return the refusal of an assertion without revealing its cause.
 
     The cause may be an unknown client, a setting or a signature. One sentence covers all of them, so that it does not
-    reveal whether a client exists; `reason` and `detail` are for the log. In developer mode it names the member that
-    allows an endpoint as audience. Source: D28, D64
+    reveal whether a client exists; `reason` and `explanation` are for the log, and for developer mode.
+    Source: D28, D64
     """
     more = f", or {_audience(issuer)}" if candidate.names_endpoint else ""
-    hint = " (a client may name this endpoint until its endpoint_audience_until)" if more and developer_mode else ""
-    return InvalidClient(reason, FAILED + more + hint, detail=detail)
+    error = InvalidClient(reason, FAILED + more)
+    error.explanation = explanation
+    return error
 
 
 def may_name_its_audience(candidate: Candidate, client: Client, *, today: str) -> bool:
@@ -206,6 +219,20 @@ def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion
             names_endpoint=candidate.names_endpoint,
         )
     raise KeyNotFound
+
+
+def unverified(candidate: Candidate, keys: ClientKeySet) -> tuple[Reason, Explanation]:
+    """The reason for an assertion that no key verifies.
+
+    Its explanation is for the log. Source: D8, D28
+    """
+    received = f"kid {shown(candidate.token.kid)}, alg {shown(candidate.token.algorithm)}"
+    registered = listed(f"{key.kid or 'without kid'} ({key.algorithm.name})" for key in keys.signing)
+    if _fitting(candidate, keys):
+        cause = "the registered key with this kid and alg does not verify the signature"
+        return Reason.ASSERTION_SIGNATURE, Explanation(cause=cause, received=received, registered=registered)
+    cause = "no registered signing key has this kid and alg"
+    return Reason.ASSERTION_KEY, Explanation(cause=cause, received=received, registered=registered)
 
 
 def claimed_client_id(parameters: Mapping[str, str], authorization: Sequence[bytes] = ()) -> str:

@@ -196,6 +196,11 @@ def is_registered_at(client: Client, issuer_id: str) -> bool:
     return issuer_id in client.issuers if client.issuers else issuer_id == FIRST_ISSUER
 
 
+def registered_generations(client: Client) -> str:
+    """The generations of a client, in words for the log. Source: D28"""
+    return " ".join(client.generations) or "the generation with pushed requests"
+
+
 def serves(client: Client, generation: Generation, today: str) -> bool:
     """Return whether a client may use a generation.
 

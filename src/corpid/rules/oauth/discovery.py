@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.generations import Generation
 
 DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
+AUTHORIZATION_SERVER_PATH: Final = "/.well-known/oauth-authorization-server"
+"""of the same document; the path of base_url stands after it (RFC 8414 §3.1)"""
 JWKS_PATH: Final = "/.well-known/keys"
 PAR_PATH: Final = "/request"
 AUTHORIZATION_PATH: Final = "/mga/sps/oauth/oauth20/authorize"

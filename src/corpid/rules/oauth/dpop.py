@@ -15,6 +15,7 @@ from corpid.jose.encoding import JoseError, base64url
 from corpid.jose.keys import UnusableKey, import_public_key, private_members, thumbprint
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
+from corpid.rules.oauth.explanations import abbreviated, shown, without_query
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
 from corpid.rules.oauth.refusals import Reason
 from corpid.rules.oauth.urls import DEFAULT_PORTS
@@ -66,7 +67,8 @@ def verify(
             _validate_ath(token.claims, access_token)
         compact.verify(token, public, algorithm)
     except (JoseError, BadClaim) as error:
-        raise InvalidDPoPProof(_reason(error), f"DPoP proof: {error}") from None
+        received = error.received if isinstance(error, BadClaim) else ""
+        raise InvalidDPoPProof(_reason(error), f"DPoP proof: {error}").explained(received=received) from None
     nonce = token.claims.get("nonce")
     return Proof(
         jkt=thumbprint(jwk),
@@ -87,9 +89,10 @@ def _reason(error: JoseError | BadClaim) -> Reason:
 
 def _validate_header(token: compact.Unverified, algorithms: Sequence[str]) -> dict[str, object]:
     if token.header.get("typ") != "dpop+jwt":
-        raise BadClaim("typ must be dpop+jwt", Reason.PROOF_JWT_TYPE)
+        raise BadClaim("typ must be dpop+jwt", Reason.PROOF_JWT_TYPE, received=shown(token.header.get("typ")))
     if token.algorithm not in algorithms:
-        raise BadClaim(f"alg must be one of {', '.join(algorithms)}", Reason.PROOF_ALGORITHM)
+        received = shown(token.algorithm)
+        raise BadClaim(f"alg must be one of {', '.join(algorithms)}", Reason.PROOF_ALGORITHM, received=received)
     jwk = token.header.get("jwk")
     if not isinstance(jwk, dict):
         raise BadClaim("the header has no jwk", Reason.PROOF_KEY)
@@ -104,10 +107,10 @@ def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -
     if identifier is None:
         raise BadClaim("jti is missing", Reason.PROOF_JTI_MISSING)
     if claims.get("htm") != target.method:
-        raise BadClaim(f"htm must be {target.method}", Reason.PROOF_METHOD)
+        raise BadClaim(f"htm must be {target.method}", Reason.PROOF_METHOD, received=shown(claims.get("htm")))
     htu = claims.get("htu")
     if htu != target.url and not (isinstance(htu, str) and _same_url(htu, target.url)):
-        raise BadClaim(f"htu must be {target.url}", Reason.PROOF_URL)
+        raise BadClaim(f"htu must be {target.url}", Reason.PROOF_URL, received=without_query(htu))
     iat, exp, nbf = (numeric_date(claims, name) for name in ("iat", "exp", "nbf"))
     if iat is None:
         raise BadClaim("iat is missing", Reason.PROOF_IAT_MISSING)
@@ -128,8 +131,14 @@ def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -
 
 
 def _validate_ath(claims: Mapping[str, object], access_token: str) -> None:
-    if claims.get("ath") != base64url(hashlib.sha256(access_token.encode("ascii")).digest()):
-        raise BadClaim("ath must be the SHA-256 of the access token, base64url", Reason.PROOF_TOKEN_HASH)
+    expected, ath = base64url(hashlib.sha256(access_token.encode("ascii")).digest()), claims.get("ath")
+    if ath != expected:
+        received = abbreviated(ath) if isinstance(ath, str) else shown(ath)
+        raise BadClaim(
+            "ath must be the SHA-256 of the access token, base64url",
+            Reason.PROOF_TOKEN_HASH,
+            received=f"{received} instead of {abbreviated(expected)}",
+        )
 
 
 def _same_url(given: str, expected: str) -> bool:

@@ -2,8 +2,8 @@
 
 Each is raised with a reason of the catalogue. An error knows its code and its usual status, never a redirect, a header
 or a body: the web floor renders it (`web.pages.errors`), and a flow that has proven a redirect URI returns an error
-response instead of raising. `description` is public (D28), `reason` and `detail` go to the log only; `sentence` is
-shown to a person on a page if the code alone would say too little, and `requesting_client` is the client that the page
+response instead of raising. `description` is public (D28), `reason`, `detail` and `explanation` go to the log, and in
+developer mode to the caller; `sentence` is shown to a person on a page if the code alone would say too little, and `requesting_client` is the client that the page
 names.
 """
 
@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from corpid.rules.limits import DESCRIPTION_CHARACTERS
+from corpid.rules.oauth.explanations import Explanation
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class OAuthError(Attributed):
     status: ClassVar[int] = 400
 
     requesting_client: RequestingClient | None = None
+    explanation: Explanation | None = None
+    """the exact cause: for the log, and for the caller in developer mode"""
 
     def __init__(self, reason: Reason, description: str, *, detail: str = "", sentence: Phrase | None = None) -> None:
         super().__init__(description)
@@ -54,6 +57,30 @@ class OAuthError(Attributed):
         """
         self.requesting_client = self.requesting_client or requesting_client
         return self
+
+    def explained(self, *, cause: str = "", received: str = "", expected: str = "", registered: str = "") -> Self:
+        """This error, with its exact cause and the values to compare. Source: D28"""
+        self.explanation = Explanation(cause=cause, received=received, expected=expected, registered=registered)
+        return self
+
+    @property
+    def cause(self) -> str:
+        """The cause in the words of a developer. Source: D28"""
+        exact = "" if self.explanation is None else self.explanation.cause
+        return exact or (f"{self.description}: {self.detail}" if self.detail else self.description)
+
+    @property
+    def exact(self) -> str:
+        """The exact cause and the values to compare, for the log. Source: D28, D48"""
+        return self._compared(self.detail or self.description)
+
+    @property
+    def explained_description(self) -> str:
+        """The cause and the values to compare, for developer mode. Source: D28"""
+        return self._compared(self.cause)
+
+    def _compared(self, cause: str) -> str:
+        return cause if self.explanation is None else self.explanation.text(cause)
 
 
 class InvalidRequest(OAuthError):
@@ -253,14 +280,22 @@ class RequestOf:
             error.client_id = self._client_id
 
 
-def public_description(error: OAuthError, reference: str) -> str:
-    """The `error_description` of an error, ending with the reference.
+def public_members(error: OAuthError, reference: str, *, catalogue: str) -> dict[str, str]:
+    """The members of an error response.
 
-    Printable ASCII without quote and backslash, at most 300 characters. The log has more under the reference. Source:
-    RFC 6749 §5.2, D28
+    They are error, error_description and, in developer mode, error_uri.
+
+    The description ends with the reference: printable ASCII without quote and backslash, at most 300 characters. The
+    log has more under the reference. `catalogue` is the address of the catalogue of reasons in developer mode, else
+    empty; with it the description is the exact cause. Source: RFC 6749 §5.2, D28
     """
     ending = f" (reference {reference})"
-    return _UNFIT.sub("'", error.description)[: DESCRIPTION_CHARACTERS - len(ending)] + ending
+    text = error.explained_description if catalogue else error.description
+    members = {
+        "error": error.code,
+        "error_description": _UNFIT.sub("'", text)[: DESCRIPTION_CHARACTERS - len(ending)] + ending,
+    }
+    return {**members, "error_uri": f"{catalogue}#{error.reason.code}"} if catalogue else members
 
 
 def reason_of(code: str) -> Reason:

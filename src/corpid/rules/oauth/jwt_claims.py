@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 class BadClaim(Exception):
     """An invalid claim or header member; the text is public.
 
-    `reason` is that of the refusal; None: the token is malformed.
+    `reason` is that of the refusal; None: the token is malformed. `received` is the value, for the log.
     """
 
-    def __init__(self, text: str, reason: Reason | None = None) -> None:
+    def __init__(self, text: str, reason: Reason | None = None, *, received: str = "") -> None:
         super().__init__(text)
         self.reason = reason
+        self.received = received
 
 
 def numeric_date(claims: Mapping[str, object], name: str) -> float | None:

@@ -7,46 +7,15 @@ without a `Reason`, so every refusal is declared here. The log line of a refusal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum, StrEnum, unique
-from typing import Literal, TypeAlias
+from enum import Enum, unique
+from typing import Final
 
-ErrorCode: TypeAlias = Literal[
-    "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope",
-    "unsupported_grant_type", "invalid_dpop_proof", "use_dpop_nonce", "invalid_request_uri", "request_not_supported",
-    "request_uri_not_supported", "access_denied", "login_required", "interaction_required", "consent_required",
-    "invalid_token", "insufficient_scope", "credentials_required", "server_error", "temporarily_unavailable",
-    "misdirected_request",
-]  # fmt: skip
-"""what the log calls `error`; of these the wire never shows `credentials_required` and `misdirected_request`"""
+from corpid.rules.oauth.refusal_kinds import Acts, ErrorCode, Refusal
+from corpid.rules.oauth.refusal_kinds import refusal as _refusal
 
-
-class Acts(StrEnum):
-    """The party that must act on a refusal."""
-
-    RP_DEVELOPER = "RP developer"
-    PERSON = "person"
-    OPERATOR = "operator"
-    ENTITY_ADMINISTRATOR = "entity administrator"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The declaration of a reason.
-
-    A second or third error is that of another generation or endpoint.
-    """
-
-    errors: tuple[ErrorCode, ...]
-    acts: Acts
-    cause: str
-    remedy: str
-
-
-def _refusal(errors: ErrorCode | tuple[ErrorCode, ...], acts: Acts, cause: str, remedy: str) -> Refusal:
-    return Refusal((errors,) if isinstance(errors, str) else errors, acts, cause, remedy)
-
-
+__all__ = ["CATALOGUE_PATH", "Acts", "ErrorCode", "Reason", "Refusal"]
+CATALOGUE_PATH: Final = "/developer/errors"
+"""under base_url, in developer mode: the page of every reason; the anchor is the reason's code"""
 _RP = Acts.RP_DEVELOPER
 _PERSON = Acts.PERSON
 _OPERATOR = Acts.OPERATOR
@@ -184,9 +153,12 @@ class Reason(Enum):
     ASSERTION_CLIENT_ID = _refusal("invalid_client", _RP,
         "The parameter client_id differs from the assertion's sub.",
         "Send the same client_id in both.")
-    ASSERTION_SIGNATURE = _refusal("invalid_client", _RP,
-        "No registered key matches the assertion's kid and alg, or none that matches verifies the signature.",
+    ASSERTION_KEY = _refusal("invalid_client", _RP,
+        "No registered signing key has the assertion's kid and alg.",
         "Sign with a key of the registered key set (use sig); `corpid client show` lists the keys.")
+    ASSERTION_SIGNATURE = _refusal("invalid_client", _RP,
+        "The registered key with the assertion's kid and alg does not verify its signature.",
+        "Sign with the private key of the registered one: compare the public keys, which can have one kid by mistake.")
     ASSERTION_REPLAYED = _refusal("invalid_client", _RP,
         "An assertion with this jti was already used.",
         "Create a new assertion for each request, even when you repeat one.")
@@ -194,8 +166,14 @@ class Reason(Enum):
         "The assertion was created before the provider lost its short-lived state, or it has no iat to tell.",
         "Create a new assertion, with iat.")
     CLIENT_UNKNOWN = _refusal("invalid_client", _OPERATOR,
-        "The client is not registered, or is disabled.",
-        "Compare the client_id. `corpid client list` shows the registered ones; `corpid client enable` enables a client.")
+        "The client is not registered, or is a disabled client of the admin API.",
+        "Compare the client_id. `corpid client list` shows the registered ones.")
+    CLIENT_DISABLED = _refusal(("invalid_client", "invalid_request"), _OPERATOR,
+        "The client is disabled.",
+        "`corpid client enable` enables it again.")
+    CLIENT_OF_ANOTHER_ISSUER = _refusal(("invalid_client", "invalid_request"), _OPERATOR,
+        "The client is registered, but not at the issuer that received the request.",
+        "Use the issuer that the client is registered at, or add this one to its `issuers`.")
     CLIENT_KEYS_UNAVAILABLE = _refusal("server_error", _RP,
         "The key set at the client's jwks_uri cannot be fetched, or is not a key set.",
         "Serve a JWK Set at the registered jwks_uri. The log says what went wrong.")
@@ -341,15 +319,23 @@ class Reason(Enum):
         "A form sent to the authorization endpoint contains no parameter of an authorization request.",
         "Send client_id and request_uri.")
     CLIENT_ID_UNKNOWN = _refusal("invalid_request", _OPERATOR,
-        "A browser arrived with a client_id that is not registered, or whose client is disabled.",
-        "Compare the client_id. `corpid client list` shows the registered ones; `corpid client enable` enables a client.")
+        "A browser arrived with a client_id that is not registered.",
+        "Compare the client_id. `corpid client list` shows the registered ones.")
+    REQUEST_NOT_PUSHED = _refusal("invalid_request", _RP,
+        "The whole request came in the query, but this issuer accepts only pushed requests.",
+        "Push the request to pushed_authorization_request_endpoint, then send the browser with client_id and request_uri.")
     QUERY_NOT_REGISTERED = _refusal("invalid_request", _OPERATOR,
         "The request came in the query, and the client is not registered for that, or no longer.",
         "The client can push the request, or you can add the interface to its `generations`.")
     REQUEST_URI_UNKNOWN = _refusal("invalid_request_uri", _RP,
-        "request_uri is not from this provider, belongs to another client, is no longer stored, or was used in "
-        "another browser.",
+        "request_uri is no longer stored, was never issued, or was issued by another node or before a restart.",
         "Push a new request for each sign-in, and redirect the browser without delay.")
+    REQUEST_URI_FOREIGN = _refusal("invalid_request_uri", _RP,
+        "request_uri does not have the form of this provider's.",
+        "Send request_uri exactly as it came in the response to the pushed request.")
+    REQUEST_URI_OF_ANOTHER_CLIENT = _refusal("invalid_request_uri", _RP,
+        "request_uri was issued to another client.",
+        "Send the client_id that pushed the request.")
     REQUEST_URI_EXPIRED = _refusal("invalid_request_uri", _RP,
         "The browser arrived after request_uri had expired.",
         "Push the request when the person starts to sign in, not before.")
@@ -434,8 +420,21 @@ class Reason(Enum):
         "The code is longer than any code of this provider.",
         "Send the code exactly as it came to the redirect URI.")
     CODE_UNKNOWN = _refusal("invalid_grant", _RP,
-        "No such code with this code_verifier is stored for this client: it is unknown, expired, or already redeemed.",
+        "No such code with this code_verifier is stored for this client, and this process did not issue it: it is "
+        "unknown, expired, redeemed, another client's, or has another code_verifier.",
         "Redeem a code once, without delay, with the code_verifier of its own request.")
+    CODE_EXPIRED = _refusal("invalid_grant", _RP,
+        "The code was redeemed after its 60 seconds.",
+        "Redeem the code in the request that receives the callback.")
+    CODE_REDEEMED = _refusal("invalid_grant", _RP,
+        "The code was already presented by its client, and a code works once.",
+        "Redeem each code once. Look for a retry in your code, a callback that was loaded again, or two instances.")
+    CODE_OF_ANOTHER_CLIENT = _refusal("invalid_grant", _RP,
+        "The code was issued to another client.",
+        "Redeem a code with the client_id and the keys of the client that requested it.")
+    CODE_VERIFIER = _refusal("invalid_grant", _RP,
+        "The S256 of code_verifier is not the code_challenge of the code's request.",
+        "Keep code_verifier per sign-in, and send the one whose hash was that request's code_challenge.")
     CODE_REDIRECT_URI = _refusal("invalid_grant", _RP,
         "redirect_uri is not the one in the authorization request.",
         "Send the same redirect_uri as in the authorization request.")

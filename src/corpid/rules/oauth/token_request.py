@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url
+from corpid.rules.limits import CODE_SECONDS
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidGrant, InvalidRequest, UnsupportedGrantType
+from corpid.rules.oauth.explanations import abbreviated, clipped, shown, url_difference, without_query
 from corpid.rules.oauth.parameters import required
 from corpid.rules.oauth.refusals import Reason
 
@@ -60,7 +63,9 @@ def validate_challenge(challenge: str, method: str) -> str:
     Raises InvalidRequest (RFC 7636 §4.3, D18).
     """
     if method != METHOD:
-        raise InvalidRequest(Reason.CHALLENGE_METHOD, f"code_challenge_method must be {METHOD}")
+        raise InvalidRequest(Reason.CHALLENGE_METHOD, f"code_challenge_method must be {METHOD}").explained(
+            received=shown(method)
+        )
     try:
         from_base64url(challenge)
     except MalformedToken:
@@ -102,7 +107,9 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
     Raises InvalidRequest, InvalidGrant or UnsupportedGrantType. Source: RFC 6749 §4.1.3, Spec 4.3
     """
     if required(parameters, "grant_type") != "authorization_code":
-        raise UnsupportedGrantType(Reason.GRANT_TYPE, "grant_type must be authorization_code")
+        raise UnsupportedGrantType(Reason.GRANT_TYPE, "grant_type must be authorization_code").explained(
+            received=shown(parameters["grant_type"])
+        )
     code = required(parameters, "code")
     redirect_uri = required(parameters, "redirect_uri")
     verifier = parameters.get("code_verifier")
@@ -113,7 +120,11 @@ def validate(parameters: dict[str, str], generation: Generation) -> TokenRequest
     else:
         challenge = s256(verifier)
     if len(code) > _CODE_CHARACTERS:
-        raise InvalidGrant(Reason.CODE_MALFORMED, FAILED)
+        raise InvalidGrant(Reason.CODE_MALFORMED, FAILED).explained(
+            cause="no code of this provider is that long",
+            received=f"{len(code)} characters",
+            expected=f"at most {_CODE_CHARACTERS}",
+        )
     return TokenRequest(code=code, redirect_uri=redirect_uri, challenge=challenge)
 
 
@@ -129,6 +140,51 @@ def require_verifier(request: TokenRequest, generation: Generation, *, pkce_opti
 def _bad_verifier(generation: Generation) -> InvalidGrant | InvalidRequest:
     refusal = InvalidGrant if generation.bad_verifier_code == InvalidGrant.code else InvalidRequest
     return refusal(Reason.VERIFIER_MALFORMED, "code_verifier must be 43 to 128 letters, digits and - . _ ~")
+
+
+@dataclass(slots=True)
+class IssuedCode:
+    """A code that this process issued: its client, its code_challenge and when."""
+
+    client_id: str
+    challenge: str
+    at: float
+    redeemed: bool = False
+
+
+def not_found(issued: IssuedCode | None, request: TokenRequest, client_id: str, *, now: float) -> InvalidGrant:
+    """The refusal of a code that the store does not have.
+
+    `issued` is what this process knows of the code, None if it did not issue it. Source: D18, D19, D28
+    """
+    if issued is None:
+        cause = "no such code of this client with this verifier, and this process did not issue it"
+        return InvalidGrant(Reason.CODE_UNKNOWN, FAILED).explained(cause=cause)
+    if issued.client_id != client_id:
+        return InvalidGrant(Reason.CODE_OF_ANOTHER_CLIENT, FAILED).explained(
+            cause="the code was issued to another client",
+            received=f"client_id {clipped(client_id)}",
+            expected=clipped(issued.client_id),
+        )
+    age = f"{now - issued.at:.0f} s after it was issued"
+    if issued.redeemed:
+        return InvalidGrant(Reason.CODE_REDEEMED, FAILED).explained(
+            cause="the code was already presented, and works once", received=f"the code again, {age}"
+        )
+    if now >= issued.at + CODE_SECONDS:
+        return InvalidGrant(Reason.CODE_EXPIRED, FAILED).explained(
+            cause="the code has expired", received=f"the code {age}", expected=f"less than {CODE_SECONDS} s"
+        )
+    if issued.challenge != request.challenge:
+        return InvalidGrant(Reason.CODE_VERIFIER, FAILED).explained(
+            cause="code_verifier is not that of the authorization request",
+            received=f"a verifier with the S256 {abbreviated(request.challenge)}"
+            if request.challenge
+            else "no code_verifier",
+            expected=f"the code_challenge {abbreviated(issued.challenge)}" if issued.challenge else "no code_verifier",
+        )
+    cause = "the code is no longer stored, though it has not expired: the store may have lost its data"
+    return InvalidGrant(Reason.CODE_UNKNOWN, FAILED).explained(cause=cause)
 
 
 _OTHER_KEY: Final = (
@@ -150,10 +206,17 @@ def redeem(grant: Grant, request: TokenRequest, *, jkt: str | None, mismatch_cod
     Source: RFC 6749 §5.2, RFC 9449 §5, D6, D18-D20
     """
     if grant.redirect_uri != request.redirect_uri:
-        raise InvalidGrant(Reason.CODE_REDIRECT_URI, FAILED, detail="another redirect_uri")
+        difference = url_difference(request.redirect_uri, [grant.redirect_uri])
+        raise InvalidGrant(Reason.CODE_REDIRECT_URI, FAILED).explained(
+            cause=f"another redirect_uri than in the authorization request{difference and f': {difference}'}",
+            received=without_query(request.redirect_uri),
+            expected=without_query(grant.redirect_uri),
+        )
     if grant.jkt is not None and grant.jkt != jkt:
         refusal, sentence = _MISMATCHES[mismatch_code]
-        raise refusal(
-            Reason.CODE_KEY, sentence, detail="another DPoP key than the one bound at the authorization request"
+        raise refusal(Reason.CODE_KEY, sentence).explained(
+            cause="another DPoP key than the one bound at the authorization request",
+            received=f"the thumbprint {abbreviated(jkt)}",
+            expected=abbreviated(grant.jkt),
         )
     return msgspec.structs.replace(grant, jkt=jkt)

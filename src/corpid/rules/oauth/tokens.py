@@ -17,6 +17,7 @@ from corpid.jose import compact
 from corpid.jose.encoding import JoseError, MalformedToken, base64url, tuple_bytes
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, USERINFO_SECONDS
 from corpid.rules.oauth.errors import CredentialsRequired, InsufficientScope, InvalidRequest, InvalidToken
+from corpid.rules.oauth.explanations import abbreviated, shown, without_query
 from corpid.rules.oauth.jwt_claims import BadClaim, jti, numeric_date, seconds
 from corpid.rules.oauth.records import ALG_OF_KEY
 from corpid.rules.oauth.refusals import Reason
@@ -86,6 +87,8 @@ def read(claims_of_token: Mapping[str, object]) -> tuple[str, str] | None:
     return (sub, nested["sub"]) if claims_of_token["sub_type"] == "user" else (nested["sub"], sub)
 
 
+_SCHEME: Final = re.compile(r"[a-z0-9-]{1,12}")
+"""a longer text may be the token itself"""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 
 
@@ -95,9 +98,13 @@ def refuse_absent(headers: Sequence[bytes], scheme: str) -> None:
     Source: Spec 7.4 rule 2, D24
     """
     if not headers:
-        raise CredentialsRequired(Reason.CREDENTIALS_MISSING, "no Authorization header")
-    if len(headers) == 1 and _parts(headers[0])[0] != scheme.lower():
-        raise CredentialsRequired(Reason.CREDENTIALS_SCHEME, "another scheme")
+        raise CredentialsRequired(Reason.CREDENTIALS_MISSING, "no Authorization header").explained(
+            expected=f"the scheme {scheme} and the access token"
+        )
+    if len(headers) == 1 and (given := _parts(headers[0])[0]) != scheme.lower():
+        raise CredentialsRequired(Reason.CREDENTIALS_SCHEME, "another scheme in the Authorization header").explained(
+            received=shown(given) if _SCHEME.fullmatch(given) else "no scheme", expected=scheme
+        )
 
 
 def _parts(header: bytes) -> tuple[str, str]:
@@ -188,7 +195,8 @@ def verify(
     try:
         token = compact.parse(text)
         if token.header.get("typ") not in _TYPES or token.algorithm != "ES256":
-            raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN)
+            received = f"typ {shown(token.header.get('typ'))}, alg {shown(token.algorithm)}"
+            raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN, received=received)
         ring.verify(token)
         return _read(token.claims, issuer=issuer, resource_url=resource_url, now=now, parties=parties)
     except MalformedToken as error:
@@ -196,15 +204,18 @@ def verify(
     except JoseError as error:
         raise InvalidToken(Reason.ACCESS_TOKEN_FOREIGN, f"access token: {error}") from None
     except BadClaim as error:
-        raise InvalidToken(error.reason or Reason.ACCESS_TOKEN_MALFORMED, f"access token: {error}") from None
+        reason = error.reason or Reason.ACCESS_TOKEN_MALFORMED
+        raise InvalidToken(reason, f"access token: {error}").explained(received=error.received) from None
 
 
 def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: float, parties: ReadParties) -> AccessToken:
     if token.get("iss") != issuer:
-        raise BadClaim("issued by another provider", Reason.ACCESS_TOKEN_FOREIGN)
+        received = f"iss {without_query(token.get('iss'))} instead of {issuer}"
+        raise BadClaim("issued by another provider", Reason.ACCESS_TOKEN_FOREIGN, received=received)
     audience = token.get("aud")
     if not isinstance(audience, list) or resource_url not in audience:
-        raise BadClaim("not for this resource", Reason.ACCESS_TOKEN_AUDIENCE)
+        received = f"aud {shown(audience)} at {resource_url}"
+        raise BadClaim("not for this resource", Reason.ACCESS_TOKEN_AUDIENCE, received=received)
     exp, iat, token_id = numeric_date(token, "exp"), numeric_date(token, "iat"), jti(token)
     if exp is None or iat is None or token_id is None:
         raise BadClaim("not an access token of this provider", Reason.ACCESS_TOKEN_FOREIGN)
@@ -236,7 +247,7 @@ def validate_scope(token: AccessToken, scopes: Collection[str]) -> None:
             Reason.ACCESS_TOKEN_SCOPE,
             "the access token has none of the scopes that this resource needs",
             scope=" ".join(scopes),
-        )
+        ).explained(received=shown(" ".join(token.scopes)), expected=f"one of {shown(' '.join(scopes))}")
 
 
 def validate_binding(token: AccessToken, jkt: str | None) -> None:
@@ -249,7 +260,9 @@ def validate_binding(token: AccessToken, jkt: str | None) -> None:
             Reason.ACCESS_TOKEN_IS_BOUND, "access token: bound to a DPoP key, so it is not accepted as a bearer token"
         )
     if token.jkt != jkt:
-        raise InvalidToken(Reason.ACCESS_TOKEN_KEY, "access token: not bound to the key of the DPoP proof")
+        raise InvalidToken(Reason.ACCESS_TOKEN_KEY, "access token: not bound to the key of the DPoP proof").explained(
+            received=f"a proof by {abbreviated(jkt)}", expected=abbreviated(token.jkt)
+        )
 
 
 def registered_wrap(client: Client) -> str | None:

@@ -344,7 +344,7 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
     if action == "leave" and machine.may_leave(looked_at, completed, now=context.now):
         response = await completion.leave(context, looked_at)
         if "error" in response.parameters:
-            found = {"error": response.parameters["error"], "reason": response.reason}
+            found = {"error": response.parameters["error"], "reason": response.reason, "detail": response.detail}
             # A request that was not pushed only claims to be its client's.
             pushed = GENERATIONS[looked_at.request.generation].pushed
             name = "client_id" if pushed else "claimed_client_id"

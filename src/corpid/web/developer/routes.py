@@ -1,33 +1,35 @@
-"""The routes of developer mode, declared once (D66)."""
+"""The routes of the demo's developer mode, declared once (D66)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from corpid.web.developer import endpoints, pages
 from corpid.web.developer.mode import ANYBODY_PATH, DEVELOPER_PATH
+from corpid.web.route import Route, as_json, as_page
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from corpid.web.developer.mode import Mode
 
-    from starlette.responses import Response
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeveloperRoute:
-    """A path of developer mode, under base_url."""
-
-    path: str
-    methods: tuple[str, ...]
-    endpoint: Callable[..., Awaitable[Response]]
-    """takes the request, the web context, and developer mode as `mode`"""
-    page: bool = False
-    """whether people see it, and its forms must come from our own pages (D35); else it is for programs"""
+SIGN_INS_PATH: Final = f"{DEVELOPER_PATH}/sign-ins"
 
 
-ROUTES: Final = (
-    DeveloperRoute(path=f"{DEVELOPER_PATH}/sign-ins", methods=("POST",), endpoint=endpoints.sign_in),
-    DeveloperRoute(path=DEVELOPER_PATH, methods=("GET",), endpoint=pages.enter, page=True),
-    DeveloperRoute(path=ANYBODY_PATH, methods=("GET", "POST"), endpoint=pages.anybody, page=True),
-)
+def routes(mode: Mode) -> tuple[Route, ...]:
+    """Routes for programs and of pages, with developer mode at hand.
+
+    Forms of pages must come from our own (D35).
+    """
+    enter, anybody = partial(pages.enter, mode=mode), partial(pages.anybody, mode=mode)
+    both = ("GET", "POST")
+    return (
+        Route(
+            path=SIGN_INS_PATH,
+            methods=("POST",),
+            endpoint=partial(endpoints.sign_in, mode=mode),
+            fails=as_json,
+            developer=True,
+        ),
+        Route(path=DEVELOPER_PATH, methods=("GET",), endpoint=enter, fails=as_page, own_forms=True, developer=True),
+        Route(path=ANYBODY_PATH, methods=both, endpoint=anybody, fails=as_page, own_forms=True, developer=True),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from corpid.rules.oauth.api_server import WELL_KNOWN_PATH
+from corpid.rules.oauth.discovery import AUTHORIZATION_SERVER_PATH
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.web.http.middleware import named_hosts
 
@@ -23,8 +23,8 @@ class Issuers:
     It is below the shell and passes each request on. Of the issuers of a host, the one with the longest path that is a
     prefix of the request's path answers. A host that is no issuer's own, but only in allowed_hosts, belongs to the
     first issuer. So does a path under none of its host's issuers, unless the host belongs only to another issuer, and
-    so do the metadata of the admin API and the paths at the root of the host, which only the first one has.
-    Source: D35, D62
+    so do the metadata of the admin API and the paths at the root of the host, which only the first one has. The metadata
+    of an authorization server stand before the path of its issuer. Source: D35, D62, RFC 8414 §3.1
     """
 
     def __init__(self, applications: Mapping[tuple[str, str], ASGIApp], *, of_first: frozenset[str]) -> None:
@@ -41,7 +41,7 @@ class Issuers:
             self._of_host.setdefault(parts.netloc, []).append((parts.path, issuer_id, application))
         self._of_first_host: Final = next(iter(self._of_host.values()))
         self._first: Final = self._of_first_host[0]
-        self._metadata_of_first: Final = f"{WELL_KNOWN_PATH}{self._first[0]}/"
+        self._metadata_of_first: Final = f"{AUTHORIZATION_SERVER_PATH}{self._first[0]}/"
         for issuers in self._of_host.values():
             issuers.sort(key=lambda each: -len(each[0]))
 
@@ -56,6 +56,11 @@ class Issuers:
         [host] = named_hosts(scope["state"]["headers"])
         issuers = self._of_host.get(host.decode("latin-1").lower().removesuffix(self._port), self._of_first_host)
         path = scope["path"]
+        if path.startswith(AUTHORIZATION_SERVER_PATH):
+            of_issuer = path.removeprefix(AUTHORIZATION_SERVER_PATH)
+            for issuer in issuers:
+                if of_issuer == issuer[0]:
+                    return issuer
         if issuers is self._of_first_host and (
             path in self._paths_of_first or path.startswith(self._metadata_of_first)
         ):

@@ -22,7 +22,7 @@ from corpid.rules.oauth.errors import (
     TemporarilyUnavailable,
     TooManyRequests,
     UseDPoPNonce,
-    public_description,
+    public_members,
 )
 from corpid.rules.oauth.parameters import lone
 from corpid.rules.oauth.refusals import Reason
@@ -67,10 +67,11 @@ _AGAIN: Final = phrase("Your sign-in is not lost. Wait a moment, then open the p
 _RELOAD: Final = phrase(
     "Wait a moment, then reload this page. If that does not help, go back to the service you came from and start again."
 )
+_TELL: Final = phrase("Starting again does not help. Tell the service you came from, and give it the reference below.")
 _INSTEAD_OF_RETRY: Final[Mapping[Reason, Phrase]] = {
-    Reason.CLIENT_ID_UNKNOWN: phrase(
-        "Starting again does not help. Tell the service you came from, and give it the reference below."
-    )
+    Reason.CLIENT_ID_UNKNOWN: _TELL,
+    Reason.CLIENT_DISABLED: _TELL,
+    Reason.CLIENT_OF_ANOTHER_ISSUER: _TELL,
 }
 """what helps if another attempt cannot"""
 _BUSY: Final = phrase("Please try again in a moment")
@@ -108,7 +109,7 @@ def record(request: Request, error: OAuthError) -> str:
     log: LogFields = state["log"]
     log["error"] = error.code
     log["reason"] = error.reason.code
-    log["detail"] = error.detail or error.description
+    log["detail"] = error.exact
     if error.client_id:
         log["client_id"] = error.client_id
     elif "client_id" not in log:
@@ -129,32 +130,44 @@ def _claimed_client_id(request: Request) -> str:
     return claimed_client_id(sent, headers(request, b"authorization"))
 
 
-def as_json(request: Request, raised: Exception, rules: AuthenticationRules, state: str | None = None) -> Response:
+def as_json(
+    request: Request,
+    raised: Exception,
+    rules: AuthenticationRules,
+    state: str | None = None,
+    *,
+    catalogue: str = "",
+) -> Response:
     """An error of PAR or the token endpoint.
 
-    `state` is echoed, at PAR. Source: D4, D5
+    `state` is echoed, at PAR; `catalogue` is the address of the reasons in developer mode. Source: D4, D5, D28
     """
     error = as_oauth_error(raised)
     reference = record(request, error)
-    content = {"error": error.code, "error_description": public_description(error, reference)}
+    content = public_members(error, reference, catalogue=catalogue)
     if state is not None:
         content["state"] = state
     status = rules.statuses.get(error.code, error.status)
     answer = Response(msgspec.json.encode(content), status, NOT_CACHED, "application/json")
-    challenge = _challenge_of_endpoint(request, error, content["error_description"], status)
+    challenge = _challenge_of_endpoint(request, error, content, status)
     if challenge:
         answer.headers["WWW-Authenticate"] = challenge
     _add_error_headers(answer, error)
     return answer
 
 
-def _challenge_of_endpoint(request: Request, error: OAuthError, description: str, status: int) -> str:
+def _parameters(members: Mapping[str, str]) -> str:
+    """The parameters of a challenge (RFC 6750 §3)."""
+    return ", ".join(f'{name}="{value}"' for name, value in members.items() if name != "state")
+
+
+def _challenge_of_endpoint(request: Request, error: OAuthError, members: Mapping[str, str], status: int) -> str:
     """A challenge for the Authorization header used, or for the proof.
 
     Source: RFC 6749 §5.2, RFC 9449, D5
     """
     if isinstance(error, InvalidDPoPProof) and status == InvalidDPoPProof.status:
-        return f'DPoP error="{error.code}", error_description="{description}"'
+        return f"DPoP {_parameters(members)}"
     authorization = headers(request, b"authorization")
     scheme = authorization[0].decode("latin-1").partition(" ")[0] if authorization else ""
     if isinstance(error, InvalidClient) and scheme.isascii() and scheme.replace("-", "").isalnum():
@@ -169,21 +182,28 @@ def _add_error_headers(answer: Response, error: OAuthError) -> None:
         answer.headers["Retry-After"] = str(error.retry_after)
 
 
-def as_challenge(request: Request, raised: Exception, rules: AuthenticationRules, issuer: str) -> Response:
+def as_challenge(
+    request: Request, raised: Exception, rules: AuthenticationRules, issuer: str, *, catalogue: str = ""
+) -> Response:
     """An error of a resource: one challenge, and the same in JSON.
 
-    Source: Spec 7.4, D24
+    Without credentials it has neither error nor body; in developer mode, with `catalogue`, a Link says why.
+    Source: Spec 7.4, D24, D28, RFC 8288 §3
     """
     error = as_oauth_error(raised)
     reference = record(request, error)
     challenge = challenge_of(rules, issuer)
     if isinstance(error, CredentialsRequired):
-        return Response(b"", error.status, {**NOT_CACHED, "WWW-Authenticate": challenge})
-    description = public_description(error, reference)
-    challenge += f', error="{error.code}", error_description="{description}"'
+        answer = Response(b"", error.status, {**NOT_CACHED, "WWW-Authenticate": challenge})
+        if catalogue:
+            members = public_members(error, reference, catalogue=catalogue)
+            answer.headers["Link"] = f'<{members["error_uri"]}>; rel="help"; title="{members["error_description"]}"'
+        return answer
+    members = public_members(error, reference, catalogue=catalogue)
+    challenge += f", {_parameters(members)}"
     if isinstance(error, InsufficientScope):
         challenge += f', scope="{error.scope}"'
-    content = msgspec.json.encode({"error": error.code, "error_description": description})
+    content = msgspec.json.encode(members)
     status = RESOURCE_STATUS.get(error.code, error.status)
     answer = Response(content, status, NOT_CACHED, "application/json")
     if status < ServerError.status:
@@ -239,7 +259,9 @@ def problem(error: OAuthError, met: ErrorContext, reference: str) -> Problem:
         heading=heading,
         paragraphs=paragraphs,
         reference=reference,
-        for_developers=error.description,
+        for_developers=error.cause,
+        compared=error.explanation.values if error.explanation is not None else (),
+        reason=error.reason.code,
         back=met.back,
     )
 
@@ -330,12 +352,19 @@ def _wait(error: TooManyRequests) -> Phrase:
     )
 
 
-def machine_error(request: Request, status: int, reason: Reason, description: str, extra: dict[str, str]) -> Response:
-    """404, 405 and their like on machine endpoints (D32)."""
+def machine_error(
+    request: Request, status: int, reason: Reason, description: str, extra: dict[str, str], *, catalogue: str = ""
+) -> Response:
+    """404, 405 and their like on machine endpoints.
+
+    `catalogue` is the address of the reasons in developer mode. Source: D28, D32
+    """
     state = request.scope["state"]
     (code,) = reason.value.errors
     state["log"].update(error=code, reason=reason.code)
     content = {"error": code, "error_description": f"{description} (reference {state['request_id']})"}
+    if catalogue:
+        content["error_uri"] = f"{catalogue}#{reason.code}"
     return Response(msgspec.json.encode(content), status, {**NOT_CACHED, **extra}, "application/json")
 
 

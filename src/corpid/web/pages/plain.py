@@ -119,15 +119,22 @@ def _takes_gzip(request: Request) -> bool:
 async def not_found(request: Request, web: WebContext, back: Link | None = None) -> Response:
     """404: a page for a navigating browser, otherwise JSON.
 
-    `back` leads to the first page of its site. Source: D32
+    Both name the discovery document, whatever the path; a page of a site has `back` to its first page instead.
+    Source: D32
     """
+    policy = web.provider.policy
+    document = policy.base_url + discovery.DISCOVERY_PATH
     accept = request.headers.get("accept", "")
     if "text/html" not in accept:
-        return errors.machine_error(request, 404, Reason.PATH_UNKNOWN, "there is nothing at this path", {})
+        description = f"there is nothing at this path: the endpoints are in {document}"
+        catalogue = policy.error_catalogue
+        return errors.machine_error(request, 404, Reason.PATH_UNKNOWN, description, {}, catalogue=catalogue)
+    request.scope["state"]["log"].update(error=Reason.PATH_UNKNOWN.value.errors[0], reason=Reason.PATH_UNKNOWN.code)
     view = views.Problem(
         frame=Frame(),
         heading=phrase("Page not found"),
         paragraphs=(phrase("This site has no page at this address. Check it, or go back to where you came from."),),
         back=back,
+        discovery="" if back else document,
     )
     return page_response(request, web.renderer, view, status=404)

@@ -19,6 +19,7 @@ from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
+from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
 from corpid.web.pages.charts import drawn
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
@@ -114,6 +115,7 @@ def page_environment(loader: BaseLoader, static: StaticFiles) -> Environment:
     )
     environment.globals["static"] = static.url
     environment.filters["stop"] = _stop
+    environment.filters["capitalised"] = _capitalised
     return environment
 
 
@@ -139,6 +141,7 @@ class Renderer:
         self._globals: dict[str, object] = {
             "provider_name": name,
             "developer_mode": developer_mode,
+            "catalogue_path": base_path + CATALOGUE_PATH,
             "languages": LANGUAGES,
             "language_path": base_path + LANGUAGE_PATH,
             "account_path": (account_base or base_path) + ACCOUNT_PATH,
@@ -191,6 +194,11 @@ class Renderer:
 def _continue_in(language: Language) -> str:
     """The text of a link to a language, in that language."""
     return translator(language).say(phrase("Continue in {language}", language=language.name))
+
+
+def _capitalised(text: str) -> str:
+    """A text with a capital letter, its other letters as they are."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _stop(value: object) -> str:

@@ -348,7 +348,13 @@ class Problem(PageView):
     reference: str | None = None
     """the request id (D28)"""
     for_developers: str | None = None
-    """what was wrong with the request; shown in developer mode only"""
+    """what was wrong with the request; shown in developer mode only, with the rest of the explanation"""
+    compared: tuple[tuple[str, str], ...] = ()
+    """what was received, what was expected and what is registered"""
+    reason: str = ""
+    """the code of the reason in the catalogue"""
+    discovery: str = ""
+    """the address of the discovery document, on a page about an unknown address"""
     back: Link | None = None
 
 

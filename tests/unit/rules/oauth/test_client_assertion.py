@@ -23,6 +23,7 @@ from corpid.rules.oauth.client_assertion import (
     verify,
 )
 from corpid.rules.oauth.errors import InvalidClient
+from corpid.rules.oauth.explanations import Explanation
 from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, LEGACY, Generation
 from corpid.rules.oauth.refusals import Reason
 from tests.unit.jose.signed import CURVES, key, key_set, public_jwk, sign, unsigned
@@ -190,15 +191,14 @@ def test_a_client_may_name_its_endpoint_until_its_last_day(until: str | None, to
     assert may_name_its_audience(of(CURRENT, {**CLAIMS, "aud": TOKEN}), client, today=today) is taken
 
 
-def test_the_refusal_names_the_member_in_developer_mode_alone() -> None:
-    """D64, D28: the words are those for an unknown client, too."""
+def test_the_refusal_has_one_sentence_whatever_its_cause() -> None:
+    """D28, D64: the words are those for an unknown client, too; the cause is for the log and developer mode."""
     named, honest = of(CURRENT, {**CLAIMS, "aud": TOKEN}), of(CURRENT, CLAIMS)
-    for candidate, developer_mode, told in ((named, True, True), (named, False, False), (honest, True, False)):
-        refusal = failed(
-            Reason.CLIENT_UNKNOWN, candidate, issuer=ISSUER, developer_mode=developer_mode, detail="unknown client"
-        )
-        assert ("endpoint_audience_until" in refusal.description) is told
+    for candidate in (named, honest):
+        refusal = failed(Reason.CLIENT_UNKNOWN, candidate, issuer=ISSUER, explanation=Explanation(cause="unknown"))
+        assert "endpoint_audience_until" not in refusal.description
         assert (f"aud must be the issuer {ISSUER}" in refusal.description) is candidate.names_endpoint
+        assert refusal.exact == "unknown"
 
 
 @pytest.mark.parametrize(

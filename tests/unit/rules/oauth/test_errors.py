@@ -15,7 +15,7 @@ from corpid.rules.oauth.errors import (
     InvalidRequest,
     OAuthError,
     RequestOf,
-    public_description,
+    public_members,
     reason_of,
 )
 from corpid.rules.oauth.refusals import Reason
@@ -47,7 +47,7 @@ def test_each_code_has_the_status_of_the_table(code: str, status: int) -> None:
 def test_a_detail_is_for_the_log_alone() -> None:
     error = InvalidRequest(Reason.PARAMETER_MISSING, "the public text", detail="the private text")
     assert str(error) == "the public text"
-    assert "private" not in public_description(error, "r1")
+    assert "private" not in str(public_members(error, "r1", catalogue=""))
 
 
 @given(st.text(max_size=500), st.text("0123456789abcdef", min_size=1, max_size=40))
@@ -55,14 +55,32 @@ def test_a_description_is_printable_ascii_of_300_characters_that_ends_with_the_r
     text: str, reference: str
 ) -> None:
     """D28: without quote and backslash, since it stands in a header too."""
-    description = public_description(InvalidRequest(Reason.PARAMETER_MISSING, text), reference)
-    assert re.fullmatch(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,300}", description)
-    assert description.endswith(f" (reference {reference})")
+    plain = InvalidRequest(Reason.PARAMETER_MISSING, text)
+    explained = InvalidRequest(Reason.PARAMETER_MISSING, text).explained(received=text, expected=text, registered=text)
+    for error, catalogue in ((plain, ""), (plain, "https://op.example/x"), (explained, "https://op.example/x")):
+        description = public_members(error, reference, catalogue=catalogue)["error_description"]
+        assert re.fullmatch(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,300}", description)
+        assert description.endswith(f" (reference {reference})")
+
+
+def test_an_explanation_is_told_with_the_catalogue_alone() -> None:
+    """D28: outside developer mode there is no catalogue."""
+    error = InvalidRequest(Reason.RESPONSE_TYPE, "must be code").explained(received="token", expected="code")
+    assert public_members(error, "r1", catalogue="") == {
+        "error": "invalid_request", "error_description": "must be code (reference r1)"
+    }  # fmt: skip
+    assert public_members(error, "r1", catalogue="https://op.example/e") == {
+        "error": "invalid_request",
+        "error_description": "must be code; received token, expected code (reference r1)",
+        "error_uri": "https://op.example/e#response_type",
+    }
 
 
 def test_a_short_description_is_kept_whole() -> None:
     assert (
-        public_description(InvalidRequest(Reason.PARAMETER_MISSING, 'say "x"\r\n\\'), "r1")
+        public_members(InvalidRequest(Reason.PARAMETER_MISSING, 'say "x"\r\n\\'), "r1", catalogue="")[
+            "error_description"
+        ]
         == "say 'x'''' (reference r1)"
     )
 

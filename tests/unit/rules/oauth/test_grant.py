@@ -117,7 +117,7 @@ def test_another_redirect_uri_or_key_is_an_invalid_grant_in_the_same_sentence(
     with pytest.raises(InvalidGrant) as refused:
         redeemed(request=msgspec.structs.replace(REQUEST, redirect_uri=uri), jkt=jkt)
     assert refused.value.description == FAILED
-    assert detail in refused.value.detail
+    assert detail in refused.value.exact
 
 
 def test_another_key_is_the_error_that_the_deployment_names_and_another_redirect_uri_is_not() -> None:
