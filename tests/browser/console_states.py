@@ -16,7 +16,7 @@ from corpid.web.operations.audit_export import ExportAudit
 from corpid.web.operations.client_form import ClientForm, fields_of
 from corpid.web.operations.clients import ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
 from corpid.web.operations.confirm import Confirm
-from corpid.web.operations.entities import APPROVALS, TYPES
+from corpid.web.operations.entities import TYPES
 from corpid.web.operations.entity_form import EntityForm
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
@@ -24,6 +24,7 @@ from corpid.web.operations.overview import ClientCount, EngineLine, KeyShown, Ov
 from corpid.web.operations.page_context import SECTIONS
 from corpid.web.operations.record_forms import Field
 from corpid.web.operations.views import State
+from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
 

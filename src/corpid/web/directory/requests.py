@@ -12,10 +12,10 @@ from corpid.flows.directory import approval_setting, approvals, request_lists
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
+from corpid.web.directory.change_sentences import ChangeInWords, in_words
 from corpid.web.directory.page_context import Page, PortalContext, frame, no_approver, portal_path
 from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
-from corpid.web.pages.access_texts import GONE, details
+from corpid.web.pages.access_texts import APPROVALS, GONE, details
 from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView
 from corpid.web.sites import Gone, Saved, Section
 

@@ -13,11 +13,12 @@ from corpid.ports import Conflict
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.sections import SECTIONS
 from corpid.texts import phrase
-from corpid.web.operations.entities import APPROVALS, ONE, TYPES, entity_of, entity_path, here
+from corpid.web.operations.entities import ONE, TYPES, entity_of, entity_path, here
 from corpid.web.operations.owners import facts_errors
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.record_forms import Field, changed_meanwhile, is_current, step_of
+from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import Invalid, Saved, Section
