@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 AUDIT: Final = "audit"
 _VERIFY: Final = "verify-audit"
 EXPORT: Final = "export-audit"
-SEALS: Final = 200
-"""seals that one page verifies"""
 FILTERS: Final = ("user", "entity", "client", "action", "since")
 
 
@@ -184,7 +182,7 @@ async def verify(at: ConsoleContext) -> View:
         at.actor,
         now=at.context.now,
         after=int(after) if after.isascii() and after.isdigit() and len(after) < _DIGITS else 0,
-        most=SEALS,
+        most=audit_seals.VERIFIED_AT_ONCE,
     )
     here = console_path(at.web, _VERIFY)
     return Verification(
