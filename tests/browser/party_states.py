@@ -325,7 +325,7 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "portal-choose-person": ChoosePerson(
         frame=OF_PARTIES,
-        heading=phrase("Who of your people shall act?"),
+        heading=phrase("Which of your people will act?"),
         asked=phrase("Choose the person"),
         lead=SENTENCE,
         action="/manage/third-parties/assign/1",

@@ -185,7 +185,7 @@ async def running_issuers(
 
 
 def as_preset(registration: Registration, preset: Preset) -> Registration:
-    """A registration with what a preset publishes, and with its values of new clients."""
+    """A registration with the values that a preset gives new clients."""
     published = {"authorization_response_iss_parameter_supported": preset.settings["return_iss"]}
     interface = registration.interface
     return replace(

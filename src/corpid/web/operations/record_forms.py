@@ -35,12 +35,12 @@ class Field:
 
 
 def version_of(record: msgspec.Struct) -> str:
-    """The version of a record, which the field `step` of its form carries."""
+    """The version of a record, for the field `step` of its form."""
     return sha256(msgspec.json.encode(record)).hexdigest()
 
 
 def step_of(at: ConsoleContext, record: msgspec.Struct) -> str:
-    """The version that a form was filled in for; the stored one at first."""
+    """The version in the sent form, otherwise that of the record."""
     return at.form.get("step", version_of(record))
 
 
