@@ -15,7 +15,7 @@ from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame
-from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.pages.layout import Link, Pager, PageView, pager_of
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:
@@ -105,10 +105,7 @@ async def audit(at: ConsoleContext) -> View:
         action=here,
         given={name: given.get(name, "") for name in FILTERS},
         entries=tuple(_line(at, each, names) for each in found),
-        pager=Pager(
-            first=f"{here}?{urlencode(given)}" if before else "",
-            next=f"{here}?{urlencode({**given, 'before': following})}" if following else "",
-        ),
+        pager=pager_of(here, given, came=bool(before), after=following, name="before"),
         verify=console_path(at.web, _VERIFY),
         export=f"{console_path(at.web, EXPORT)}{f'?{urlencode(given)}' if given else ''}"
         if may(at.actor, "read", "audit export")
