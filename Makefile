@@ -92,7 +92,7 @@ clean:  ## remove everything that make and the tools created
 
 # Only the demo promises to leave the system's packages alone.
 demo: export SYSTEM_PACKAGES := never
-check test test-full screenshots snapshots setup-test: export SYSTEM_PACKAGES := install
+check test test-full screenshots pictures snapshots setup-test: export SYSTEM_PACKAGES := install
 
 .tools/.complete: requirements/tools.txt scripts/set-up-tools
 	@scripts/set-up-tools
@@ -104,4 +104,4 @@ check test test-full screenshots snapshots setup-test: export SYSTEM_PACKAGES :=
 	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test test test-full screenshots snapshots screen-reader docs texts tables examples bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test test test-full screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean

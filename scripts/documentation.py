@@ -1,7 +1,7 @@
 """The documentation as a site (`make docs`): build/site/VERSION, with search, and with each page as Markdown.
 
-What a page links to outside docs/ is put next to it, so that the site stands alone. `versions.json` lists the versions that lie in build/site,
-from which the pages offer a choice.
+Files outside docs/ that a page links to are copied into the site, so that it needs nothing else. `versions.json` lists the versions in
+build/site, for the menu of versions on every page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OUTSIDE: Final = re.compile(r"\]\(((?:\.\./)+)((?:deploy|examples|src/corpid/sc
 
 
 def configuration() -> dict[str, Any]:
-    """What mkdocs.yml says, without the objects that only Markdown needs."""
+    """The content of mkdocs.yml, without the Python objects for Markdown."""
 
     class Plain(yaml.SafeLoader):
         pass
@@ -51,23 +51,23 @@ def chapters() -> dict[str, list[str]]:
     }
 
 
-def staged() -> None:
-    """Put docs/ into build/docs, with what its pages link to outside."""
+def stage() -> None:
+    """Copy docs/ to build/docs, with the files that its pages link to outside."""
     shutil.rmtree(_STAGED, ignore_errors=True)
     shutil.copytree(DOCS, _STAGED)
     shutil.copyfile(_MARK, _STAGED / "assets" / "mark.svg")
     for page in _STAGED.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         to_top = "../" * (len(page.relative_to(_STAGED).parts) - 1)
-        page.write_text(_OUTSIDE.sub(partial(_inside, to_top), text), encoding="utf-8")
+        page.write_text(_OUTSIDE.sub(partial(_inside_link, to_top), text), encoding="utf-8")
 
 
-def _inside(to_top: str, link: re.Match[str]) -> str:
-    return f"]({to_top}{_attached(link[2])})"
+def _inside_link(to_top: str, link: re.Match[str]) -> str:
+    return f"]({to_top}{_attach(link[2])})"
 
 
-def _attached(path: str) -> str:
-    """A file of the project, or a folder as an archive, below build/docs; its path there."""
+def _attach(path: str) -> str:
+    """Copy a file, or a folder as an archive, into build/docs; return its path there."""
     found, copy = ROOT / path, _STAGED / "files" / path
     copy.parent.mkdir(parents=True, exist_ok=True)
     if found.is_dir():
@@ -80,7 +80,7 @@ def _attached(path: str) -> str:
 
 
 def address(page: str) -> str:
-    """Of a page, below the site's."""
+    """The address of a page, relative to that of the site."""
     path = Path(page)
     folder = path.parent if path.stem in ("index", "README") else path.with_suffix("")
     return "" if folder == Path() else f"{folder.as_posix()}/"
@@ -95,9 +95,9 @@ def title_and_sentence(text: str) -> tuple[str, str]:
 
 
 def summary() -> str:
-    """`llms.txt`: what the site holds, for programs that read it as Markdown."""
-    said = configuration()
-    parts = [f"# {said['site_name']}\n\n> {said['site_description']}\n"]
+    """The text of `llms.txt`: every page, for programs that read Markdown."""
+    site = configuration()
+    parts = [f"# {site['site_name']}\n\n> {site['site_description']}\n"]
     for chapter, pages in chapters().items():
         parts.append(f"\n## {chapter}\n\n")
         for page in pages:
@@ -106,7 +106,7 @@ def summary() -> str:
     return "".join(parts)
 
 
-def finished(built: Path) -> None:
+def add_markdown(built: Path) -> None:
     """Add the Markdown of each page, and `llms.txt`."""
     for page in _STAGED.rglob("*.md"):
         copy = built / address(page.relative_to(_STAGED).as_posix()) / "index.md"
@@ -114,12 +114,12 @@ def finished(built: Path) -> None:
     (built / "llms.txt").write_text(summary(), encoding="utf-8")
 
 
-def published(built: Path, version: str) -> None:
-    """Move the pages to their version's folder, and tell the others that they are there."""
-    place = SITE / version
-    shutil.rmtree(place, ignore_errors=True)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    built.rename(place)
+def publish(built: Path, version: str) -> None:
+    """Move the pages to the folder of their version, and list the versions."""
+    folder = SITE / version
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    built.rename(folder)
     versions = sorted((each.name for each in SITE.iterdir() if each.is_dir()), key=_by_number, reverse=True)
     listed = [{"version": each, "title": each, "aliases": ["latest"] * (each == versions[0])} for each in versions]
     (SITE / "versions.json").write_text(json.dumps(listed), encoding="utf-8")
@@ -135,14 +135,14 @@ def _by_number(version: str) -> list[int]:
 
 
 def main() -> int:
-    """Build the site of this version; 1 if a page, a link or an anchor is wrong."""
-    staged()
+    """Build the site of this version; return 1 if a page or link is wrong."""
+    stage()
     shutil.rmtree(_BUILT, ignore_errors=True)
     command = [str(Path(sys.executable).with_name("zensical")), "build", "--strict", "--clean"]
     if subprocess.run([*command, "--config-file", str(_CONFIGURATION)], cwd=ROOT, check=False).returncode:  # noqa: S603
         return 1
-    finished(_BUILT)
-    published(_BUILT, __version__)
+    add_markdown(_BUILT)
+    publish(_BUILT, __version__)
     sys.stdout.write(f"{(SITE / __version__).relative_to(ROOT)}/index.html\n")
     return 0
 

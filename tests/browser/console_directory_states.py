@@ -227,7 +227,6 @@ STATES: Final[Mapping[str, View]] = {
         description="",
         roles=(views.RoleOfService(field="role-0", name="Approver", description="Approves permits."),),
         approval_required=True,
-        seen="0",
         reason="",
         back="/console/services/PERMITS",
     ),

@@ -16,14 +16,15 @@ from corpid.web.operations.audit_export import ExportAudit
 from corpid.web.operations.client_form import ClientForm, fields_of
 from corpid.web.operations.clients import ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
 from corpid.web.operations.confirm import Confirm
-from corpid.web.operations.entities import APPROVALS, TYPES
+from corpid.web.operations.entities import TYPES
 from corpid.web.operations.entity_form import EntityForm
-from corpid.web.operations.entity_form import Field as EntityField
 from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
 from corpid.web.operations.overview import ClientCount, EngineLine, KeyShown, Overview, ProcessLine, ReasonCount
 from corpid.web.operations.page_context import SECTIONS
+from corpid.web.operations.record_forms import Field
 from corpid.web.operations.views import State
+from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.charts import of_traffic
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
 
@@ -197,11 +198,11 @@ STATES: Final[Mapping[str, View]] = {
         action="/console/entities/200000001A/edit",
         identifier="200000001A",
         fields=(
-            EntityField(name="type", label=phrase("Kind of registration"), value="UEN", choices=tuple(TYPES.items())),
-            EntityField(name="registration_number", label=phrase("Registration number"), value="200000001A"),
-            EntityField(name="country", label=phrase("Country"), value="SG"),
-            EntityField(name="name", label=phrase("Name"), value="Saltwater Foods Pte. Ltd."),
-            EntityField(name="approvals", label=phrase("Approvals"), value="none", choices=tuple(APPROVALS.items())),
+            Field(name="type", label=phrase("Kind of registration"), value="UEN", kind="words", words=tuple(TYPES.items())),
+            Field(name="registration_number", label=phrase("Registration number"), value="200000001A"),
+            Field(name="country", label=phrase("Country"), value="SG"),
+            Field(name="name", label=phrase("Name"), value="Saltwater Foods Pte. Ltd."),
+            Field(name="approvals", label=phrase("Approvals"), value="none", kind="words", words=tuple(APPROVALS.items())),
         ),
         reason="",
         back="/console/entities/200000001A",

@@ -12,7 +12,6 @@ from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import ThirdPartyGrant
 from corpid.texts import counted, phrase
 from corpid.web.directory.change_sentences import (
-    APPROVALS,
     ChangeInWords,
     MemberChange,
     Shown,
@@ -24,7 +23,7 @@ from corpid.web.directory.requests import ChooseApprovals, Decide, OneRequest, R
 from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuthorisation, PersonLine, ThirdParties
 from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
 from corpid.web.directory.third_party_terms import Confirm, EnterTerms, ParameterField
-from corpid.web.pages.access_texts import duration, given
+from corpid.web.pages.access_texts import APPROVALS, duration, given
 from corpid.web.pages.layout import Advice, Link, Pager
 from tests.browser.portal_states import framed
 
@@ -325,7 +324,7 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "portal-choose-person": ChoosePerson(
         frame=OF_PARTIES,
-        heading=phrase("Who of your people shall act?"),
+        heading=phrase("Which of your people will act?"),
         asked=phrase("Choose the person"),
         lead=SENTENCE,
         action="/manage/third-parties/assign/1",

@@ -149,7 +149,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
             differences=(
                 (phrase("Role"), (), ("Approver",)),
                 (phrase("Until"), (phrase("No end"),), ("31 Dec 2027",)),
-                (phrase("Parameters"), ("Permit Year = 2026",), ("Permit Year = 2026", "Permit Year = 2027")),
+                (phrase("Details"), ("Permit Year = 2026",), ("Permit Year = 2026", "Permit Year = 2027")),
             ),
         ),
     }  # fmt: skip

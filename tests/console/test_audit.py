@@ -75,7 +75,7 @@ def test_entries_are_exported_as_json_lines_with_the_result_of_their_seals_and_t
         assert answer.headers["content-disposition"].startswith("attachment")
         assert answer.headers["cache-control"] == "no-store"
         first, *entries, last = [json.loads(line) for line in answer.text.splitlines()]
-        assert (first["verification"]["found"], first["wanted"]) == (0, {"since": "3d", "action": "sign_in."})
+        assert (first["verification"]["found"], first["filters"]) == (0, {"since": "3d", "action": "sign_in."})
         assert entries
         assert {each["entry"]["action"].partition(".")[0] for each in entries} == {"sign_in"}
         assert last == {"end": len(entries), "next": None}

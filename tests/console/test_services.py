@@ -64,7 +64,7 @@ def test_a_service_that_was_changed_meanwhile_is_not_overwritten() -> None:
         browser = await in_console(made, "operator", EDIT)
         await made.write(replace(await stored(made), description="Changed by another."))
         await browser.fill_and_submit(name="Other", reason=REASON)
-        assert "Somebody has changed the service meanwhile" in browser.page.text
+        assert browser.page.heading == "Somebody else has changed this service"
         assert (await stored(made)).name == "Permits"
 
     run(within, **WITHOUT_PASSKEY)

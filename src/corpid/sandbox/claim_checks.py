@@ -254,10 +254,7 @@ def userinfo(
 
 
 def parties_of(claims: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Person and entity of an ID token.
-
-    Each with `sub` and perhaps `sub_attributes`. Source: D2
-    """
+    """The claims on person and entity in an ID token (D2)."""
     other, _ = OTHER_PARTY[str(claims["sub_type"])]
     return (claims, claims[other]) if claims["sub_type"] == "user" else (claims[other], claims)
 

@@ -203,7 +203,7 @@ def _developer(directory: ExampleDirectory) -> Developer:
 
 
 def as_preset(registration: Registration, preset: Preset) -> Registration:
-    """A registration, with what a preset publishes and registers."""
+    """A registration with the values that a preset gives new clients."""
     published = {"authorization_response_iss_parameter_supported": preset.settings["return_iss"]}
     interface = registration.interface
     return replace(

@@ -32,7 +32,7 @@ from corpid.web.http.requests import cookie, form_bytes, may_complete, page_requ
 from corpid.web.pages.errors import ErrorContext, as_page
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.plain import not_found, remember_language
-from corpid.web.pages.refusals import reason_of
+from corpid.web.pages.refusals import refusal_of
 from corpid.web.pages.responses import enter, is_from_own_page, page_response, see_other, throttled
 from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 from corpid.web.pages.views import Problem
@@ -284,4 +284,4 @@ def _errors(refused: Rejected | Invalid | Refused | Conflict, field: str) -> tup
         return ((refused.field or field, refused.sentence),)
     if isinstance(refused, Conflict):
         return (("", CHANGED_MEANWHILE),)
-    return (("", phrase("This cannot be done: {reason}.", reason=reason_of(refused))),)
+    return (("", refusal_of(refused)),)

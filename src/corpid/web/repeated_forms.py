@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import own_sessions
 from corpid.texts import phrase
@@ -12,43 +12,28 @@ from corpid.web.pages.responses import page_response, see_other
 from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from starlette.requests import Request
     from starlette.responses import Response
 
     from corpid.flows.account.own_sessions import OwnVisit
-    from corpid.flows.request_context import RequestContext
-    from corpid.web.context import WebContext
+    from corpid.web.sites import PageContext
 
 _LOOKS: Final = 15
 """how often a repeated form looks for the result of the first"""
 _LOOK_SECONDS: Final = 0.2
 
 
-class SentForm(Protocol):
-    """A person at a page, with the form that they sent."""
-
-    @property
-    def web(self) -> WebContext: ...
-    @property
-    def context(self) -> RequestContext: ...
-    @property
-    def visit(self) -> OwnVisit: ...
-    @property
-    def page(self) -> str: ...
-    @property
-    def form(self) -> Mapping[str, str]: ...
-
-
 async def once(
-    request: Request, at: SentForm, use: Callable[[], Awaitable[tuple[Response, bool]]], *, start: str
+    request: Request, at: PageContext[OwnVisit], use: Callable[[], Awaitable[tuple[Response, bool]]], *, start: str
 ) -> Response:
     """Use a form unless it was sent within the last minute.
 
-    `use` returns its answer, and whether it changed something: if not, or if it fails, the form can be sent again. A
-    repeated one waits for the first for some seconds, and is led to the same page; `start` is linked if that takes
-    longer. Raises what `use` raises, StoreUnavailable. Source: D15, DESIGN "One-time means one statement"
+    `use` returns its answer, and True if it changed something; if it did not, or failed, the form can be sent again.
+    A repeated one waits for the first for up to three seconds, then redirects to the same page; if the first takes
+    longer, it gets a page that links to `start`. Raises what `use` raises, StoreUnavailable.
+    Source: D15, DESIGN "One-time means one statement"
     """
     for look in range(_LOOKS):
         if look:
@@ -61,7 +46,7 @@ async def once(
     return page_response(request, at.web.renderer, _still_running(start), status=409)
 
 
-async def _first(at: SentForm, use: Callable[[], Awaitable[tuple[Response, bool]]]) -> Response:
+async def _first(at: PageContext[OwnVisit], use: Callable[[], Awaitable[tuple[Response, bool]]]) -> Response:
     try:
         answer, has_changed = await use()
     except Exception:  # a cancelled one may have changed something

@@ -70,7 +70,8 @@ async def waiting(
 ) -> Page[Request]:
     """List requests that wait, the oldest first.
 
-    Own ones, or others that the actor can decide on. There may be fewer than `limit` although more follow. Raises Refused, StoreUnavailable. Source: D55
+    Own ones, or others that the actor can decide on. There may be fewer than `limit` although more follow. Raises
+    Refused, StoreUnavailable. Source: D55
     """
 
     def fits(row: ChangeRequest) -> bool:

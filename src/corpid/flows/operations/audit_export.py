@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 MOST: Final = 100_000
 """entries of one file"""
-SEALS: Final = 200
-"""seals that are verified for one file"""
 _AT_ONCE: Final = 500
 
 
@@ -34,8 +32,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     query: AuditQuery
     until: int
     """epoch seconds"""
-    said: dict[str, str]
-    """time range and filters as they were given, for the record"""
+    filters: dict[str, str]
+    """time range and filters as they were typed, for the record"""
 
 
 async def export(registry: Registry, actor: Operating, wanted: Wanted, *, now: float) -> AsyncIterator[bytes]:
@@ -47,19 +45,19 @@ async def export(registry: Registry, actor: Operating, wanted: Wanted, *, now: f
     """
     authorise(actor, "read", Object(kind="audit export"))
     await registry.audit.write(audit_event(actor, AuditAction.AUDIT_EXPORT, "", filters=_filters(wanted)), now=now)
-    verified, more = await _verified(registry, actor, wanted, now=now)
+    verified, is_partial = await _verified(registry, actor, wanted, now=now)
     first = {
         "export": "corpid audit entries",
         "version": 1,
         "at": int(now),
-        "wanted": wanted.said,
+        "filters": wanted.filters,
         "verification": {
             "found": verified.found,
             "findings": [each.text for each in verified.findings],
             "seals": verified.seals,
             "entries": verified.entries,
             "sealed_to": verified.sealed_to,
-            "partial": more,
+            "partial": is_partial,
         },
     }
     return _lines(registry, actor, wanted, first)
@@ -81,7 +79,7 @@ async def _lines(registry: Registry, actor: Operating, wanted: Wanted, first: di
 
 
 def _filters(wanted: Wanted) -> str:
-    return "; ".join(f"{name} {value}" for name, value in wanted.said.items()) or "none"
+    return "; ".join(f"{name} {value}" for name, value in wanted.filters.items()) or "none"
 
 
 def _line(value: dict[str, Any]) -> bytes:
@@ -108,8 +106,10 @@ async def _verified(registry: Registry, actor: Operating, wanted: Wanted, *, now
     # A seal is made after its entries: the one that covers the last moment may be the first after it.
     after = await _search(at, wanted.query.since - 1) if wanted.query.since else 0
     last = await _search(at, wanted.until) + 1
-    most = max(min(last - after, SEALS), 1)
-    return await audit_seals.verify(registry, actor, now=now, after=after, most=most), last - after > SEALS
+    most = max(min(last - after, audit_seals.VERIFIED_AT_ONCE), 1)
+    return await audit_seals.verify(
+        registry, actor, now=now, after=after, most=most
+    ), last - after > audit_seals.VERIFIED_AT_ONCE
 
 
 async def _search(at: Callable[[int], Awaitable[float | None]], moment: float) -> int:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS: Final = 10
 """between two looks whether a seal is due"""
+VERIFIED_AT_ONCE: Final = 200
+"""seals that a page or a file verifies"""
 SEALS_AT_ONCE: Final = 4
 """of one round, when more entries wait than one seal covers"""
 FINDINGS: Final = 1000

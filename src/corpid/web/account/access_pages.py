@@ -25,8 +25,8 @@ from corpid.web.account import views
 from corpid.web.account.page_context import AccountContext, account_path, frame, moment
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import FormView, Link, PageView
-from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import Gone, Invalid, Saved, Section
+from corpid.web.pages.refusals import refusal_of
+from corpid.web.sites import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -298,12 +298,10 @@ async def _send(account: AccountContext, row: Assignment, reason: str) -> None:
         raise Rejected(
             phrase("You have asked {limit} times today. Try again tomorrow.", limit=ACCESS_REQUESTS_PER_DAY)
         ) from None
-    except Refused as error:
-        raise Rejected(phrase("The reason: {reason}.", reason=reason_of(error))) from None
-    except Forbidden as error:
-        raise Rejected(phrase("The reason: {reason}.", reason=error.reason)) from None
+    except (Refused, Forbidden) as error:
+        raise Rejected(refusal_of(error)) from None
     except Conflict:
-        raise Rejected(phrase("Something changed at the same moment. Look at it again, then send it.")) from None
+        raise Rejected(CHANGED_MEANWHILE) from None
 
 
 async def withdraw(account: AccountContext) -> Saved:

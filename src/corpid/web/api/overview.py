@@ -43,8 +43,8 @@ OPERATION: Final = Operation(
     tag="overview",
     summary="Read the overview of the deployment",
     description="Completed sign-ins and refusals of the last 7 days by hour and of the last 90 days by day, by client "
-    "and by reason; dates of signing keys, clients on something that ends, the serving processes, and what `corpid doctor` would find. "
-    "Needs the scope `clients.read`, too.",
+    "and by reason; dates of signing keys, clients whose generation or exception ends, the serving processes, and what `corpid doctor` "
+    "would find. Needs the scope `clients.read`, too.",
     scope="operations",
     run=read_overview,
     answer="Overview",

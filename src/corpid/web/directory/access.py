@@ -16,9 +16,10 @@ from corpid.texts import phrase
 from corpid.web.directory.access_views import Confirm, GiveAccess
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import reason, refusal_of, saved_or_requested, written
+from corpid.web.directory.writing import reason, saved_or_requested, written
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from corpid.web.directory.access import (
 )
 from corpid.web.directory.access_views import ChangeAccess, Confirm, RemoveAccess
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import refusal_of
 from corpid.web.pages import access_texts, role_fields
+from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:

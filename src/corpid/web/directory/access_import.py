@@ -16,9 +16,10 @@ from corpid.web.directory.access import IMPORT
 from corpid.web.directory.access_views import ImportAccess, ImportedLine
 from corpid.web.directory.member_texts import REFUSALS, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import reason, refusal_of, saved_or_requested
+from corpid.web.directory.writing import reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
+from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import Instead, Saved, Section
 
 if TYPE_CHECKING:

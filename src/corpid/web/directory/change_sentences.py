@@ -17,7 +17,7 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
 )
 from corpid.texts import phrase
-from corpid.web.pages.access_texts import GONE, LEVELS, duration, given, taken
+from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, given, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,15 +26,9 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.request_lists import Names
     from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import Approvals, Parameter
+    from corpid.rules.directory.records import Parameter
     from corpid.texts import Phrase
 
-APPROVALS: Final[Mapping[Approvals, Phrase]] = {
-    "none": phrase("Nothing needs approval"),
-    "roles": phrase("Access, administrators and third parties need approval"),
-    "all": phrase("Every change needs approval, also who belongs to the organisation"),
-}
-"""the values of an entity's `approvals`"""
 _YES: Final = phrase("yes")
 _NO: Final = phrase("no")
 
@@ -155,7 +149,7 @@ def _of_membership(change: Change, held: Membership, names: Names) -> Phrase:
     return phrase("{person} becomes a member of the organisation.", person=person)
 
 
-_MEMBERS: Final[Mapping[str, Phrase]] = {
+MEMBERS: Final[Mapping[str, Phrase]] = {
     "role": phrase("Role"),
     "sub_entity": phrase("Part of the organisation"),
     "ref": phrase("Reference"),
@@ -165,14 +159,14 @@ _MEMBERS: Final[Mapping[str, Phrase]] = {
     "state": phrase("State"),
     "level": phrase("Level"),
     "services": phrase("Services"),
-    "approvals": phrase("Approval"),
+    "approvals": phrase("Changes that need approval"),
     "enabled": phrase("May sign in for the organisation"),
     "name": phrase("Name"),
     "given_name": phrase("Given name"),
     "family_name": phrase("Family name"),
     "email": phrase("E-mail address"),
     "user_name": phrase("User name"),
-    "external_id": phrase("External identifier"),
+    "external_id": phrase("Identifier in your system"),
 }
 """members that are shown, in this order"""
 _STATES: Final = {"offered": phrase("offered"), "accepted": phrase("accepted")}
@@ -182,7 +176,7 @@ _WITHOUT_NEWS: Final = frozenset({"state", "enabled"})
 
 def _members(was: msgspec.Struct | None, becomes: msgspec.Struct | None, names: Names) -> Iterator[MemberChange]:
     record = becomes or was
-    for member, name in _MEMBERS.items():
+    for member, name in MEMBERS.items():
         if not hasattr(record, member) or (isinstance(record, Entity) and member != "approvals"):
             continue
         before, after = (_shown(member, getattr(each, member), names) if each else Shown() for each in (was, becomes))

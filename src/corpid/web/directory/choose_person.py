@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import urlencode
 
 from corpid.flows.directory import members
 from corpid.flows.directory.members import WantedMembers
@@ -13,7 +12,7 @@ from corpid.web.directory.member_texts import STATES
 from corpid.web.directory.page_context import portal_path
 from corpid.web.directory.writing import listed
 from corpid.web.pages.access_texts import LEVELS
-from corpid.web.pages.layout import Pager, PageView
+from corpid.web.pages.layout import Pager, PageView, pager_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,10 +110,8 @@ async def choose_person(
         asked=asked,
         lead=lead,
         found=tuple(people),
-        pager=Pager(
-            first=(f"{here}?{urlencode(same)}" if same else here) if after else "",
-            next=f"{here}?{urlencode({**same, AFTER: found.after})}" if found.after else "",
-            searched_on=bool(found.after) and len(people) < _PER_PAGE,
+        pager=pager_of(
+            here, same, came=bool(after), after=found.after, name=AFTER, searched_on=len(people) < _PER_PAGE
         ),
         links=links,
         notes=at.notes,

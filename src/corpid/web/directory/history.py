@@ -19,7 +19,7 @@ from corpid.flows.operations.audit import is_user_id
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.pages.layout import Link, Pager, PageView, pager_of
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import Gone, Section
 
@@ -127,10 +127,7 @@ async def history(at: PortalContext) -> View:
         rows=tuple(_row(at, each, names) for each in found.entries),
         export=portal_path(at.web, _EXPORT) + (f"?{urlencode(kept)}" if kept else ""),
         searched_on=bool(found.before) and len(found.entries) < _PAGE,
-        pager=Pager(
-            first=f"{here}?{urlencode(kept)}" if before else "",
-            next=f"{here}?{urlencode({**kept, 'before': found.before})}" if found.before else "",
-        ),
+        pager=pager_of(here, kept, came=bool(before), after=found.before, name="before"),
     )
 
 

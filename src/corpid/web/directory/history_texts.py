@@ -9,8 +9,8 @@ from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import counted, phrase
-from corpid.web.directory.change_sentences import in_words
-from corpid.web.pages.access_texts import GONE, LEVELS
+from corpid.web.directory.change_sentences import MEMBERS, in_words
+from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 OPERATOR: Final = phrase("The operator")
-_NONE: Final = phrase("None")
 
 KINDS: Final[Mapping[str, Phrase]] = {
     "people": phrase("People"),
@@ -118,25 +117,10 @@ _PLAIN: Final[Mapping[str, Phrase]] = {
 }
 
 _MEMBERS: Final[Mapping[str, Phrase]] = {
-    "level": phrase("Level"),
-    "services": phrase("Services"),
+    **MEMBERS,
     "service_id": phrase("Service"),
-    "role": phrase("Role"),
-    "sub_entity": phrase("Part of the organisation"),
-    "ref": phrase("Reference"),
-    "start_date": phrase("From"),
-    "end_date": phrase("Until"),
-    "parameters": phrase("Parameters"),
-    "state": phrase("State"),
     "enabled": phrase("Enabled"),
     "invited": phrase("Invited"),
-    "name": phrase("Name"),
-    "given_name": phrase("Given name"),
-    "family_name": phrase("Family name"),
-    "user_name": phrase("User name"),
-    "email": phrase("E-mail address"),
-    "external_id": phrase("Identifier in your system"),
-    "approvals": phrase("Changes that need approval"),
     "status": phrase("Status in the register"),
     "registration_number": phrase("Registration number"),
     "country": phrase("Country"),
@@ -148,9 +132,7 @@ _MEMBERS: Final[Mapping[str, Phrase]] = {
 _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
     **{("level", level): name for level, name in LEVELS.items()},
     ("services", "all"): phrase("Every service"),
-    ("approvals", "none"): _NONE,
-    ("approvals", "roles"): phrase("Access and administrators"),
-    ("approvals", "all"): phrase("Every change"),
+    **{("approvals", value): text for value, text in APPROVALS.items()},
     ("state", "pending"): phrase("Waiting"),
     ("state", "approved"): phrase("Approved"),
     ("state", "declined"): phrase("Declined"),

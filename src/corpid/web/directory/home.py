@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import urlencode
 
 from corpid.flows.directory import access_review, entity_home
 from corpid.flows.directory.write import Refused
@@ -13,7 +12,7 @@ from corpid.rules.directory.person_names import shown_name
 from corpid.texts import counted, phrase
 from corpid.web.directory import history
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.pages.layout import Link, Pager, PageView, pager_of
 from corpid.web.sites import Gone, Section
 
 if TYPE_CHECKING:
@@ -194,11 +193,7 @@ async def ending(at: PortalContext) -> View:
     return EndingList(
         frame=frame(at, up=Link(url=portal_path(at.web), text=Home.heading)),
         rows=tuple(_ending_row(at, each) for each in found.found),
-        pager=Pager(
-            first=here if after else "",
-            next=f"{here}?{urlencode({'after': found.after})}" if found.after else "",
-            searched_on=bool(found.after) and 0 < len(found.found) < _PAGE,
-        ),
+        pager=pager_of(here, {}, came=bool(after), after=found.after, searched_on=0 < len(found.found) < _PAGE),
     )
 
 

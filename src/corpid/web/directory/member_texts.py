@@ -19,13 +19,14 @@ from corpid.rules.directory.access_conditions import (
 )
 from corpid.rules.limits import INVITATION_SECONDS, INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY
 from corpid.texts import phrase
-from corpid.web.directory.writing import NO_REASON, refusal_of
+from corpid.web.directory.writing import NO_REASON
+from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.flows.directory.provisioning import Member, State
+    from corpid.flows.directory.provisioning import State
     from corpid.rules.directory.records import Administrator, Entity
     from corpid.texts import Phrase
 
@@ -39,11 +40,6 @@ EACH_GETS: Final = phrase(
     "An invitation is an e-mail with a link that works for {hours} hours. You can send it again.",
     hours=INVITATION_SECONDS // 3600,
 )
-
-
-def email_of(found: Member) -> str:
-    """The e-mail address of a member, as the entity knows it (D61)."""
-    return found.membership.email or ("" if found.membership.invited else found.user.email)
 
 
 def state_sentence(state: State, entity: Entity) -> Phrase:

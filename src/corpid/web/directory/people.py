@@ -12,7 +12,7 @@ from corpid.flows.directory.provisioning import State
 from corpid.flows.directory.write import Refused
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON
-from corpid.web.directory.member_texts import STATES, email_of
+from corpid.web.directory.member_texts import STATES
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people_views import ListedPerson, People
 from corpid.web.pages.access_texts import LEVELS
@@ -82,7 +82,7 @@ def _listed(at: PortalContext, each: ListedMember) -> ListedPerson:
         url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"),
         name=member.name,
         user_name=member.user_name,
-        email=email_of(member),
+        email=member.email,
         state=member.state,
         state_text=STATES[member.state],
         level=LEVELS[each.level] if each.level else None,

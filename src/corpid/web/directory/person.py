@@ -32,7 +32,6 @@ from corpid.web.directory.access import (
 from corpid.web.directory.history import HISTORY
 from corpid.web.directory.member_texts import (
     STATES,
-    email_of,
     level_sentence,
     refusal_sentence,
     state_sentence,
@@ -110,7 +109,7 @@ async def person(at: PortalContext) -> View:
         heading=phrase("{name}", name=name),
         saved=at.saved,
         user_name=found.user_name,
-        email=email_of(found),
+        email=found.email,
         state=state,
         state_text=STATES[state],
         state_sentence=state_sentence(state, entity),

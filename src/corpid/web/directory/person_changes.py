@@ -14,7 +14,7 @@ from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
 from corpid.web.directory.access import PERSON
 from corpid.web.directory.invite import detail_error, invitation_limit
-from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, email_of, refusal_sentence, rejected
+from corpid.web.directory.member_texts import EACH_GETS, REFUSALS, refusal_sentence, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import ConfirmAction, EditPerson
@@ -254,7 +254,7 @@ async def send_again(at: PortalContext) -> View:
             phrase(
                 "{name} gets a new e-mail at {email}. The link in the earlier one then no longer works.",
                 name=found.name,
-                email=email_of(found),
+                email=found.email,
             ),
             EACH_GETS,
         ),

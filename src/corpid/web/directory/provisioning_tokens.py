@@ -18,7 +18,7 @@ from corpid.web.directory.history_texts import OPERATOR
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import FormView, Link, PageView
-from corpid.web.pages.refusals import reason_of
+from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import Gone, Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ async def create(at: PortalContext) -> Saved:
             )
         ) from None
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason_of(refused))) from None
+        raise Rejected(refusal_of(refused)) from None
     raise Instead(
         TokenCreated(
             frame=frame(at, section=ADMINISTRATORS),
@@ -246,7 +246,7 @@ async def revoke(at: PortalContext) -> Saved:
     try:
         await provisioning_tokens.remove_token(registry, at.actor.entity_id, found.token_id, actor=at.actor)
     except (Refused, Conflict) as refused:
-        raise Rejected(phrase("This cannot be done: {reason}.", reason=reason_of(refused))) from None
+        raise Rejected(refusal_of(refused)) from None
     return Saved("token-revoked", TOKENS)
 
 

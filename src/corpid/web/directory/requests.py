@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import approval_setting, approvals, request_lists
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
-from corpid.web.directory.change_sentences import APPROVALS, ChangeInWords, in_words
+from corpid.web.directory.change_sentences import ChangeInWords, in_words
 from corpid.web.directory.page_context import Page, PortalContext, frame, no_approver, portal_path
 from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
-from corpid.web.pages.access_texts import GONE, details
-from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView
+from corpid.web.pages.access_texts import APPROVALS, GONE, details
+from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView, pager_of
 from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
@@ -173,11 +173,14 @@ def _line(at: PortalContext, found: Request) -> RequestLine:
 
 
 def _pager(at: PortalContext, name: str, found: ListPage[Request], **kept: str) -> Pager:
-    here = portal_path(at.web, REQUESTS)
-    first = f"{here}?{urlencode(kept)}" if kept else here
-    following = f"{here}?{urlencode({**kept, name: found.after})}" if found.after else ""
-    searched_on = bool(found.after) and len(found.found) < _PER_PAGE
-    return Pager(first=first if name in at.query else "", next=following, searched_on=searched_on)
+    return pager_of(
+        portal_path(at.web, REQUESTS),
+        kept,
+        came=name in at.query,
+        after=found.after,
+        name=name,
+        searched_on=len(found.found) < _PER_PAGE,
+    )
 
 
 async def requests(at: PortalContext) -> View:

@@ -30,7 +30,7 @@ from corpid.web.directory.third_party_objects import (
 from corpid.web.directory.third_party_terms import FIELDS, Confirm
 from corpid.web.directory.writing import listed, submitted
 from corpid.web.pages.access_texts import duration
-from corpid.web.pages.layout import Pager, PageView
+from corpid.web.pages.layout import Pager, PageView, pager_of
 from corpid.web.pages.role_fields import PARAMETER
 from corpid.web.sites import Gone, Saved, Section
 
@@ -271,11 +271,7 @@ async def one(at: PortalContext) -> View:
         people_title=phrase("Who may act for your organisation") if client else phrase("Your people who act here"),
         empty=_empty(found, client=client),
         people=tuple(_person(at, found, each, client=client) for each in page.found),
-        pager=Pager(
-            first=here if after else "",
-            next=f"{here}?{urlencode({'after': page.after})}" if page.after else "",
-            searched_on=bool(page.after) and len(page.found) < _PEOPLE_PER_PAGE,
-        ),
+        pager=pager_of(here, {}, came=bool(after), after=page.after, searched_on=len(page.found) < _PEOPLE_PER_PAGE),
     )
 
 

@@ -66,7 +66,7 @@ class FindOrganisation(PageView):
     """The organisation that an offer is for. Field and error id: organisation."""
 
     template: ClassVar[str] = "manage/find_organisation.html"
-    heading: ClassVar[Phrase] = phrase("Which organisation shall act for yours?")
+    heading: ClassVar[Phrase] = phrase("Which organisation will act for yours?")
 
     action: str
     typed: str

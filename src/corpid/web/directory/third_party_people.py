@@ -87,7 +87,7 @@ async def _choose(at: PortalContext, found: Authorisation) -> View:
         at.page,
         to,
         frame=up(at, found),
-        heading=phrase("Who of your people shall act?"),
+        heading=phrase("Which of your people will act?"),
         asked=phrase("Choose the person"),
         lead=sentence(found),
     )

@@ -11,7 +11,7 @@ from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
 from corpid.texts import phrase
-from corpid.web.pages.refusals import reason_of
+from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE, Gone, Saved
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from corpid.ports import Seen
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import ChangeRequest
-    from corpid.texts import Phrase
     from corpid.web.directory.page_context import PortalContext
 
 T = TypeVar("T")
@@ -49,21 +48,12 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
                 "What this request changes is no longer as it was when it was made. Decline it; it has to be requested again."
             )
         ) from None
-    except Refused as refused:
+    except (Refused, Forbidden) as refused:
         raise Rejected(refusal_of(refused)) from None
-    except Forbidden as forbidden:
-        raise Rejected(refusal_of(forbidden)) from None
     except Conflict:
         raise Rejected(CHANGED_MEANWHILE) from None
     at.context.provider.registry_cache.drop()
     return made
-
-
-def refusal_of(error: Exception) -> Phrase:
-    """A refusal of a flow in a sentence."""
-    if isinstance(error, Forbidden):
-        return phrase("You cannot do this: {reason}.", reason=error.reason)
-    return phrase("This cannot be done: {reason}.", reason=reason_of(error))
 
 
 async def listed(reading: Awaitable[T]) -> T:
@@ -80,9 +70,7 @@ async def listed(reading: Awaitable[T]) -> T:
 async def submitted(at: PortalContext, changes: Sequence[Change], saved: Saved, *, seen: Sequence[Seen] = ()) -> Saved:
     """Write changes, or request them.
 
-    Returns `saved`, or the page of the request.
-
-    The reason is that of the form. Raises Rejected as `written`. Source: D55
+    Returns `saved`, or the page of the request. The reason is that of the form. Raises Rejected as `written`. Source: D55
     """
     writing = submit(
         at.context.provider.registry,

@@ -15,7 +15,7 @@ from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame
-from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.pages.layout import Link, Pager, PageView, pager_of
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 AUDIT: Final = "audit"
 _VERIFY: Final = "verify-audit"
 EXPORT: Final = "export-audit"
-SEALS: Final = 200
-"""seals that one page verifies"""
 FILTERS: Final = ("user", "entity", "client", "action", "since")
 
 
@@ -107,10 +105,7 @@ async def audit(at: ConsoleContext) -> View:
         action=here,
         given={name: given.get(name, "") for name in FILTERS},
         entries=tuple(_line(at, each, names) for each in found),
-        pager=Pager(
-            first=f"{here}?{urlencode(given)}" if before else "",
-            next=f"{here}?{urlencode({**given, 'before': following})}" if following else "",
-        ),
+        pager=pager_of(here, given, came=bool(before), after=following, name="before"),
         verify=console_path(at.web, _VERIFY),
         export=f"{console_path(at.web, EXPORT)}{f'?{urlencode(given)}' if given else ''}"
         if may(at.actor, "read", "audit export")
@@ -184,7 +179,7 @@ async def verify(at: ConsoleContext) -> View:
         at.actor,
         now=at.context.now,
         after=int(after) if after.isascii() and after.isdigit() and len(after) < _DIGITS else 0,
-        most=SEALS,
+        most=audit_seals.VERIFIED_AT_ONCE,
     )
     here = console_path(at.web, _VERIFY)
     return Verification(

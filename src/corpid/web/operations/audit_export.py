@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from starlette.responses import StreamingResponse
 
 from corpid.flows.operations import audit_export as flow
-from corpid.flows.operations.console import may
 from corpid.rules.directory import audit_filters
-from corpid.rules.directory.access import Forbidden
 from corpid.rules.limits import DAY
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.audit import AUDIT, EXPORT, FILTERS, Audit, query_of
@@ -44,14 +42,8 @@ class ExportAudit(FormView):
     notes: tuple[Phrase, ...] = ()
 
 
-def _check(at: ConsoleContext) -> None:
-    if not may(at.actor, "read", "audit export"):
-        raise Forbidden(at.actor, "read", "audit export")
-
-
 async def ask(at: ConsoleContext) -> View:
-    """The form. Raises access.Forbidden."""
-    _check(at)
+    """The form."""
     back = console_path(at.web, AUDIT)
     given = at.form or at.query
     return ExportAudit(
@@ -67,7 +59,6 @@ async def ask(at: ConsoleContext) -> View:
 
 async def download(at: ConsoleContext) -> Response:
     """The file, streamed. Raises Rejected, Invalid, access.Forbidden."""
-    _check(at)
     given = {name: value for name in (*FILTERS, _UNTIL) if (value := at.form.get(name, "").strip())}
     errors: list[FieldError] = []
     query = await query_of(at, given, errors)
@@ -81,8 +72,8 @@ async def download(at: ConsoleContext) -> Response:
         errors.append((_UNTIL, phrase("The end is before the beginning.")))
     if errors:
         raise Invalid(*errors)
-    said = {**given, "user": query.user_id} if "user" in given else given
-    wanted = flow.Wanted(query=query, until=until, said=said)
+    filters = {**given, "user": query.user_id} if "user" in given else given
+    wanted = flow.Wanted(query=query, until=until, filters=filters)
     lines = await flow.export(at.context.provider.registry, acting(at), wanted, now=at.context.now)
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="audit-{at.context.today}.jsonl"'}
     return StreamingResponse(lines, 200, headers, "application/jsonl")

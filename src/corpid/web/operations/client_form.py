@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import quote
-
-import msgspec
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import clients as flow
@@ -21,14 +17,14 @@ from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.urls import shown
 from corpid.texts import phrase
 from corpid.web.operations.client_fields import GROUPS
-from corpid.web.operations.clients import CLIENT, CLIENTS, client_path, this_client
+from corpid.web.operations.clients import CLIENTS, client_path, here, this_client
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
+from corpid.web.operations.record_forms import Field, changed_meanwhile, is_current, version_of
 from corpid.web.pages.errors import sentence
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.pages.views import Problem
-from corpid.web.sites import Instead, Invalid, Saved, Section
+from corpid.web.sites import Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,21 +42,6 @@ _FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_ME
 _NEW_CLIENT: Final = "new-client"
 _DIGITS: Final = 18
 """of a number; Python reads at most 4,300"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """A field of the form: a declared member and its value."""
-
-    name: str
-    label: Phrase
-    hint: Phrase | None
-    kind: str
-    """lines, flag, words, day, number or text"""
-    value: str
-    words: tuple[tuple[str, Phrase | str], ...] = ()
-    """the closed list of values, each with its text"""
-    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +85,7 @@ async def edit(at: ConsoleContext) -> View:
     """The form of a client that is there. Raises Gone, access.Forbidden."""
     found = await this_client(at)
     heading = phrase("Change {name}", name=found.name)
-    return _form(at, heading, _values(found), back=client_path(at, found.client_id), version=_version(found))
+    return _form(at, heading, _values(found), back=client_path(at, found.client_id), version=version_of(found))
 
 
 def _form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, back: str, version: str = "") -> View:
@@ -219,27 +200,19 @@ async def add(at: ConsoleContext) -> Saved:
         )
     except Refused as refused:
         raise _invalid(refused) from None
-    return Saved("client-added", f"{CLIENT}/{quote(client_id, safe='')}")
+    return Saved("client-added", here(client_id))
 
 
 async def change(at: ConsoleContext) -> Saved:
-    """Change the client as the form says. Raises Invalid, Instead, access.Forbidden."""
+    """Change the client as the form says. Raises Rejected, Invalid, Instead, Gone."""
     found, provider = await this_client(at), at.context.provider
-    if at.form.get("step", "") != _version(found):
-        raise Instead(
-            Problem(
-                frame=frame(at, section=CLIENTS),
-                heading=phrase("Somebody else has changed this client"),
-                paragraphs=(phrase("Nothing of your change was saved. Open the client again and repeat it."),),
-                back=Link(url=client_path(at, found.client_id), text=phrase("Open it again")),
-            ),
-            status=409,
-        )
+    if not is_current(at, found):
+        heading = phrase("Somebody else has changed this client")
+        raise changed_meanwhile(at, heading, section=CLIENTS, back=client_path(at, found.client_id))
     actor = _checked(at, [])
     members = _given(at, _values(found))
-    here = f"{CLIENT}/{quote(found.client_id, safe='')}"
     if all(value is None for value in members.values()):
-        return Saved("", here)
+        raise Rejected(phrase("Nothing is different from before."))
     try:
         await flow.update_client(
             provider.registry, provider.passwords, found.client_id, members, actor=actor, rules=at.web.client_rules
@@ -247,7 +220,7 @@ async def change(at: ConsoleContext) -> Saved:
     except Refused as refused:
         raise _invalid(refused) from None
     provider.registry_cache.drop()
-    return Saved("client-changed", here)
+    return Saved("client-changed", here(found.client_id))
 
 
 def _checked(at: ConsoleContext, errors: list[FieldError]) -> Operating:
@@ -293,10 +266,6 @@ PRIVATE_KEY: Final = phrase(
     "This was a private key, which only the client may have. Only its public part is left here: check it and send the "
     "form again. If anybody else has seen the private key, the client needs a new one."
 )
-
-
-def _version(client: Client) -> str:
-    return sha256(msgspec.json.encode(client)).hexdigest()
 
 
 def _invalid(refused: Refused) -> Invalid:

@@ -151,13 +151,14 @@ async def clients(at: ConsoleContext) -> View:
     )
 
 
-def client_path(at: ConsoleContext, client_id: str, page: str = CLIENT) -> str:
+def client_path(at: ConsoleContext, client_id: str) -> str:
     """The address path of a client's page."""
-    return console_path(at.web, f"{page}/{quote(client_id, safe='')}")
+    return console_path(at.web, here(client_id))
 
 
-def _of(page: str, client: Client) -> str:
-    return f"{page}/{quote(client.client_id, safe='')}"
+def here(client_id: str, page: str = CLIENT) -> str:
+    """The path of a client's page in the console."""
+    return f"{page}/{quote(client_id, safe='')}"
 
 
 def _line(at: ConsoleContext, client: Client) -> ClientLine:
@@ -209,9 +210,9 @@ async def client(at: ConsoleContext) -> View:
         most_claimed=KEPT[True],
         history=await _history(at, found),
         whole_history=console_path(at.web, f"audit?{urlencode({'client': found.client_id, 'action': 'client.'})}"),
-        edit=path_if_allowed(at, _of("edit-client", found)),
-        switch=path_if_allowed(at, _of("switch-client", found)),
-        drop=path_if_allowed(at, _of("drop-keys", found)) if found.jwks_uri else "",
+        edit=path_if_allowed(at, here(found.client_id, "edit-client")),
+        switch=path_if_allowed(at, here(found.client_id, "switch-client")),
+        drop=path_if_allowed(at, here(found.client_id, "drop-keys")) if found.jwks_uri else "",
         saved=at.saved,
     )
 
@@ -289,7 +290,7 @@ async def save_switch(at: ConsoleContext) -> Saved:
     if found.enabled != wanted:
         await flow.switch_client(at.context.provider.registry, found.client_id, enabled=wanted, actor=actor)
         at.context.provider.registry_cache.drop()
-    return Saved("client-enabled" if wanted else "client-disabled", _of(CLIENT, found))
+    return Saved("client-enabled" if wanted else "client-disabled", here(found.client_id))
 
 
 async def drop(at: ConsoleContext) -> View:
@@ -317,7 +318,7 @@ async def save_drop(at: ConsoleContext) -> Saved:
     if found.jwks_uri is None:
         raise Gone
     await flow.drop_keys(at.context.provider.registry, found.client_id, actor=acting(at))
-    return Saved("client-keys", _of(CLIENT, found))
+    return Saved("client-keys", here(found.client_id))
 
 
 def _at(page: str) -> re.Pattern[str]:

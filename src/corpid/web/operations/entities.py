@@ -33,7 +33,7 @@ from corpid.web.operations.page_context import (
 from corpid.web.operations.people import person_path
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.operations.views import State
-from corpid.web.pages.access_texts import LEVELS
+from corpid.web.pages.access_texts import APPROVALS, LEVELS
 from corpid.web.pages.layout import Link
 from corpid.web.sites import Gone, Saved, Section
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.lists import Appointment
     from corpid.flows.operations.console_entities import ShownEntity
     from corpid.ports import StoredMember
-    from corpid.rules.directory.records import Approvals, Entity, EntityType, ThirdPartyGrant
+    from corpid.rules.directory.records import Entity, EntityType, ThirdPartyGrant
     from corpid.texts import Phrase
     from corpid.web.context import WebContext
     from corpid.web.pages.views import View
@@ -62,11 +62,6 @@ TYPES: Final[Mapping[EntityType, Phrase]] = {
     "UEN": phrase("Registered in this country (UEN)"),
     "NON-UEN": phrase("Foreign (NON-UEN)"),
     "GSTN": phrase("Tax registration only (GSTN)"),
-}
-APPROVALS: Final[Mapping[Approvals, Phrase]] = {
-    "none": phrase("Nothing needs approval"),
-    "roles": phrase("Roles need the approval of a second administrator"),
-    "all": phrase("Every change needs the approval of a second administrator"),
 }
 
 

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final
-
-import msgspec
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import entities as flow
 from corpid.flows.directory.write import Refused
-from corpid.flows.operations.console import may
 from corpid.ports import Conflict
-from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.entity_choice import STATUSES
 from corpid.rules.directory.sections import SECTIONS
 from corpid.texts import phrase
-from corpid.web.operations.entities import APPROVALS, ONE, TYPES, entity_of, entity_path, here
+from corpid.web.operations.entities import ONE, TYPES, entity_of, entity_path, here
 from corpid.web.operations.owners import facts_errors
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
+from corpid.web.operations.record_forms import Field, changed_meanwhile, is_current, step_of
+from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.layout import FormView, Link
-from corpid.web.pages.views import Problem
-from corpid.web.sites import Instead, Invalid, Saved, Section
+from corpid.web.pages.refusals import reason_of
+from corpid.web.sites import Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity
     from corpid.texts import Phrase
     from corpid.web.pages.views import View
+    from corpid.web.sites import Instead
 
 _MEMBERS: Final = ("name", *(key for key in SECTIONS["entities"].keys if key not in {"name", "enabled"}))
 """the name first, the others in the order of their declaration; an organisation is disabled on a page of its own"""
@@ -51,16 +49,6 @@ _CHOICES: Final[Mapping[str, tuple[tuple[str, Phrase], ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """A field of the form: a member and its value."""
-
-    name: str
-    label: Phrase | str
-    value: str
-    choices: tuple[tuple[str, Phrase], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EntityForm(FormView):
     """The facts of an organisation. Fields: its members, reason."""
 
@@ -74,24 +62,16 @@ class EntityForm(FormView):
     notes: tuple[Phrase, ...] = ()
 
 
-async def _changeable(at: ConsoleContext) -> Entity:
-    """The organisation of the page. Raises Gone, Forbidden."""
-    entity = await entity_of(at)
-    if not may(at.actor, "write", "entity"):
-        raise Forbidden(at.actor, "write", "entity")
-    return entity
-
-
 async def edit_page(at: ConsoleContext) -> View:
     """The form, with what was typed or what is stored."""
-    entity = await _changeable(at)
+    entity = await entity_of(at)
     back, form = entity_path(at.web, entity.entity_id), at.form
     return EntityForm(
         frame=frame(
             at,
             section="entities",
             up=Link(url=back, text=phrase("Back")),
-            step_name=form.get("step", _version(entity)),
+            step_name=step_of(at, entity),
         ),
         action=console_path(at.web, at.page),
         identifier=entity.entity_id,
@@ -99,8 +79,9 @@ async def edit_page(at: ConsoleContext) -> View:
             Field(
                 name=name,
                 label=_LABELS.get(name, name),
+                kind="words" if name in _CHOICES else "text",
                 value=form.get(name, "") if form else getattr(entity, name),
-                choices=_CHOICES.get(name, ()),
+                words=_CHOICES.get(name, ()),
             )
             for name in _MEMBERS
         ),
@@ -113,8 +94,8 @@ async def edit_page(at: ConsoleContext) -> View:
 
 async def edit(at: ConsoleContext) -> Saved:
     """Change the facts. Raises Rejected, Invalid, Instead, Gone, Forbidden."""
-    entity, provider = await _changeable(at), at.context.provider
-    if at.form.get("step", "") != _version(entity):
+    entity, provider = await entity_of(at), at.context.provider
+    if not is_current(at, entity):
         raise _changed_meanwhile(at, entity)
     typed = {name: at.form.get(name, "").strip() for name in _MEMBERS}
     errors = facts_errors(typed)
@@ -133,25 +114,14 @@ async def edit(at: ConsoleContext) -> Saved:
     except Conflict:
         raise _changed_meanwhile(at, entity) from None
     except Refused as refused:
-        raise Rejected(phrase("It was not changed: {reason}.", reason=str(refused))) from None
+        raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
     return Saved("entity-edit", here(entity.entity_id))
 
 
 def _changed_meanwhile(at: ConsoleContext, entity: Entity) -> Instead:
-    return Instead(
-        Problem(
-            frame=frame(at, section="entities"),
-            heading=phrase("Somebody else has changed this organisation"),
-            paragraphs=(phrase("Nothing of your change was saved. Open the organisation again and repeat it."),),
-            back=Link(url=entity_path(at.web, entity.entity_id), text=phrase("Open it again")),
-        ),
-        status=409,
-    )
-
-
-def _version(entity: Entity) -> str:
-    return sha256(msgspec.json.encode(entity)).hexdigest()
+    heading = phrase("Somebody else has changed this organisation")
+    return changed_meanwhile(at, heading, section="entities", back=entity_path(at.web, entity.entity_id))
 
 
 SECTION: Final = Section[ConsoleContext](

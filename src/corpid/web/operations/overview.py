@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import quote
 
 from corpid.flows.operations import overview as flow
 from corpid.rules.oauth.errors import reason_of
 from corpid.rules.server_processes import VERSION
 from corpid.texts import Phrase, phrase
+from corpid.web.operations.clients import client_path
 from corpid.web.operations.keys import STATES
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.views import State
@@ -139,7 +139,7 @@ async def overview(at: ConsoleContext) -> View:
             if each.state not in {"revoked", "retired"}
         ),
         keys_page=console_path(at.web, "keys"),
-        ending=tuple((each, _client_page(at, each.client_id)) for each in found.ending[:MOST]),
+        ending=tuple((each, client_path(at, each.client_id)) for each in found.ending[:MOST]),
         not_ready=found.engines.not_ready,
         engines=_engines(found.engines),
         processes=tuple(_process(at, each) for each in found.processes),
@@ -184,16 +184,12 @@ def _clients(at: ConsoleContext, traffic: Traffic) -> Sequence[ClientCount]:
     return [
         ClientCount(
             name=each.name or each.client_id,
-            url=_client_page(at, each.client_id) if each.name else "",
+            url=client_path(at, each.client_id) if each.name else "",
             sign_ins=each.sign_ins,
             refusals=each.refusals,
         )
         for each in traffic.clients[:MOST]
     ]
-
-
-def _client_page(at: ConsoleContext, client_id: str) -> str:
-    return console_path(at.web, f"client/{quote(client_id, safe='')}")
 
 
 SECTION: Final = Section[ConsoleContext](pages={"": Page(view=overview)})

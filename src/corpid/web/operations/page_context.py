@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
-from urllib.parse import urlencode
 
 from corpid.flows.authentication import interactions
 from corpid.flows.operations.console import ConsoleVisit, may
 from corpid.rules.directory.access import Forbidden
 from corpid.texts import phrase
 from corpid.web import sites
-from corpid.web.pages.layout import Frame, Navigation, NavigationLink, Pager
+from corpid.web.pages.layout import Frame, Navigation, NavigationLink, Pager, pager_of
 from corpid.web.sites import PageContext, site_path
 
 if TYPE_CHECKING:
@@ -94,12 +93,8 @@ def searched_text(at: ConsoleContext) -> str:
 
 def pager(at: ConsoleContext, page: str, after: str, **kept: str) -> Pager:
     """Addresses of the first and the next page of a list."""
-    here = console_path(at.web, page)
     known = {name: value for name, value in kept.items() if value}
-    return Pager(
-        first=(f"{here}?{urlencode(known)}" if known else here) if at.query.get("after") else "",
-        next=f"{here}?{urlencode({**known, 'after': after})}" if after else "",
-    )
+    return pager_of(console_path(at.web, page), known, came=bool(at.query.get("after")), after=after)
 
 
 def frame(at: ConsoleContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:

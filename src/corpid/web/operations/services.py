@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
-
-import msgspec
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import lists
@@ -29,6 +26,7 @@ from corpid.web.operations.page_context import (
     path_if_allowed,
 )
 from corpid.web.operations.reasons import REASON, acting
+from corpid.web.operations.record_forms import changed_meanwhile, is_current, step_of
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import Gone, Invalid, Saved, Section
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
 
 _ONE: Final = r"services/[^/]+"
 _ROLE: Final = "role-"
-_SEEN: Final = "seen"
 _NAME_CHARACTERS: Final = 100
 _YES: Final = phrase("Yes")
 _NO: Final = phrase("No")
@@ -134,17 +131,13 @@ def _roles(service: Service) -> tuple[views.RoleOfService, ...]:
     )
 
 
-def _digest(service: Service) -> str:
-    return sha256(msgspec.json.encode(service)).hexdigest()
-
-
 async def edit_page(at: ConsoleContext) -> View:
     """The form of a service's texts, and of its approval."""
     service = await _service(at)
     form = at.form
     back = console_path(at.web, _here(service))
     return views.EditService(
-        frame=frame(at, section="services", up=Link(url=back, text=phrase("Back"))),
+        frame=frame(at, section="services", up=Link(url=back, text=phrase("Back")), step_name=step_of(at, service)),
         action=console_path(at.web, at.page),
         name=form.get("name", service.name),
         description=form.get("description", service.description),
@@ -153,18 +146,19 @@ async def edit_page(at: ConsoleContext) -> View:
             for each in _roles(service)
         ),
         approval_required="approval_required" in form if form else service.approval_required,
-        seen=_digest(service),
         reason=form.get(REASON, ""),
         back=back,
+        notes=at.notes,
         errors=at.errors,
     )
 
 
 async def edit(at: ConsoleContext) -> Saved:
-    """Change the service. Raises Rejected, Invalid, Gone, Forbidden."""
+    """Change the service. Raises Rejected, Invalid, Instead, Gone."""
     service = await _service(at)
-    if at.form.get(_SEEN, "") != _digest(service):
-        raise Rejected(phrase("Somebody has changed the service meanwhile. Check it, and save again."))
+    if not is_current(at, service):
+        heading = phrase("Somebody else has changed this service")
+        raise changed_meanwhile(at, heading, section="services", back=console_path(at.web, _here(service)))
     texts = {name: at.form.get(name, "").strip() for name in ("name", "description")}
     roles = [(each, at.form.get(each.field, "").strip()) for each in _roles(service)]
     if errors := _wrong(texts, roles):
@@ -200,7 +194,7 @@ SECTION: Final = Section[ConsoleContext](
         re.compile(_ONE): Page(view=service_page),
         re.compile(rf"{_ONE}/edit"): Page(view=edit_page, submit=edit, fresh=True, needs=("write", "service")),
     },
-    fields=frozenset({"name", "description", "approval_required", _SEEN, REASON}),
+    fields=frozenset({"name", "description", "approval_required", REASON}),
     filters=frozenset({"search", "after"}),
     prefixes=(_ROLE,),
     changes={"service-edit": phrase("The service is changed.")},

@@ -245,7 +245,6 @@ class EditService(PageView):
     description: str
     roles: tuple[RoleOfService, ...]
     approval_required: bool
-    seen: str
-    """digest of the service that the form was filled in for"""
     reason: str
     back: str
+    notes: tuple[Phrase, ...] = ()

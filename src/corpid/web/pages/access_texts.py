@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.records import (
         AdministratorLevel,
+        Approvals,
         Assignment,
         Service,
         ThirdPartyAssignment,
@@ -27,6 +28,12 @@ LEVELS: Final[Mapping[AdministratorLevel, Phrase]] = {
     "administrator": phrase("Administrator"),
     "sub_administrator": phrase("Sub-administrator"),
 }
+APPROVALS: Final[Mapping[Approvals, Phrase]] = {
+    "none": phrase("Nothing needs approval"),
+    "roles": phrase("Access, administrators and third parties need approval"),
+    "all": phrase("Every change needs approval, also who belongs to the organisation"),
+}
+"""the values of an entity's `approvals`"""
 
 
 def sentence(name: str, row: Assignment | ThirdPartyAssignment, service: Service, entity: str, today: date) -> Phrase:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from corpid.texts import counted, phrase
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import tzinfo
 
     from corpid.rules.oauth.records import Client
@@ -164,6 +165,22 @@ class Pager:
     next: str = ""
     searched_on: bool = False
     """whether the search stopped before this page was full, and goes on in the next"""
+
+
+def pager_of(
+    here: str, kept: Mapping[str, str], *, came: bool, after: object, name: str = "after", searched_on: bool = False
+) -> Pager:
+    """The addresses of the first and the next page of a list.
+
+    `kept` are its filters; `came` says that this is not the first page; `after` is the place at which the next one
+    begins, empty if there is none, and `name` its parameter.
+    """
+    first = f"{here}?{urlencode(kept)}" if kept else here
+    return Pager(
+        first=first if came else "",
+        next=f"{here}?{urlencode({**kept, name: after})}" if after else "",
+        searched_on=bool(after) and searched_on,
+    )
 
 
 BARE: Final = Frame()

@@ -31,3 +31,10 @@ def reason_of(refused: Exception) -> str:
     if isinstance(first, Phrase) and not rest:
         return first
     return " ".join(str(each).strip() for each in refused.args).rstrip(".")
+
+
+def refusal_of(error: Exception) -> Phrase:
+    """A refusal of a flow in a sentence. Source: D50"""
+    if isinstance(error, Forbidden):
+        return phrase("You cannot do this: {reason}.", reason=error.reason)
+    return phrase("This cannot be done: {reason}.", reason=reason_of(error))
