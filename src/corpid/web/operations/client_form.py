@@ -108,10 +108,7 @@ async def edit(at: ConsoleContext) -> View:
 
 
 def _form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, back: str, version: str = "") -> View:
-    given = {**(at.form or values)}
-    public = public_part(given.get("jwks", ""))
-    if public is not None:  # a private key is never sent back
-        given["jwks"] = public
+    given = _without_private_keys({**(at.form or values)})
     wrong = {name for name, _ in at.errors}
     changed = {name for name, each in _FIELDS.items() if given.get(name, "") != _written(each, each.default)}
     return ClientForm(
@@ -130,6 +127,12 @@ def _form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, bac
         notes=at.notes,
         errors=at.errors,
     )
+
+
+def _without_private_keys(form: dict[str, str]) -> dict[str, str]:
+    """The form as it may be stored and sent back (RFC 7517 §9.3)."""
+    public = public_part(form.get("jwks", ""))
+    return form if public is None else {**form, "jwks": public}
 
 
 def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
@@ -323,9 +326,13 @@ def _capitalised(text: str) -> str:
 _NAMES: Final = frozenset({*SCOPES, *GENERATIONS, *CLIENT_MEMBERS})
 
 SECTION: Final = Section[ConsoleContext](
-    pages={_NEW_CLIENT: Page(view=new, submit=add, fresh=True, needs=("write", "client"))},
+    pages={
+        _NEW_CLIENT: Page(view=new, submit=add, fresh=True, kept=_without_private_keys, needs=("write", "client")),
+    },
     named_pages={
-        re.compile(r"edit-client/[^/]{1,300}"): Page(view=edit, submit=change, fresh=True, needs=("write", "client"))
+        re.compile(r"edit-client/[^/]{1,300}"): Page(
+            view=edit, submit=change, fresh=True, kept=_without_private_keys, needs=("write", "client")
+        )
     },
     fields=frozenset({"client_id", REASON, *_FIELDS}),
 )
