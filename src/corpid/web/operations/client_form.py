@@ -13,6 +13,7 @@ import msgspec
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import MembersRefused, Refused
+from corpid.ports import Conflict
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth.client_registration import public_part
 from corpid.rules.oauth.generations import GENERATIONS
@@ -229,15 +230,7 @@ async def change(at: ConsoleContext) -> Saved:
     """Change the client as the form says. Raises Invalid, Instead, access.Forbidden."""
     found, provider = await this_client(at), at.context.provider
     if at.form.get("step", "") != _version(found):
-        raise Instead(
-            Problem(
-                frame=frame(at, section=CLIENTS),
-                heading=phrase("Somebody else has changed this client"),
-                paragraphs=(phrase("Nothing of your change was saved. Open the client again and repeat it."),),
-                back=Link(url=client_path(at, found.client_id), text=phrase("Open it again")),
-            ),
-            status=409,
-        )
+        raise _changed_meanwhile(at, found)
     actor = _checked(at, [])
     members = _given(at, _values(found))
     here = f"{CLIENT}/{quote(found.client_id, safe='')}"
@@ -245,12 +238,27 @@ async def change(at: ConsoleContext) -> Saved:
         return Saved("", here)
     try:
         await flow.update_client(
-            provider.registry, provider.passwords, found.client_id, members, actor=actor, rules=at.web.client_rules
-        )
+            provider.registry, provider.passwords, found.client_id, members,
+            actor=actor, rules=at.web.client_rules, was=found,
+        )  # fmt: skip
+    except Conflict:
+        raise _changed_meanwhile(at, found) from None
     except Refused as refused:
         raise _invalid(refused) from None
     provider.registry_cache.drop()
     return Saved("client-changed", here)
+
+
+def _changed_meanwhile(at: ConsoleContext, found: Client) -> Instead:
+    return Instead(
+        Problem(
+            frame=frame(at, section=CLIENTS),
+            heading=phrase("Somebody else has changed this client"),
+            paragraphs=(phrase("Nothing of your change was saved. Open the client again and repeat it."),),
+            back=Link(url=client_path(at, found.client_id), text=phrase("Open it again")),
+        ),
+        status=409,
+    )
 
 
 def _checked(at: ConsoleContext, errors: list[FieldError]) -> Operating:

@@ -153,7 +153,7 @@ async def edit_page(at: ConsoleContext) -> View:
             for each in _roles(service)
         ),
         approval_required="approval_required" in form if form else service.approval_required,
-        seen=_digest(service),
+        seen=form.get(_SEEN, "") if form and at.again else _digest(service),  # a late form was made on what it names
         reason=form.get(REASON, ""),
         back=back,
         errors=at.errors,
@@ -177,7 +177,9 @@ async def edit(at: ConsoleContext) -> Saved:
     }
     provider, actor = at.context.provider, acting(at)
     try:
-        await flow.update_service(provider.registry, provider.passwords, service.service_id, members, actor=actor)
+        await flow.update_service(
+            provider.registry, provider.passwords, service.service_id, members, actor=actor, was=service
+        )
     except (Refused, Conflict) as refused:
         raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
