@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from typing import Final
+from urllib.parse import urljoin
 
 import pytest
 from joserfc.jwk import ECKey, RSAKey
 
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.web.operations.client_fields import GROUPS
-from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console, status
-from tests.sign_in.world import World, run
+from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console, send, status
+from tests.sign_in.world import World, form_of, run, world
+from tests.world.loop import run_alone
 
 SHOP: Final = {
     "client_id": "shop",
@@ -95,7 +97,7 @@ def test_a_mistake_is_named_at_its_field_and_nothing_typed_is_lost(mistake: str)
     run(within, **WITHOUT_PASSKEY, developer_mode=False)
 
 
-@pytest.mark.parametrize("form", ["set", "key", "pem"])
+@pytest.mark.parametrize("form", ["set", "key", "pem", "list", "not quite JSON", "in a string", "another place"])
 def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(form: str) -> None:
     """RFC 7517 §9.3, D27."""
     private = key("sig", private=True)
@@ -103,6 +105,10 @@ def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(form: 
         "set": json.dumps({"keys": [private, key("enc")]}),
         "key": json.dumps(private),
         "pem": "-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----",
+        "list": json.dumps([private, key("enc")]),
+        "not quite JSON": json.dumps({"keys": [private]})[:-1] + ",}",
+        "in a string": json.dumps({"keys": [json.dumps(private)]}),
+        "another place": json.dumps({"keys": [], "sig": private}),
     }[form]
 
     async def within(made: World) -> None:
@@ -115,6 +121,49 @@ def test_a_private_key_is_refused_and_only_its_public_part_is_shown_again(form: 
         assert "BEGIN PRIVATE" not in browser.response.text
         await browser.fill_and_submit("client_id", reason=REASON)
         assert status(browser) == (200 if form == "set" else 422)
+
+    run(within, **WITHOUT_PASSKEY)
+
+
+def test_a_private_key_that_came_too_late_is_stored_nowhere_while_its_operator_signs_in_again() -> None:
+    """RFC 7517 §9.3, D54: only its public part is there afterwards."""
+    private = key("sig", private=True)
+
+    async def within() -> None:
+        async with world(operators_need_passkey=False) as made:
+            browser = await in_console(made, "operator", "new-client")
+            made.clock.pass_(901)
+            answer = await send(made, browser, "new-client", **{**SHOP, **pasted(private, key("enc"))})
+            files = b"".join(each.read_bytes() for each in made.directory.rglob("*") if each.is_file())
+            assert str(private["x"]).encode() in files
+            assert str(private["d"]).encode() not in files
+            made.clock.pass_(60)
+            await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
+            await made.factors(browser, made.people["the-operator"])
+            form = form_of(browser, "jwks", "name")
+            assert form["name"] == "Shop"
+            assert str(private["x"]) in form["jwks"]
+            assert str(private["d"]) not in form["jwks"]
+
+    run_alone(within())
+
+
+def test_a_change_that_came_too_late_does_not_overwrite_what_changed_during_the_sign_in() -> None:
+    """D54: it was made on the client as it was before."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", "edit-client/rp1")
+        form = form_of(browser, "form_token", "name")
+        made.clock.pass_(901)
+        answer = await send(made, browser, "edit-client/rp1", **{**form, "name": "Mine", "reason": REASON})
+        await made.client(name="Another's")
+        made.clock.pass_(60)
+        await browser.open(urljoin(made.base, answer.headers["Location"]), site="same-origin")
+        await made.factors(browser, made.people["the-operator"])
+        assert form_of(browser, "name")["name"] == "Mine"
+        await browser.fill_and_submit("name")
+        assert status(browser) == 409
+        assert "Somebody else has changed this client" in browser.page.text
 
     run(within, **WITHOUT_PASSKEY)
 

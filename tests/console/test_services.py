@@ -57,6 +57,23 @@ def test_an_operator_changes_texts_and_approval_with_a_reason() -> None:
     run(within, **WITHOUT_PASSKEY)
 
 
+def test_a_late_form_does_not_overwrite_what_changed_during_the_sign_in() -> None:
+    """D54: it was made on the service as it was before."""
+
+    async def within(made: World) -> None:
+        browser = await in_console(made, "operator", EDIT)
+        made.clock.pass_(901)
+        await browser.fill_and_submit(name="Other", reason=REASON)
+        await made.write(replace(await stored(made), description="Changed by another."))
+        made.clock.pass_(60)
+        await made.factors(browser, made.people["the-operator"])
+        await browser.fill_and_submit(name="Other", reason=REASON)
+        assert "Somebody has changed the service meanwhile" in browser.page.text
+        assert (await stored(made)).description == "Changed by another."
+
+    run(within, **WITHOUT_PASSKEY)
+
+
 def test_a_service_that_was_changed_meanwhile_is_not_overwritten() -> None:
     """D59: the second of two sees what is there now."""
 

@@ -218,7 +218,7 @@ async def _sent(site: Site[At], request: Request, at: At, page: Page[At]) -> At 
             at = await site.still_open(at)
         except TooOld:
             if site.keeps:
-                await own_sessions.keep_form(at.context, at.visit, at.page, form)
+                await own_sessions.keep_form(at.context, at.visit, at.page, page.kept(form))
             raise
     return replace(at, form=form)
 

@@ -165,6 +165,8 @@ class Page(Generic[At]):
     """whether a recent sign-in opens it"""
     part_of: str | None = None
     """the page that contains it, which is opened in its place"""
+    kept: Callable[[dict[str, str]], dict[str, str]] = dict
+    """what of its form is stored while the person signs in again: no secrets"""
     needs: tuple[Action, ObjectKind] | None = None
     """the right to what it changes: without it the page is neither linked to nor opened, nor is its form taken"""
 

@@ -114,9 +114,9 @@ _KEPT_FORM: Final = namespaces.KEPT_FORM.holding(dict[str, str])
 async def keep_form(context: RequestContext, visit: OwnVisit, page: str, form: dict[str, str]) -> None:
     """Keep a late form while its person signs in again.
 
-    Raises StoreUnavailable. Source: D54
+    Its step stays with it: what was changed meanwhile is not overwritten. Raises StoreUnavailable. Source: D54
     """
-    typed = {name: value for name, value in form.items() if name not in _NEVER_KEPT}
+    typed = {name: value for name, value in form.items() if name != "form_token"}
     async with context.provider.transient.unit(context.now) as unit:
         await _kept(context, visit, page).put(unit, typed)
 
@@ -162,9 +162,6 @@ def _sent(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str
     # Its token is of one page that was shown once.
     digest = sha256(msgspec.json.encode(sorted(form.items()))).hexdigest()
     return namespaces.SAVED_FORM.entry(context.provider.policy.base_url, visit.session.session_id, page, digest)
-
-
-_NEVER_KEPT: Final = frozenset({"form_token", "step"})
 
 
 def _kept(context: RequestContext, visit: OwnVisit, page: str) -> Entry[dict[str, str]]:

@@ -40,7 +40,7 @@ async def add_client(
 
     `members` as in a directory file, `rules` of the deployment. Returns it with remarks on its keys and name.
 
-    Raises write.Refused with every fault, access.Forbidden, StoreUnavailable. Spec 1, D27, D38
+    Raises write.Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38
     """
     adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
     if await registry.api_clients.get(client_id) is not None:
@@ -89,20 +89,22 @@ async def update_client(
     *,
     actor: Actor,
     rules: Rules = PLAIN_RULES,
+    was: Client | None = None,
     dry_run: bool = False,
 ) -> Applied:
     """Change members of a client.
 
-    `members` as in a directory file, None for those that keep their value.
+    `members` as in a directory file, None for those that keep their value; `was` is the client that this was decided
+    on.
 
     A running server follows within 5 s. Raises write.Refused with every fault, when there is no such client or no
-    member is named, access.Forbidden, StoreUnavailable. Spec 1, D27, D38, docs/directory.md
+    member is named, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38, docs/directory.md
     """
     await client(registry, client_id, actor=actor)
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid client update --help` lists what can be")
     prepared = await prepared_entry(registry, passwords, "clients", client_id, members, new_user_id=str, rules=rules)
-    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run)
+    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run, was=was)
 
 
 async def switch_client(

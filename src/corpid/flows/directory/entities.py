@@ -9,13 +9,15 @@ import msgspec
 from corpid.flows.directory.apply import Applied, Prepared, prepare
 from corpid.flows.directory.finding import entity_named
 from corpid.flows.directory.write import MembersRefused, Refused, switched, write
+from corpid.ports import Seen
 from corpid.rules.directory.differences import difference
 from corpid.rules.directory.document import one_entry, parse
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import Change, Plan
-from corpid.rules.directory.records import Entity
+from corpid.rules.directory.records import Entity, Service
 from corpid.rules.directory.sections import SECTIONS
 from corpid.rules.oauth.client_registration import PLAIN_RULES
+from corpid.rules.oauth.records import Client
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -116,18 +118,20 @@ async def update_entity(
     members: Mapping[str, object],
     *,
     actor: Actor,
+    was: Entity | None = None,
     dry_run: bool = False,
 ) -> Applied:
     """Change members of an entity.
 
-    `members` as in a directory file, None for those that keep their value. Raises Refused with every fault, if there is
-    no such entity or no member is named, access.Forbidden, StoreUnavailable. Source: R-12.4, docs/directory.md
+    `members` as in a directory file, None for those that keep their value; `was` is the entity that this was decided
+    on. Raises Refused with every fault, if there is no such entity or no member is named, access.Forbidden, Conflict,
+    StoreUnavailable. Source: R-12.4, docs/directory.md
     """
     await entity_named(registry, entity_id, actor=actor)
     if all(value is None for value in members.values()):
         raise Refused("nothing was named to change: `corpid entity update --help` lists what can be")
     prepared = await prepared_entry(registry, passwords, "entities", entity_id, members, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run)
+    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=dry_run, was=was)
 
 
 async def carried_out(
@@ -138,22 +142,35 @@ async def carried_out(
     verbs: frozenset[Verb],
     dry_run: bool,
     action: AuditAction | None = None,
+    was: Entity | Client | Service | None = None,
 ) -> Applied:
     """Write the prepared change, unless `dry_run`, and describe it.
 
-    `action` as in `write`. Raises Refused if a change is none of `verbs`, access.Forbidden, Conflict, StoreUnavailable.
+    `action` as in `write`; `was` is the record that the change was decided on, otherwise the one that it was prepared
+    on. What somebody else writes at the same moment is not overwritten. Raises Refused if a change is none of `verbs`, access.Forbidden, Conflict, StoreUnavailable.
     Source: docs/directory.md
     """
     changes = prepared.plan.changes
     if any(change.verb not in verbs for change in changes):
         raise Refused(phrase("it was removed at the same moment: nothing was changed"))
     if changes and not dry_run:
-        await write(registry, actor, changes, action=action)
+        await write(registry, actor, changes, action=action, seen=_seen(changes, was))
     return Applied(
         differences=tuple(difference(change, prepared.user_names) for change in changes),
         warnings=prepared.plan.warnings,
         written=bool(changes) and not dry_run,
     )
+
+
+def _seen(changes: Iterable[Change], was: Entity | Client | Service | None) -> list[Seen]:
+    """The entities, clients and services that the changes were decided on."""
+    found = []
+    for change in changes:
+        record = change.becomes or change.was
+        if isinstance(record, Entity | Client | Service):
+            decided_on = was if was is not None and type(was) is type(record) else change.was
+            found.append(Seen(type(record), change.key, decided_on))  # type: ignore[arg-type]  # of the same type
+    return found
 
 
 async def switch_entity(

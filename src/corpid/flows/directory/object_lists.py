@@ -54,10 +54,18 @@ async def listed(
     """
     narrowed = _own(by.actor, resource, wanted)
     refuse_early(by.actor, "read", _object_of_list(by.actor, resource, narrowed))
+    if _is_outside(by.actor, resource, narrowed):
+        return Page(found=())
     page, places = await _page(by, resource, narrowed, after, limit + 1)
     users = await user_names(by.registry, page[:limit])
     shown = tuple(found(by, resource, record, users) for record in page[:limit])
     return Page(found=shown, after=places[limit - 1] if len(page) > limit else ())
+
+
+def _is_outside(actor: ApiClient, resource: Resource, wanted: Mapping[str, str]) -> bool:
+    """Return whether a third party's person is looked for by user name (D61)."""
+    by_name = resource.record is ThirdPartyAssignment and "user" in wanted
+    return by_name and bool(actor.entity_id) and wanted.get("third_party", "") != actor.entity_id
 
 
 def width(by: Administration, resource: Resource, wanted: Mapping[str, str]) -> int:

@@ -290,13 +290,18 @@ def key_of_record(record: msgspec.Struct) -> tuple[str, ...]:
 def found(by: Administration, resource: Resource, record: msgspec.Struct, names: Mapping[str, str]) -> Found:
     """A record as it is shown.
 
-    `names` is user identifier → user name. Source: D59, D61
+    `names` is user identifier → user name; a client entity gets none of its third parties' people. Source: D59, D61
     """
     tag = by.tag(record)
-    user_name = names.get(getattr(record, "user_id", ""), "")
+    user_name = "" if _is_outside(by.actor, record) else names.get(getattr(record, "user_id", ""), "")
     whole = _reads_numbers(by.actor)
     members = {**shown(resource, record, user_name=user_name, whole=whole), "etag": tag}
     return Found(id=str(members["id"]), tag=tag, members=members)
+
+
+def _is_outside(actor: ApiClient, record: msgspec.Struct) -> bool:
+    """Return whether a row is of another entity's person (D61)."""
+    return bool(actor.entity_id) and isinstance(record, ThirdPartyAssignment) and record.entity_id != actor.entity_id
 
 
 def _reads_numbers(actor: ApiClient) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from corpid.flows.directory.apply import Applied
     from corpid.ports import Passwords, Registry
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.directory.records import Service
     from corpid.rules.oauth.records import Client
 
 _AT_ONCE: Final = 200
@@ -22,16 +23,23 @@ _MOST: Final = 2000
 
 
 async def update_service(
-    registry: Registry, passwords: Passwords, service_id: str, members: Mapping[str, object], *, actor: Actor
+    registry: Registry,
+    passwords: Passwords,
+    service_id: str,
+    members: Mapping[str, object],
+    *,
+    actor: Actor,
+    was: Service | None = None,
 ) -> Applied:
     """Change members of a service.
 
-    `members` as in a directory file, None for those that keep their value. Raises Refused with every fault, or if there
-    is no such service, access.Forbidden, Conflict, StoreUnavailable. Source: R-14.1, docs/directory.md
+    `members` as in a directory file, None for those that keep their value; `was` is the service that this was decided
+    on. Raises Refused with every fault, or if there is no such service, access.Forbidden, Conflict, StoreUnavailable.
+    Source: R-14.1, docs/directory.md
     """
     await service_named(registry, service_id, actor=actor)
     prepared = await prepared_entry(registry, passwords, "services", service_id, members, new_user_id=str)
-    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=False)
+    return await carried_out(registry, prepared, actor=actor, verbs=frozenset({"change"}), dry_run=False, was=was)
 
 
 async def clients_of(registry: Registry, service_id: str, *, actor: Actor) -> tuple[list[Client], bool]:

@@ -5,6 +5,7 @@ Source: D8, D11, D21, D22, D27, D38
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import date
 from types import MappingProxyType
@@ -134,19 +135,23 @@ def public_key_set(text: str) -> str:
     return msgspec.json.encode({**decoded, "keys": keys}).decode()
 
 
+_PRIVATE: Final = re.compile(r"PRIVATE KEY|[\"'](?:d|k|p|q|dp|dq|qi|oth)\\?[\"']\s*:")
+"""what a private key has, also in text that is no key set"""
+
+
 def public_part(text: str) -> str | None:
     """The public part of pasted keys, if some are private.
 
-    None if none is private. Source: RFC 7517 §9.3, D27
+    None if none is private; empty if it cannot be told apart, as in text that is no key set. Source: RFC 7517 §9.3, D27
     """
     try:
         decoded = json_object(text)
     except JoseError:
-        return "" if "PRIVATE KEY" in text else None
-    keys = decoded.get("keys", [decoded])
-    if not isinstance(keys, list) or not any(isinstance(key, dict) and private_members(key) for key in keys):
+        return "" if _PRIVATE.search(text) else None
+    if not _PRIVATE.search(msgspec.json.encode(decoded).decode()):
         return None
-    return public_key_set(msgspec.json.encode({"keys": keys}).decode())
+    public = public_key_set(msgspec.json.encode({"keys": decoded.get("keys", [decoded])}).decode())
+    return "" if _PRIVATE.search(public) else public
 
 
 def _public(key: dict[str, object]) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import MembersRefused, Refused
+from corpid.ports import Conflict
 from corpid.rules.directory.sections import NOTHING
 from corpid.rules.oauth.client_registration import public_part
 from corpid.rules.oauth.generations import GENERATIONS
@@ -89,10 +90,7 @@ async def edit(at: ConsoleContext) -> View:
 
 
 def _form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, back: str, version: str = "") -> View:
-    given = {**(at.form or values)}
-    public = public_part(given.get("jwks", ""))
-    if public is not None:  # a private key is never sent back
-        given["jwks"] = public
+    given = _without_private_keys({**(at.form or values)})
     wrong = {name for name, _ in at.errors}
     changed = {name for name, each in _FIELDS.items() if given.get(name, "") != _written(each, each.default)}
     return ClientForm(
@@ -111,6 +109,12 @@ def _form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, bac
         notes=at.notes,
         errors=at.errors,
     )
+
+
+def _without_private_keys(form: dict[str, str]) -> dict[str, str]:
+    """The form as it may be stored and sent back (RFC 7517 §9.3)."""
+    public = public_part(form.get("jwks", ""))
+    return form if public is None else {**form, "jwks": public}
 
 
 def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
@@ -207,20 +211,27 @@ async def change(at: ConsoleContext) -> Saved:
     """Change the client as the form says. Raises Rejected, Invalid, Instead, Gone."""
     found, provider = await this_client(at), at.context.provider
     if not is_current(at, found):
-        heading = phrase("Somebody else has changed this client")
-        raise changed_meanwhile(at, heading, section=CLIENTS, back=client_path(at, found.client_id))
+        raise _changed_meanwhile(at, found)
     actor = _checked(at, [])
     members = _given(at, _values(found))
     if all(value is None for value in members.values()):
         raise Rejected(phrase("Nothing is different from before."))
     try:
         await flow.update_client(
-            provider.registry, provider.passwords, found.client_id, members, actor=actor, rules=at.web.client_rules
-        )
+            provider.registry, provider.passwords, found.client_id, members,
+            actor=actor, rules=at.web.client_rules, was=found,
+        )  # fmt: skip
+    except Conflict:
+        raise _changed_meanwhile(at, found) from None
     except Refused as refused:
         raise _invalid(refused) from None
     provider.registry_cache.drop()
     return Saved("client-changed", here(found.client_id))
+
+
+def _changed_meanwhile(at: ConsoleContext, found: Client) -> Instead:
+    heading = phrase("Somebody else has changed this client")
+    return changed_meanwhile(at, heading, section=CLIENTS, back=client_path(at, found.client_id))
 
 
 def _checked(at: ConsoleContext, errors: list[FieldError]) -> Operating:
@@ -292,9 +303,13 @@ def _capitalised(text: str) -> str:
 _NAMES: Final = frozenset({*SCOPES, *GENERATIONS, *CLIENT_MEMBERS})
 
 SECTION: Final = Section[ConsoleContext](
-    pages={_NEW_CLIENT: Page(view=new, submit=add, fresh=True, needs=("write", "client"))},
+    pages={
+        _NEW_CLIENT: Page(view=new, submit=add, fresh=True, kept=_without_private_keys, needs=("write", "client")),
+    },
     named_pages={
-        re.compile(r"edit-client/[^/]{1,300}"): Page(view=edit, submit=change, fresh=True, needs=("write", "client"))
+        re.compile(r"edit-client/[^/]{1,300}"): Page(
+            view=edit, submit=change, fresh=True, kept=_without_private_keys, needs=("write", "client")
+        )
     },
     fields=frozenset({"client_id", REASON, *_FIELDS}),
 )

@@ -110,7 +110,9 @@ async def edit(at: ConsoleContext) -> Saved:
         raise Rejected(phrase("Nothing is different from before."))
     actor = acting(at)
     try:
-        await flow.update_entity(provider.registry, provider.passwords, entity.entity_id, members, actor=actor)
+        await flow.update_entity(
+            provider.registry, provider.passwords, entity.entity_id, members, actor=actor, was=entity
+        )
     except Conflict:
         raise _changed_meanwhile(at, entity) from None
     except Refused as refused:

@@ -171,7 +171,9 @@ async def edit(at: ConsoleContext) -> Saved:
     }
     provider, actor = at.context.provider, acting(at)
     try:
-        await flow.update_service(provider.registry, provider.passwords, service.service_id, members, actor=actor)
+        await flow.update_service(
+            provider.registry, provider.passwords, service.service_id, members, actor=actor, was=service
+        )
     except (Refused, Conflict) as refused:
         raise Rejected(phrase("It was not changed: {reason}.", reason=reason_of(refused))) from None
     provider.registry_cache.drop()
