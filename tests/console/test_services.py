@@ -68,7 +68,7 @@ def test_a_late_form_does_not_overwrite_what_changed_during_the_sign_in() -> Non
         made.clock.pass_(60)
         await made.factors(browser, made.people["the-operator"])
         await browser.fill_and_submit(name="Other", reason=REASON)
-        assert "Somebody has changed the service meanwhile" in browser.page.text
+        assert browser.page.heading == "Somebody else has changed this service"
         assert (await stored(made)).description == "Changed by another."
 
     run(within, **WITHOUT_PASSKEY)

@@ -25,7 +25,7 @@ from corpid.web.operations.record_forms import Field, changed_meanwhile, is_curr
 from corpid.web.pages.errors import sentence
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import Invalid, Saved, Section
+from corpid.web.sites import Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
