@@ -264,7 +264,9 @@ def test_an_auditor_sees_sessions_and_ends_none() -> None:
         await signed_in_person(made)
         auditor = await in_console(made, "auditor", ALICE)
         assert not [target for target, _ in auditor.page.links if "/session/" in target]
+        assert "Actions" not in auditor.page.text
         operator = await in_console(made, "operator", ALICE)
+        assert "Actions" in operator.page.text
         page = session_page(operator)
         await go(made, operator, page)
         await made.write(Operator(user_id="id-the-operator", level="auditor"))

@@ -124,6 +124,24 @@ def test_a_change_between_what_was_shown_and_the_decision_keeps_nobody_and_is_ma
     run(within)
 
 
+def test_where_nobody_is_left_to_tick_there_is_no_button_for_those_ticked() -> None:
+    """docs/decisions/0022: only the reader is left, and somebody else has to look at their access."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await colleague(made)
+        await due(made)
+        browser = await in_portal(made, REVIEW)
+        form = browser.page.form_with("keep-m-marcus")
+        assert form is not None
+        await keep(made, browser, {each.name: each.value for each in form.controls if each.name.startswith("keep-")})
+        await go(made, browser, REVIEW)
+        assert "This is you." in browser.page.text
+        assert buttons(browser) == []
+
+    run(within)
+
+
 def test_nobody_ticked_is_said() -> None:
     async def within(made: World) -> None:
         await staffed(made)

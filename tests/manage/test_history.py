@@ -12,13 +12,14 @@ from corpid.flows.directory import approvals
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.ports import AuditEvent, Delete, Upsert
 from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Assignment, Service, ThirdPartyGrant
+from corpid.rules.directory.records import Administrator, Assignment, Service, ThirdPartyGrant
 from corpid.web.directory.history import safe_cell
 from tests.manage.scene import ACME, BANYAN, appoint, follow, go, in_portal, portal
 from tests.sign_in.world import World, entity, run
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
+    from corpid.rules.directory.records import AdministratorLevel
     from corpid.sandbox.browser import Browser
 
 ROLE = Assignment(user_id="id-bob", entity_id=ACME, service_id="PERMITS", role="Maker", end_date="2027-12-31")
@@ -213,6 +214,23 @@ def test_what_is_only_offered_is_called_an_offer() -> None:
         browser = await in_portal(made, "history")
         assert "offers" in browser.page.text
         assert "may act for" not in browser.page.text
+
+    run(within)
+
+
+@pytest.mark.parametrize(
+    ("level", "told"),
+    [("owner", "an owner"), ("administrator", "an administrator"), ("sub_administrator", "a sub-administrator")],
+)
+def test_an_appointment_is_told_with_its_level(level: AdministratorLevel, told: str) -> None:
+    """D57: an owner is not called an administrator."""
+
+    async def within(made: World) -> None:
+        await scene(made)
+        bob = Administrator(user_id="id-bob", entity_id=ACME, level=level)
+        await write(made, Upsert(bob, event("administrator.add", subject=f"id-bob/{ACME}")))
+        browser = await in_portal(made, "history")
+        assert f"Bob Lim became {told}" in browser.page.text
 
     run(within)
 

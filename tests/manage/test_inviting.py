@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from corpid.flows.directory import invitation_limits
@@ -63,6 +64,8 @@ def test_several_people_are_checked_line_by_line_and_shown_before_anything_is_se
         assert "Line 3: somebody with this address already belongs" in text
         assert "Line 4: there is no e-mail address: nobody" in text
         assert browser.response is not None
+        [own] = re.findall(r'<p class="field-error" id="people-error">(.*?)</p>', browser.response.text, re.DOTALL)
+        assert own.count("<br>") + 1 == own.count("Line ") > 1, "one problem a line"
         assert "Priya Nair &lt;priya@example.org&gt;" in browser.response.text
         await confirm(browser, people="Priya Nair <priya@example.org>\n\ntom@example.org; Tom\nkim@example.org")
         assert browser.page.heading == "Invite 3 people?"

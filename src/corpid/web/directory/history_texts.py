@@ -46,6 +46,11 @@ _OF_PERSON: Final[Mapping[str, Callable[[str | Phrase], Phrase]]] = {
     AuditAction.ADMINISTRATOR_UPDATE: lambda name: phrase("The level of {name} was changed", name=name),
     AuditAction.ADMINISTRATOR_REMOVE: lambda name: phrase("{name} no longer administers the organisation", name=name),
 }
+_OF_LEVEL: Final[Mapping[object, Callable[[str | Phrase], Phrase]]] = {
+    "owner": lambda name: phrase("{name} became an owner", name=name),
+    "sub_administrator": lambda name: phrase("{name} became a sub-administrator", name=name),
+}
+"""level of a new administrator → its sentence"""
 _OF_ROLE: Final[Mapping[str, Callable[..., Phrase]]] = {
     AuditAction.ASSIGNMENT_ADD: lambda **named: phrase("{name} got access as {role} at {service}", **named),
     AuditAction.ASSIGNMENT_UPDATE: lambda **named: phrase(
@@ -148,6 +153,8 @@ _VALUES: Final[Mapping[tuple[str, str], Phrase]] = {
 def sentence(entry: AuditEntry, names: Names) -> Phrase:
     """The sentence of an entry, without a full stop."""
     action = entry.action
+    if action == AuditAction.ADMINISTRATOR_ADD and (level := _OF_LEVEL.get(entry.after.get("level"))):
+        return level(person(entry, names))
     if action in _OF_PERSON:
         return _OF_PERSON[action](person(entry, names))
     parts = entry.object.split("/")
