@@ -83,7 +83,7 @@ def test_the_demo_check_passes_from_the_installed_wheel(environment: Path) -> No
 
 IMPORT_EVERYTHING = """
 import importlib, pkgutil, corpid
-optional = {"corpid.web.telemetry.spans"}
+optional = {"corpid.web.telemetry.spans", "corpid.testing.fixtures"}
 for module in pkgutil.walk_packages(corpid.__path__, "corpid."):
     if module.name not in optional and not module.name.endswith("__main__") and ".versions." not in module.name:
         importlib.import_module(module.name)
@@ -93,5 +93,24 @@ import sqlalchemy.ext.asyncio, greenlet
 
 @pytest.mark.full
 def test_every_module_imports_with_the_locked_packages_alone(environment: Path) -> None:
-    """Also those of engines that the demo does not use; the extra for traces has packages of its own."""
+    """Also those of engines that the demo does not use; the extra for traces and pytest are packages of one's own."""
     run(environment / "venv" / "bin" / "python", "-c", IMPORT_EVERYTHING, cwd=environment)
+
+
+@pytest.mark.full
+def test_a_provider_for_tests_runs_from_the_installed_wheel(environment: Path) -> None:
+    """docs/testing.md, "Without pytest": pytest is not needed."""
+    used = (
+        "from corpid.testing import running\n"
+        "with running() as provider:\n"
+        "    print(provider.add_client('rp', redirect_uris=['http://127.0.0.1:8000/callback']).client_id)"
+    )
+    assert run(environment / "venv" / "bin" / "python", "-c", used, cwd=environment) == "rp\n"
+
+
+@pytest.mark.full
+def test_the_demo_check_passes_with_nothing_installed(wheel: Path, tmp_path: Path) -> None:
+    """`uvx corpid demo`, of this wheel: uv makes an environment for one run, and none of this checkout is in it."""
+    locked = ROOT / "requirements" / "runtime.txt"
+    command = ("tool", "run", "--python", sys.executable, "--isolated", "--constraints", locked, "--from", wheel)
+    run(UV, *command, "corpid", "demo", "--check", cwd=tmp_path)
