@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tests.interop.running import Provider
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NODE_EXAMPLE, PYTHON_EXAMPLE = EXAMPLES / "node" / "rp.mjs", EXAMPLES / "python" / "rp.py"
 ROLES = [
     "may act as Approver at HARBOUR-PERMIT until 9999-12-31",
     "may act as Applicant at HARBOUR-PERMIT for 209912345D until 9999-12-31",
@@ -106,10 +105,19 @@ def _shown(response: httpx.Response) -> Shown:
     return Shown(response.status_code, [html.unescape(line) for line in re.findall(r"<li>([^<]*)", response.text)])
 
 
+COMMANDS: dict[str, Callable[[], list[str]]] = {
+    "node": lambda: [str(NODE), str(EXAMPLES / "node" / "rp.mjs")],
+    "python": lambda: [sys.executable, str(EXAMPLES / "python" / "rp.py")],
+    "joserfc": lambda: [sys.executable, str(EXAMPLES / "python" / "plain_rp.py")],
+}
+"""each example, and how it is run"""
+KINDS = tuple(COMMANDS)
+
+
 @contextmanager
 def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: str) -> Iterator[Example]:
-    """Run the very file of `examples/`: kind is node or python; `environment` has what it reads besides."""
-    command = {"node": [str(NODE), str(NODE_EXAMPLE)], "python": [sys.executable, str(PYTHON_EXAMPLE)]}[kind]
+    """Run the very file of `examples/`; kind is one of KINDS, `environment` has what it reads besides."""
+    command = COMMANDS[kind]()
     port, sockets = next_free("127.0.0.1", 0)
     for taken in sockets:
         taken.close()
