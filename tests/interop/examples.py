@@ -143,11 +143,18 @@ def _built_with_go() -> Path:
     return program
 
 
+def _run_by_java() -> list[str]:
+    """The Java example as its one file; its libraries are those that `make setup-test` fetched."""
+    _installed("java", "java", "mvn", probe=("java", "--version"))
+    return ["java", "-cp", f"{EXAMPLES}/java/lib/*", f"{EXAMPLES}/java/RelyingParty.java"]
+
+
 COMMANDS: dict[str, Callable[[], list[str]]] = {
     "node": lambda: [str(NODE), str(EXAMPLES / "node" / "rp.mjs")],
     "python": lambda: [sys.executable, str(EXAMPLES / "python" / "rp.py")],
     "joserfc": lambda: [sys.executable, str(EXAMPLES / "python" / "plain_rp.py")],
     "go": lambda: [str(_built_with_go())],
+    "java": _run_by_java,
 }
 """each example, and how it is run"""
 KINDS = tuple(COMMANDS)

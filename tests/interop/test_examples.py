@@ -117,7 +117,7 @@ def test_a_refused_push_is_explained_to_the_developer(
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("language", "asked_at_userinfo"),
-    [("node", [200]), ("python", [401, 200]), ("joserfc", [401, 200]), ("go", [200])],
+    [("node", [200]), ("python", [401, 200]), ("joserfc", [401, 200]), ("go", [200]), ("java", [401, 200])],
 )
 def test_nonces_of_the_server_are_taken_up_without_help(
     tmp_path: Path, language: str, asked_at_userinfo: list[int]
