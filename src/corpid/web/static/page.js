@@ -20,13 +20,14 @@ document.addEventListener("submit", (event) => {
 
 // Instants are written in the zone of the deployment: here they become the reader's, where that is another one.
 const SHOWN = { time: { timeStyle: "short" }, moment: { dateStyle: "medium", timeStyle: "short" } };
+const LANGUAGE = document.documentElement.lang === "en" ? "en-GB" : document.documentElement.lang; // day before month, as the server writes
 const localTimes = (within) => {
   for (const time of within?.querySelectorAll("time[data-show]") ?? []) {
     const at = new Date(time.dateTime);
     const [, sign, hours, minutes] = time.dateTime.match(/([+-])(\d\d):(\d\d)$/);
     if (Number(`${sign}1`) * (Number(hours) * 60 + Number(minutes)) === -at.getTimezoneOffset()) continue;
     time.title = time.textContent;
-    time.textContent = at.toLocaleString(document.documentElement.lang, SHOWN[time.dataset.show]);
+    time.textContent = at.toLocaleString(LANGUAGE, SHOWN[time.dataset.show]);
     delete time.dataset.show;
   }
 };
