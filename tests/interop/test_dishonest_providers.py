@@ -164,7 +164,7 @@ def test_an_id_token_that_was_not_encrypted_is_refused(running: Provider, settle
     assert "userinfo" not in names(running)
 
 
-def test_a_new_signing_key_is_fetched_when_it_is_first_seen(running: Provider, tmp_path: Path, language: str) -> None:
+def test_a_new_signing_key_is_fetched_when_it_is_first_seen(running: Provider, tmp_path: Path) -> None:
     """Spec 4.7, 9: the client looked at the keys before there was this one, and looks again."""
     with example("python", running.issuer, tmp_path / "keys.json", "rotation") as client:
         running.register(client.client_id, client.redirect_uri, client.jwks)
