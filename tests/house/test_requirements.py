@@ -60,3 +60,22 @@ def test_locks_of_node_packages_have_hashes_and_name_no_host() -> None:
         fetched = {name: package for name, package in packages.items() if name and not package.get("link")}
         assert [name for name, package in fetched.items() if "resolved" in package] == []
         assert [name for name, package in fetched.items() if not package.get("integrity")] == []
+
+
+def test_libraries_of_the_java_example_have_hashes_and_its_build_names_no_host() -> None:
+    """scripts/set-up-tests compares them before anything runs."""
+    java = ROOT / "examples" / "java"
+    rows = (java / "dependencies.sha256").read_text(encoding="utf-8").splitlines()
+    assert rows
+    assert [row for row in rows if not re.fullmatch(r"[0-9a-f]{64}  [\w.-]+\.jar", row)] == []
+    assert "//" not in (java / "pom.xml").read_text(encoding="utf-8")
+
+
+def test_modules_of_the_go_example_have_hashes_and_come_from_nowhere_else() -> None:
+    go = ROOT / "examples" / "go"
+    module = (go / "go.mod").read_text(encoding="utf-8")
+    sums = (go / "go.sum").read_text(encoding="utf-8")
+    required = re.findall(r"^\t(\S+ v\S+)", module, flags=re.MULTILINE)
+    assert required
+    assert [each for each in required if f"{each} h1:" not in sums] == []
+    assert "replace" not in module

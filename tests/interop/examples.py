@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import html
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
+import pytest
 
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
@@ -33,7 +38,8 @@ if TYPE_CHECKING:
     from tests.interop.running import Provider
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NODE_EXAMPLE, PYTHON_EXAMPLE = EXAMPLES / "node" / "rp.mjs", EXAMPLES / "python" / "rp.py"
+OFFLINE = {**os.environ, "GOPROXY": "off", "GOTOOLCHAIN": "local"}
+"""Go builds with what is there"""
 ROLES = [
     "may act as Approver at HARBOUR-PERMIT until 9999-12-31",
     "may act as Applicant at HARBOUR-PERMIT for 209912345D until 9999-12-31",
@@ -106,10 +112,58 @@ def _shown(response: httpx.Response) -> Shown:
     return Shown(response.status_code, [html.unescape(line) for line in re.findall(r"<li>([^<]*)", response.text)])
 
 
+def _installed(language: str, *programs: str, probe: tuple[str, ...]) -> None:
+    """In CI everything must run; elsewhere what lacks its toolchain is skipped, and says so."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    if (
+        not missing
+        and subprocess.run(probe, cwd=EXAMPLES / language, env=OFFLINE, capture_output=True, check=False).returncode
+    ):
+        missing = [f"{probe[0]} as new as examples/{language} needs"]
+    if missing:
+        said = f"missing: {', '.join(missing)}; `make setup-test` says how to install it"
+        if os.environ.get("CI") == "true":
+            pytest.fail(said)
+        pytest.skip(said)
+
+
+@cache
+def _built_with_go() -> Path:
+    """The Go example, built once for each test process; its modules are those that `make setup-test` fetched."""
+    _installed("go", "go", probe=("go", "list", "-m"))
+    program = Path(tempfile.mkdtemp(prefix="corpid-example-")) / "rp"
+    atexit.register(shutil.rmtree, program.parent)
+    subprocess.run(
+        ["go", "build", "-mod=readonly", "-o", str(program), "."],
+        cwd=EXAMPLES / "go",
+        env=OFFLINE,
+        check=True,
+        timeout=PATIENCE,
+    )
+    return program
+
+
+def _run_by_java() -> list[str]:
+    """The Java example as its one file; its libraries are those that `make setup-test` fetched."""
+    _installed("java", "java", "mvn", probe=("java", "--version"))
+    return ["java", "-cp", f"{EXAMPLES}/java/lib/*", f"{EXAMPLES}/java/RelyingParty.java"]
+
+
+COMMANDS: dict[str, Callable[[], list[str]]] = {
+    "node": lambda: [str(NODE), str(EXAMPLES / "node" / "rp.mjs")],
+    "python": lambda: [sys.executable, str(EXAMPLES / "python" / "rp.py")],
+    "joserfc": lambda: [sys.executable, str(EXAMPLES / "python" / "plain_rp.py")],
+    "go": lambda: [str(_built_with_go())],
+    "java": _run_by_java,
+}
+"""each example, and how it is run"""
+KINDS = tuple(COMMANDS)
+
+
 @contextmanager
 def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: str) -> Iterator[Example]:
-    """Run the very file of `examples/`: kind is node or python; `environment` has what it reads besides."""
-    command = {"node": [str(NODE), str(NODE_EXAMPLE)], "python": [sys.executable, str(PYTHON_EXAMPLE)]}[kind]
+    """Run the very file of `examples/`; kind is one of KINDS, `environment` has what it reads besides."""
+    command = COMMANDS[kind]()
     port, sockets = next_free("127.0.0.1", 0)
     for taken in sockets:
         taken.close()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from corpid.sandbox.verification import Callback
 
 PATIENCE = 90.0
-PEOPLE = 40
+PEOPLE = 70
 PASSWORD = "a plain phrase for tests"
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 ENTITY = {"type": "UEN", "registration_number": "209900042K", "country": "SG", "name": "Example Harbour"}

@@ -1,4 +1,4 @@
-"""What both examples do as they stand in `examples/`, against a provider on real sockets."""
+"""What all examples do as they stand in `examples/`, against a provider on real sockets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 
 from corpid.sandbox.interfaces import CURRENT, LEGACY
 from tests.interop.dishonest import pushed_with
-from tests.interop.examples import ROLES, Example, Shown, example, registered_by_its_own_command
-from tests.interop.libraries import LANGUAGES
+from tests.interop.examples import KINDS, ROLES, Example, Shown, example, registered_by_its_own_command
 from tests.interop.running import Provider, provider
 from tests.interop.stock_clients import write_keys
 
@@ -34,7 +33,7 @@ NESTED_USERINFO = ("node", "ES256", "ECDH-ES+A256KW", {"userinfo_encryption_enc"
 pytestmark = pytest.mark.usefixtures("honest")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", KINDS)
 def test_a_newcomer_follows_the_printed_command_and_a_person_signs_in(
     running: Provider, tmp_path: Path, language: str
 ) -> None:
@@ -50,7 +49,9 @@ def test_a_newcomer_follows_the_printed_command_and_a_person_signs_in(
     assert '"d"' not in (tmp_path / "keys.json.public").read_text()
 
 
-@pytest.mark.parametrize("language", ["node", pytest.param("python", marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "language", [each if each == "node" else pytest.param(each, marks=pytest.mark.full) for each in KINDS]
+)
 def test_a_client_moves_from_legacy_to_current_as_it_stands(
     serving: Callable[..., Provider], tmp_path: Path, language: str
 ) -> None:
@@ -74,7 +75,7 @@ def test_a_client_moves_from_legacy_to_current_as_it_stands(
     [
         *(
             (language, *row) if language == "python" else pytest.param(language, *row, marks=pytest.mark.full)
-            for language in LANGUAGES
+            for language in KINDS
             for row in MATRIX
         ),
         NESTED_USERINFO,
@@ -94,14 +95,14 @@ def test_every_algorithm_and_shape_is_understood(
         )
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", KINDS)
 def test_cancel_leads_back_to_a_page_that_says_so(settled_client: SettledClient, language: str) -> None:
     """D17."""
     shown = settled_client(language).cancel()
     assert (shown.status, shown.lines[0]) == (403, "Not signed in (access_denied)")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", KINDS)
 def test_a_refused_push_is_explained_to_the_developer(
     running: Provider, settled_client: SettledClient, language: str
 ) -> None:
@@ -114,7 +115,10 @@ def test_a_refused_push_is_explained_to_the_developer(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("language", "asked_at_userinfo"), [("node", [200]), ("python", [401, 200])])
+@pytest.mark.parametrize(
+    ("language", "asked_at_userinfo"),
+    [("node", [200]), ("python", [401, 200]), ("joserfc", [401, 200]), ("go", [200]), ("java", [401, 200])],
+)
 def test_nonces_of_the_server_are_taken_up_without_help(
     tmp_path: Path, language: str, asked_at_userinfo: list[int]
 ) -> None:
