@@ -157,6 +157,7 @@ STATES: Final[Mapping[str, View]] = {
                 service_url="/console/services/PERMITS",
                 role="Approver",
                 organisation="Acme Pte. Ltd.",
+                part="Jurong",
                 until=date(2027, 12, 31),
             ),
         ),

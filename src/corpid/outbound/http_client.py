@@ -184,7 +184,9 @@ def _judge(answer: h11.Response) -> None:
 def _reason(error: BaseException) -> str:
     """The underlying error: libraries wrap the system's error in their own."""
     cause = error.__cause__
-    return _reason(cause) if isinstance(cause, OSError) else str(error) or "no answer"
+    if isinstance(cause, OSError):
+        return _reason(cause)
+    return (error.strerror if isinstance(error, OSError) else "") or str(error) or "no answer"
 
 
 FETCH_SECONDS: Final = 3.0

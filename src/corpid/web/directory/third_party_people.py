@@ -201,8 +201,8 @@ def _change(at: PortalContext, given: GivenRole, found: Authorisation) -> View:
         frame=up(at, found),
         errors=at.errors,
         action=portal_path(at.web, at.page),
-        heading=phrase("Change the access of {person}", person=given.name),
-        lead=(_sentence(found, row, given.name), phrase("Authorised: {sentence}", sentence=sentence(found))),
+        heading=phrase("Change the access of {person}", person=given.name or GONE),
+        lead=(_sentence(found, row, given.name or GONE), phrase("Authorised: {sentence}", sentence=sentence(found))),
         roles=(),
         role="",
         sub_entity=None,
@@ -236,7 +236,14 @@ async def save_change(at: PortalContext) -> Saved:
     _require_reason(at, found)
     if at.form.get("confirmed") != "yes":
         raise Instead(
-            _check(at, found, wanted, given.name, heading=phrase("Check the change"), button=phrase("Change it"))
+            _check(
+                at,
+                found,
+                wanted,
+                given.name or GONE,
+                heading=phrase("Check the change"),
+                button=phrase("Change it"),
+            )
         )
     return await submitted(at, changes, Saved("role-changed", page_of("grant", found.grant)))
 

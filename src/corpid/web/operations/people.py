@@ -170,6 +170,7 @@ async def person_page(at: ConsoleContext) -> View:
                 service_url=console_path(at.web, f"services/{quote(each.service.service_id, safe='')}"),
                 role=each.row.role,
                 organisation=each.entity.name,
+                part=each.row.sub_entity,
                 until=None if each.row.end_date == NO_END else date.fromisoformat(each.row.end_date),
             )
             for each in found.roles.found

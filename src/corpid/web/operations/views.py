@@ -83,6 +83,8 @@ class RoleLine:
     service_url: str
     role: str
     organisation: str
+    part: str = ""
+    """of the organisation"""
     until: date | None
 
 
