@@ -213,5 +213,5 @@ class AuditAction(StrEnum):
     AUDIT_PRUNE = "audit.prune", (
         "Old audit entries were removed, and old details: `removed` and `erased` say how many. It is written before the removal")
     AUDIT_ERASE = "audit.erase", "Audit details were erased, of a removed person; `erased` says how many"
-    AUDIT_EXPORT = "audit.export", "Audit entries were exported in the console; `filters` says which"
+    AUDIT_EXPORT = "audit.export", "Audit entries were exported; `filters` says which"
     # fmt: on
