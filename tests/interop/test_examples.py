@@ -33,6 +33,12 @@ NESTED_USERINFO = ("node", "ES256", "ECDH-ES+A256KW", {"userinfo_encryption_enc"
 pytestmark = pytest.mark.usefixtures("honest")
 
 
+each_language_or_one = pytest.mark.parametrize(
+    "language", [each if each == "node" else pytest.param(each, marks=pytest.mark.full) for each in KINDS]
+)
+"""`make test` runs one of them"""
+
+
 @pytest.mark.parametrize("language", KINDS)
 def test_a_newcomer_follows_the_printed_command_and_a_person_signs_in(
     running: Provider, tmp_path: Path, language: str
@@ -49,9 +55,7 @@ def test_a_newcomer_follows_the_printed_command_and_a_person_signs_in(
     assert '"d"' not in (tmp_path / "keys.json.public").read_text()
 
 
-@pytest.mark.parametrize(
-    "language", [each if each == "node" else pytest.param(each, marks=pytest.mark.full) for each in KINDS]
-)
+@each_language_or_one
 def test_a_client_moves_from_legacy_to_current_as_it_stands(
     serving: Callable[..., Provider], tmp_path: Path, language: str
 ) -> None:
@@ -95,14 +99,14 @@ def test_every_algorithm_and_shape_is_understood(
         )
 
 
-@pytest.mark.parametrize("language", KINDS)
+@each_language_or_one
 def test_cancel_leads_back_to_a_page_that_says_so(settled_client: SettledClient, language: str) -> None:
     """D17."""
     shown = settled_client(language).cancel()
     assert (shown.status, shown.lines[0]) == (403, "Not signed in (access_denied)")
 
 
-@pytest.mark.parametrize("language", KINDS)
+@each_language_or_one
 def test_a_refused_push_is_explained_to_the_developer(
     running: Provider, settled_client: SettledClient, language: str
 ) -> None:
