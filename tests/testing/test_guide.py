@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "python"
 
@@ -15,6 +17,7 @@ def test_the_example_of_the_guide_is_the_file_whole() -> None:
     assert f"```python\n{(EXAMPLES / 'test_rp.py').read_text()}```\n" in (ROOT / "docs" / "testing.md").read_text()
 
 
+@pytest.mark.full
 def test_the_tests_of_the_example_pass(tmp_path: Path) -> None:
     """Outside this checkout, with no configuration of it."""
     for name in ("rp.py", "test_rp.py"):

@@ -87,6 +87,7 @@ def test_a_test_without_an_event_loop_signs_in_too(corpid_provider: Provider) ->
     assert "error=access_denied" in corpid_provider.cancel(asyncio.run(begun()))
 
 
+@pytest.mark.full
 def test_people_need_no_factors_in_plain_data() -> None:
     """Those who come later neither, and a change counts at once; here with another generation."""
     with running(DIRECTORY, generations=["legacy"]) as provider:
@@ -103,6 +104,7 @@ def test_people_need_no_factors_in_plain_data() -> None:
         assert len(provider.code("kai")) == 6
 
 
+@pytest.mark.full
 def test_a_file_is_a_directory_and_its_faults_are_named_by_line(tmp_path: Path) -> None:
     """Of settings, generations and a file that is not there, too."""
     file = tmp_path / "people.yaml"
@@ -137,6 +139,7 @@ def test_a_refusal_says_what_was_wrong(
         asked(corpid_provider)
 
 
+@pytest.mark.full
 def test_the_clock_moves_on_and_what_has_expired_is_refused() -> None:
     """A code lives a minute (D15): the relying party's clock moves with the provider's."""
     with running() as provider:
@@ -156,6 +159,7 @@ def test_the_clock_moves_on_and_what_has_expired_is_refused() -> None:
         assert any(line.get("error") == "invalid_grant" for line in provider.log)
 
 
+@pytest.mark.full
 def test_the_settings_of_the_shell_do_not_reach_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CORPID_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     monkeypatch.chdir(tmp_path)
@@ -165,6 +169,7 @@ def test_the_settings_of_the_shell_do_not_reach_it(monkeypatch: pytest.MonkeyPat
     assert [path.name for path in tmp_path.iterdir()] == ["corpid.toml"]
 
 
+@pytest.mark.full
 def test_it_ends_with_its_context_and_says_so() -> None:
     with running(DIRECTORY) as provider:
         pass
@@ -183,6 +188,7 @@ with running() as provider:
 """
 
 
+@pytest.mark.full
 def test_it_ends_with_the_process_of_the_tests_however_that_ends() -> None:
     """Its pipe is closed; the process ends by itself and its port is free."""
     printed = subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, check=False).stdout
