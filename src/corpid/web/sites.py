@@ -37,6 +37,7 @@ _IN_PAGES: Final = "/?&=%+,:;@~"
 """stays as it is in the address of a page, which may be quoted already and may have a query"""
 _EVERY_FORM: Final = frozenset({"form_token", "step"})
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
+NOTHING_DIFFERENT: Final = phrase("Nothing is different from before.")
 CHANGED_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from corpid.flows.directory.administrators import has_owner_beside
 from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.entities import SETS, carried_out, one_change, prepared_entry
 from corpid.flows.directory.finding import WantedRow, entity_named, only_one, service_named, user_named
+from corpid.flows.directory.provisioning import Member
 from corpid.flows.directory.write import Refused
 from corpid.ports import Seen
-from corpid.rules.directory import person_names
 from corpid.rules.directory.access import RULES, Object, authorise
 from corpid.rules.directory.access_conditions import APPOINTS, RECENT, Condition
 from corpid.rules.directory.approvals import needed, unfit
@@ -148,29 +146,12 @@ async def remove_administrator(
     return await one_change(registry, change, actor=actor, dry_run=dry_run, user_names=names, remarks=remarks)
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class Held(Member, frozen=True, kw_only=True):
     """A member of an entity, with their level there, if any."""
 
-    user: User
-    membership: Membership
     administrator: Administrator | None = None
     last_owner: bool = False
     """whether the entity would have no owner who can act without them"""
-
-    @property
-    def name(self) -> str:
-        """The name under which the entity knows them (D61)."""
-        return person_names.shown_name(self.membership, self.user)
-
-    @property
-    def user_name(self) -> str:
-        """The user name, of somebody invited what was typed (D60)."""
-        return person_names.user_name(self.membership, self.user)
-
-    @property
-    def email(self) -> str:
-        """The address, of somebody invited what was typed (D60)."""
-        return person_names.email(self.membership, self.user)
 
     @property
     def level(self) -> Level:

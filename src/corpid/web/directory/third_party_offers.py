@@ -41,7 +41,7 @@ from corpid.web.directory.third_party_terms import (
 )
 from corpid.web.directory.writing import NO_REASON, submitted, written
 from corpid.web.pages.layout import PageView
-from corpid.web.sites import Gone, Instead, Saved
+from corpid.web.sites import NOTHING_DIFFERENT, Gone, Instead, Saved
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Entity, Service
@@ -307,7 +307,7 @@ async def save_change(at: PortalContext) -> Saved:
     )
     changes = await written(at, grants.offered(registry, passwords, wanted, found.grant))
     if not changes:
-        raise Rejected(phrase("Nothing is different from before."))
+        raise Rejected(NOTHING_DIFFERENT)
     _require_reason(at, found.service)
     becomes = changes[0].becomes
     assert isinstance(becomes, ThirdPartyGrant)  # noqa: S101 - a change of a grant

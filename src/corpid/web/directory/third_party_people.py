@@ -41,7 +41,7 @@ from corpid.web.directory.writing import NO_REASON, submitted, written
 from corpid.web.pages import access_texts
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Gone, Instead, Saved
+from corpid.web.sites import NOTHING_DIFFERENT, Gone, Instead, Saved
 
 if TYPE_CHECKING:
     from corpid.flows.directory.grants import Authorisation, GivenRole
@@ -232,7 +232,7 @@ async def save_change(at: PortalContext) -> Saved:
     )
     changes = await written(at, grants.assigned(registry, passwords, at.actor, wanted, given.row))
     if not changes:
-        raise Rejected(phrase("Nothing is different from before."))
+        raise Rejected(NOTHING_DIFFERENT)
     _require_reason(at, found)
     if at.form.get("confirmed") != "yes":
         raise Instead(

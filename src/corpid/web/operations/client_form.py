@@ -25,7 +25,7 @@ from corpid.web.operations.record_forms import Field, changed_meanwhile, is_curr
 from corpid.web.pages.errors import sentence
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import Instead, Invalid, Saved, Section
+from corpid.web.sites import NOTHING_DIFFERENT, Instead, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -215,7 +215,7 @@ async def change(at: ConsoleContext) -> Saved:
     actor = _checked(at, [])
     members = _given(at, _values(found))
     if all(value is None for value in members.values()):
-        raise Rejected(phrase("Nothing is different from before."))
+        raise Rejected(NOTHING_DIFFERENT)
     try:
         await flow.update_client(
             provider.registry, provider.passwords, found.client_id, members,

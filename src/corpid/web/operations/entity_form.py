@@ -21,7 +21,7 @@ from corpid.web.operations.record_forms import Field, changed_meanwhile, is_curr
 from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.refusals import reason_of
-from corpid.web.sites import Invalid, Saved, Section
+from corpid.web.sites import NOTHING_DIFFERENT, Invalid, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,7 +107,7 @@ async def edit(at: ConsoleContext) -> Saved:
         name: value if value != getattr(entity, name) else None for name, value in typed.items()
     }
     if all(value is None for value in members.values()):
-        raise Rejected(phrase("Nothing is different from before."))
+        raise Rejected(NOTHING_DIFFERENT)
     actor = acting(at)
     try:
         await flow.update_entity(
