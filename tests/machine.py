@@ -6,22 +6,36 @@ import base64
 import os
 import random
 import socket
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on.
+_CLAIMS_KEPT: Final = 256
+_claims: deque[socket.socket] = deque()
 
-    The system takes none of these for a connection, so that it is still free when a server starts.
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on, and that no other test is given.
+
+    The system takes none of these for a connection, so that it is still free when a server starts. The UDP socket of
+    the same number is the claim that tests of other processes see: no server under test uses UDP.
     """
     while True:
         port = random.randrange(20_000, 32_000)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
+        claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            claim.bind(("127.0.0.1", port))
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
+        if len(_claims) > _CLAIMS_KEPT:
+            _claims.popleft().close()
+        return port
 
 
 def key_file(path: Path) -> str:
