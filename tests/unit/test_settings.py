@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from corpid.settings import Settings, SettingsError, documentation, load
+from corpid.settings.diagnostics import examined
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -259,3 +260,32 @@ def test_a_mail_server_that_is_none_is_refused_without_its_password() -> None:
     sentence = refusal(mail_url="smpt://corpid:secret@mail.example", mail_from="a@example.org")
     assert "secret" not in sentence
     assert "smtp://USER" in sentence
+
+
+@pytest.mark.parametrize(
+    ("written", "mode", "named"),
+    [
+        ('database_url = "postgresql://corpid:word@db.example/corpid"', 0o644, ["database_url"]),
+        (
+            'transient_url = "rediss://:word@cache.example/0"\nmail_url = "smtp://mail.example"\nmail_from = "a@b.example"',
+            0o604,
+            ["transient_url"],
+        ),
+        (f'key_encryption_key = "{"A" * 43}="', 0o606, ["key_encryption_key"]),
+        ('database_url = "postgresql://corpid:word@db.example/corpid"', 0o640, []),
+        ('database_url = "postgresql://corpid:word@db.example/corpid"', 0o600, []),
+        ('database_url = "postgresql://corpid@db.example/corpid"', 0o644, []),
+    ],
+)
+def test_a_settings_file_with_secrets_that_others_can_read_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, mode: int, named: list[str]
+) -> None:
+    """D43: a password in a file is its owner's alone."""
+    file = tmp_path / "corpid.toml"
+    file.write_text(written, encoding="utf-8")
+    file.chmod(mode)
+    monkeypatch.setenv("CORPID_CONFIG", str(file))
+    found = [each for each in examined(load()) if each.about == "settings file"]
+    assert [each.verdict for each in found] == ["problem"] * len(named)
+    assert all(f"secrets: {', '.join(named)}." in each.seen and "chmod o-rwx" in each.change for each in found)
+    assert all("word" not in each.seen for each in found)

@@ -246,3 +246,13 @@ def test_it_refuses_a_port_that_is_taken(tmp_path: Path) -> None:
         refused.stderr
         == f"Error: port {port} on 127.0.0.1 is taken by another program: stop it, or set another port (CORPID_PORT)\n"
     )
+
+
+def test_a_port_of_the_metrics_that_is_taken_is_told_by_its_own_setting(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = command(tmp_path, "serve", port=str(free_port()), metrics_address=f"127.0.0.1:{port}")
+    assert refused.returncode == 1
+    assert f"port {port} on 127.0.0.1 is taken" in refused.stderr
+    assert "(CORPID_METRICS_ADDRESS)" in refused.stderr
+    assert "CORPID_PORT" not in refused.stderr

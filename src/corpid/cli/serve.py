@@ -24,6 +24,7 @@ import typer
 
 from corpid import app, engines, settings
 from corpid.cli import output
+from corpid.settings.diagnostics import examined
 from corpid.settings.issuers import issuers
 from corpid.web.http import server, tls
 from corpid.web.http.addresses import ClientAddresses, OwnHosts
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     Work = Callable[[Callable[[], None]], int]
 
 _COLLECT: Final = (20_000, 50, 50)
+_TOGETHER_SECONDS: Final = 30.0
+"""in which the first workers have started, or failed for the same reason"""
 REFUSALS = (
     settings.SettingsError,
     engines.StartError,
@@ -66,11 +69,19 @@ def serve(
         )
     except REFUSALS as error:
         output.fail(str(error))
+    access_log.configure(clock=time.time, level=chosen.log_level)
+    _warn_of_settings(chosen)
     if chosen.workers == 1:
         raise typer.Exit(_work(chosen, listening, lambda: None))
-    access_log.configure(clock=time.time, level=chosen.log_level)
+    reporting = _FirstToComplain()
     with metrics_folder() if listening.metrics else nullcontext(_keep_nothing) as forget:
-        raise typer.Exit(supervise(lambda served: _work(chosen, listening, served), chosen.workers, on_ended=forget))
+        raise typer.Exit(
+            supervise(
+                lambda served: _work(chosen, listening, served, may_complain=reporting.is_this),
+                chosen.workers,
+                on_ended=forget,
+            )
+        )
 
 
 def _keep_nothing(_process: int) -> None:
@@ -87,18 +98,46 @@ class _Listening:
 
 def _bind_metrics(address: str) -> Sequence[socket]:
     host, _, port = address.rpartition(":")
-    return server.bind(host.strip("[]"), int(port)) if address else ()
+    return server.bind(host.strip("[]"), int(port), setting="CORPID_METRICS_ADDRESS") if address else ()
 
 
-def _work(chosen: Settings, listening: _Listening, served: Callable[[], None]) -> int:
+class _FirstToComplain:
+    """The right to report why no worker can start.
+
+    One of those that start together has it, and each that is started later.
+    """
+
+    def __init__(self) -> None:
+        self._together_until = time.monotonic() + _TOGETHER_SECONDS
+        self._reading, writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        os.write(writing, b"1")
+
+    def is_this(self) -> bool:
+        """Return whether this process may report."""
+        if time.monotonic() > self._together_until:
+            return True
+        with suppress(BlockingIOError):
+            return bool(os.read(self._reading, 1))
+        return False
+
+
+def _work(
+    chosen: Settings,
+    listening: _Listening,
+    served: Callable[[], None],
+    *,
+    may_complain: Callable[[], bool] = lambda: True,
+) -> int:
     """Serve until a signal to stop.
 
-    The exit status. `served` is called when ready.
+    The exit status. `served` is called when ready; `may_complain` says whether this process reports why it cannot start.
     """
     try:
         server.run(_serve(chosen, listening, served))
     except REFUSALS as error:
-        output.complain(str(error))
+        if may_complain():
+            output.complain(str(error))
         return REFUSED
     return 0
 
@@ -127,6 +166,13 @@ def _spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT)
+
+
+def _warn_of_settings(chosen: Settings) -> None:
+    """A line in the log for each setting that is not safe (D43, D52)."""
+    for finding in examined(chosen):
+        if finding.verdict == "problem":
+            access_log.log().warning("settings_problem", detail=f"{finding.seen} {finding.change}")
 
 
 async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ from corpid.settings.issuers import contradictions as between_issuers
 from corpid.settings.issuers import issuers
 from corpid.settings.presets import PRESETS
 
-__all__ = ["Settings", "SettingsError", "documentation", "load"]
+__all__ = ["Settings", "SettingsError", "documentation", "load", "settings_file"]
 
 FILE: Final = "corpid.toml"
 SECRET: Final = "key_encryption_key"
@@ -33,7 +33,7 @@ def load(**overrides: Any) -> Settings:  # noqa: ANN401
     `overrides` win over the environment, which wins over corpid.toml (or CORPID_CONFIG). The preset that they name
     comes last. Raises SettingsError.
     """
-    path, written = _read_file()
+    path, written = settings_file()
     environment = {name.upper(): value for name, value in os.environ.items() if value}
     from_file = {name: value for name, value in written.items() if PREFIX + name.upper() not in environment}
     named = {"preset": environment.get(f"{PREFIX}PRESET", ""), **from_file, **overrides}["preset"]
@@ -113,7 +113,11 @@ def _shown(default: object) -> str:
     return f"`{text}`" if default not in {None, ""} else ""
 
 
-def _read_file() -> tuple[Path, dict[str, Any]]:
+def settings_file() -> tuple[Path, dict[str, Any]]:
+    """The settings file and its content, empty if there is none.
+
+    Raises SettingsError.
+    """
     named = os.environ.get(f"{PREFIX}CONFIG")
     path = Path(named or FILE)
     if not named and not path.exists():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import stat
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.diagnostics import Finding, ok, problem, sentence, warning
+from corpid.settings import settings_file
 from corpid.settings.checks import is_local
+from corpid.settings.fields import SECRETS
 from corpid.settings.issuers import issuers
 from corpid.stores.engines import engine_type
 
@@ -33,6 +36,7 @@ def examined(settings: Settings) -> Iterator[Finding]:
     elif parts.scheme != "https":
         change = "Change: let the proxy serve TLS, and begin base_url with https://."
         found.append(problem("base_url's scheme", "base_url is http: codes and tokens are sent unencrypted.", change))
+    found += _readable_secrets()
     if settings.network_database is not None:
         try:
             FileOfNetworks(settings.network_database)
@@ -66,3 +70,18 @@ def _passkeys(settings: Settings) -> Iterator[Finding]:
         seen = f"No passkeys are offered at {', '.join(outside)}: their host is not {rp_id} or a subdomain of it."
         change = "Change: set passkey_rp_id to a parent domain of every issuer's host before people have passkeys, or keep it."
         yield warning("passkeys", seen, change)
+
+
+def _readable_secrets() -> Iterator[Finding]:
+    """A settings file with secrets that other users of the machine can read (D43)."""
+    path, written = settings_file()
+    secrets = [name for name in SECRETS if _is_secret(str(written.get(name, "")))]
+    if secrets and stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXO:
+        seen = f"Every user of this machine can read {path}, which holds secrets: {', '.join(secrets)}."
+        change = f"Change: run `chmod o-rwx {path}` as its owner, and let its group be that of the service."
+        yield problem("settings file", seen, change)
+
+
+def _is_secret(value: str) -> bool:
+    """Return whether it is a key, or a URL with a password."""
+    return bool(value) and ("://" not in value or urlsplit(value).password is not None)

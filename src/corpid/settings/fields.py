@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+SECRETS: Final = ("database_url", "transient_url", "mail_url", "key_encryption_key")
+"""settings whose value is a key, or a URL that can hold a password"""
+
+
 def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
     """Pairs: whether a contradiction exists, and how to fix it.
 

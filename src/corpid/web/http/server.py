@@ -284,10 +284,10 @@ def _uvicorn_config(app: ASGIApp) -> Config:
     return config
 
 
-def bind(host: str, port: int) -> list[socket.socket]:
+def bind(host: str, port: int, *, setting: str = "CORPID_PORT") -> list[socket.socket]:
     """Sockets for every address of a host name and a port.
 
-    Port 0: any free one, chosen for the first address. Raises ListenError.
+    Port 0: any free one, chosen for the first address. `setting` names the port in messages. Raises ListenError.
     """
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -303,7 +303,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
                 continue  # a name may have an IPv6 address although IPv6 is off
             for listening in bound:
                 listening.close()
-            raise ListenError(_why_not(host, port, error)) from error
+            raise ListenError(_why_not(host, port, setting, error)) from error
     if not bound:
         raise ListenError(f"host {host!r} has no address that this machine can listen on")
     return bound
@@ -323,11 +323,11 @@ def _bind_one(family: int, kind: int, protocol: int, address: Any) -> socket.soc
     return listening
 
 
-def _why_not(host: str, port: int, error: OSError) -> str:
+def _why_not(host: str, port: int, setting: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {host} is taken by another program: stop it, or set another port (CORPID_PORT)"
+        return f"port {port} on {host} is taken by another program: stop it, or set another port ({setting})"
     if error.errno == errno.EACCES:
-        return f"port {port} needs more rights than this user has: choose one above 1023 (CORPID_PORT)"
+        return f"port {port} needs more rights than this user has: choose one above 1023 ({setting})"
     return f"cannot listen on {host} port {port}: {error.strerror}"
 
 
