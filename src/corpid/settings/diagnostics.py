@@ -73,7 +73,7 @@ def _passkeys(settings: Settings) -> Iterator[Finding]:
 
 
 def _readable_secrets() -> Iterator[Finding]:
-    """A settings file with secrets that other users of the machine can read (D43)."""
+    """A settings file with secrets that every user can read (D43)."""
     path, written = settings_file()
     secrets = [name for name in SECRETS if _is_secret(str(written.get(name, "")))]
     if secrets and stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXO:
