@@ -381,6 +381,7 @@ def _router(settings: Settings, provider: Provider, look: Theme, developer: Deve
         base_path=base_path,
         account_base=account_base,
         developer_mode=settings.developer_mode,
+        on_network=settings.demo_on_network,
         theme=look,
     )
     return Router(

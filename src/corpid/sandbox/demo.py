@@ -83,7 +83,7 @@ class DemoError(Exception):
     """The demo cannot run; the message gives the remedy."""
 
 
-class _OnNetwork(Settings):
+class NetworkSettings(Settings):
     """The settings of a demo that other machines reach (D66)."""
 
     demo_on_network: ClassVar[bool] = True
@@ -282,7 +282,7 @@ def _settings(
     chosen = PRESETS[preset].settings if preset else WITHOUT_PRESET
     files = hosting.certificate
     return settings.load(
-        _OnNetwork if hosting.network else Settings,
+        NetworkSettings if hosting.network else Settings,
         **{name: value for name, value in chosen.items() if name != "generations"},
         base_url=first.issuer,
         host=hosting.network.addresses[0] if hosting.network else PROVIDER_HOST,
