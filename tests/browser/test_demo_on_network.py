@@ -29,7 +29,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def link_of(printed: str) -> str:
-    links = set(re.findall(r"https://\S+\?key=\S+", printed))
+    links: set[str] = set(re.findall(r"https://\S+\?key=\S+", printed))
     assert len(links) == 1, "the key stands in one link"
     return links.pop()
 

@@ -157,7 +157,7 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
 
 
 def _from_elsewhere(demo: Demo, network: NetworkHost, certificate: DemoCertificate) -> None:
-    """How a browser of another machine gets in."""
+    """Print link, key and certificate for browsers of other machines."""
     output.say("")
     output.line(("From a phone, or another machine on this network", "bold"))
     output.qr_code(demo.link)

@@ -1,4 +1,4 @@
-"""The TLS certificate of a demo that other machines reach (`corpid demo --host`).
+"""The TLS certificate of a demo on the network (`corpid demo --host`).
 
 A certification authority of its own certifies one key for one host. The authority's private key is never stored: a
 phone that trusts the authority trusts this one certificate, and nobody can make another.

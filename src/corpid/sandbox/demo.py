@@ -134,7 +134,7 @@ class Demo:
 
     @property
     def link(self) -> str:
-        """The URL to start at, with the key if other machines reach it."""
+        """The URL to start at, on the network with the key."""
         return (
             f"{self.relying_party_url}/?{urlencode({KEY: self.key})}"
             if self.hosting.network

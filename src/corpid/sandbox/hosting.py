@@ -1,4 +1,4 @@
-"""Where a demo listens, and how its URLs begin: this machine alone, or other machines, too."""
+"""The host of a demo: this machine alone, or its network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TLS: Final = "tls"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosting:
-    """The host of a demo, with a certificate if other machines reach it."""
+    """The host of a demo; on the network, with a certificate."""
 
     network: NetworkHost | None = None
     """None: this machine alone reaches it"""
@@ -42,7 +42,7 @@ class Hosting:
         return self.network.addresses if self.network else ()
 
     def url(self, own_host: str, port: int) -> str:
-        """A URL without a path; `own_host` is the host if there is no other."""
+        """A URL without a path; `own_host` is for this machine alone."""
         return f"https://{self.network.in_url}:{port}" if self.network else f"http://{own_host}:{port}"
 
     def server_context(self) -> ssl.SSLContext | None:

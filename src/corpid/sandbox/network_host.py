@@ -1,4 +1,4 @@
-"""The name or address under which other machines reach a demo (`corpid demo --host`)."""
+"""The host of a demo on the network (`corpid demo --host`)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ _NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[
 
 
 class HostUnusable(Exception):
-    """Other machines cannot reach a demo by this host; the message says what to give."""
+    """A host that other machines cannot reach.
+
+    The message says what to give.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkHost:
-    """A name or address of this machine, and the addresses to listen on."""
+    """A name or address, and the addresses to listen on."""
 
     host: str
     addresses: tuple[str, ...]
 
     @property
     def is_name(self) -> bool:
-        """Whether it is a name, without which passkeys do not work (D34)."""
+        """True for a name, which passkeys need (D34)."""
         return _address(self.host) is None
 
     @property
@@ -56,6 +59,8 @@ def find(wanted: str) -> NetworkHost:
             raise HostUnusable("this machine has no address on a network: connect it, or give its address to --host")
         return NetworkHost(host=address, addresses=(address,))
     named = _address(host.removeprefix("[").removesuffix("]"))
+    if isinstance(named, IPv6Address):
+        named = named.ipv4_mapped or named
     if named is None:
         return _by_name(host)
     if not _is_reachable(named):

@@ -407,9 +407,9 @@ class Settings(IssuerSettings, BaseSettings):
 
     @property
     def fetches_anywhere(self) -> bool:
-        """Whether D27's rules for addresses of clients' keys are lifted.
+        """True if clients' keys may be fetched from any address.
 
-        They are in developer mode, unless other machines reach it. Source: D27, D66
+        That is in developer mode, unless other machines reach it. Source: D27, D66
         """
         return self.developer_mode and checks.is_local(urlsplit(self.base_url).hostname or "")
 

@@ -63,7 +63,7 @@ class DeveloperMode(Protocol):
         """Return whether this request sees developer mode."""
 
     def without_key(self, request: Request) -> Response | None:
-        """A redirect that takes the key out of the address, if it is there."""
+        """A redirect without the key, if the address has it."""
 
     def people(self, request: Request) -> Sequence[Listed]:
         """The test people whom a page offers."""

@@ -389,13 +389,14 @@ class Router:
         if route is not None and networks and not lies_in(scope["state"]["client_address"], networks):
             scope["state"]["log"]["detail"] = f"{route.part}_networks: this address is in none of them"
             route = None
-        if route is not None and route.developer and not self._opens(request):
-            route = None
+        redirect = None
+        if route is not None and route.developer:
+            route, redirect = (route, self._without_key(request)) if self._opens(request) else (None, None)
         if route is None:
             answer = await plain.not_found(request, self._context)
         else:
             scope["route"] = route
-            answer = self._without_key(request, route) or await self._answer(request, route)
+            answer = redirect or await self._answer(request, route)
             if "reason" in scope["state"]["log"]:
                 self._note_refusal(scope, route)
         await answer(scope, receive, send)
@@ -433,9 +434,9 @@ class Router:
         mode = self._context.developer
         return mode is not None and mode.opens(request)
 
-    def _without_key(self, request: Request, route: Route) -> Response | None:
+    def _without_key(self, request: Request) -> Response | None:
         mode = self._context.developer
-        return mode.without_key(request) if mode is not None and route.developer else None
+        return None if mode is None else mode.without_key(request)
 
     def _access(self, route: Route) -> Access:
         """The access to the part of a route."""

@@ -75,9 +75,9 @@ class Mode:
         return await sign_ins.at_once(context, visit, self.developer, user_name=form.get("person", ""), way=way)
 
     def without_key(self, request: Request) -> Response | None:
-        """A redirect to the same page without the key, which a cookie keeps.
+        """A redirect to the same address without the key.
 
-        None if the address does not hold the key. Source: D66
+        A cookie keeps the key. None if the address does not have it. Source: D66
         """
         if request.method not in {"GET", "HEAD"} or not self._is_key(self._in_query(request)):
             return None

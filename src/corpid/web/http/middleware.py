@@ -78,7 +78,10 @@ class Middleware:
         forwarded_header: str = ForwardingHeader.X_FORWARDED_FOR,
         keeps_https: bool = True,
     ) -> None:
-        """`keeps_https` False: browsers are not told to stay on https, as on a machine with other servers of one's own."""
+        """`keeps_https` asks browsers to stay on https.
+
+        A developer's other servers on the same host may speak http.
+        """
         self._app = app
         self._hosts = Hosts(base_url, allowed_hosts, further_urls=further_urls)
         self._addresses = ClientAddresses(trusted_proxies, forwarded_header)
