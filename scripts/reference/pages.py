@@ -125,7 +125,7 @@ def _every() -> str:
     )
     return (
         "\n## At every endpoint\n\nHEAD is answered wherever GET is. 404 and 405 (with `Allow`) are JSON. 429 and 503 have `Retry-After`: wait that long. "
-        "Every response has `X-Content-Type-Options: nosniff`, over https also `Strict-Transport-Security`. Reasons about parameters and forms apply to "
+        "Every response has `X-Content-Type-Options: nosniff`, over https also `Strict-Transport-Security` (not in developer mode). Reasons about parameters and forms apply to "
         "endpoints that take them.\n\n"
         f"| Status | Error | Reasons |\n|---|---|---|\n{errors}"
     )

@@ -249,13 +249,13 @@ async def create(
 ) -> AsyncIterator[Application]:
     """A provider on its stores, until the context ends. Raises StartError.
 
-    `developer` is developer mode's part, of a demo (D66).     `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
+    `developer` is developer mode's part, of a demo (D66). `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
     its stores, which then stay open; events are reported to `metrics` and `spans`.
     """
     hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
     every = issuers(settings)
     urls = [chosen.base_url for chosen in every.values()]
-    rules = DEVELOPER if settings.developer_mode else INTERNET
+    rules = DEVELOPER if settings.fetches_anywhere else INTERNET
     egress = HttpClient(own_url=urls[0], further_urls=urls[1:], rules=rules)
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
@@ -363,6 +363,7 @@ def _asgi(
         allowed_hosts=settings.allowed_hosts,
         trusted_proxies=settings.trusted_proxies,
         forwarded_header=settings.forwarded_header,
+        keeps_https=not settings.developer_mode,
     )
 
 
@@ -380,6 +381,7 @@ def _router(settings: Settings, provider: Provider, look: Theme, developer: Deve
         base_path=base_path,
         account_base=account_base,
         developer_mode=settings.developer_mode,
+        on_network=settings.demo_on_network,
         theme=look,
     )
     return Router(

@@ -6,14 +6,20 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 
 from corpid import app, settings
 from corpid.engines import StartError
+from corpid.rules.oauth.client_registration import RegistrationError, register
+from corpid.sandbox.demo import NetworkSettings
+from corpid.settings import SettingsError
+from corpid.settings.issuers import client_rules
 from corpid.web.developer.mode import KEY_COOKIE
 from corpid.web.developer.routes import routes
 from tests.developer.scene import KEY, developer, in_demo, order
 from tests.sign_in.world import BASE, run
+from tests.unit.rules.oauth.clients import CLIENT
 from tests.world.provider import copied, hashing, template
 
 if TYPE_CHECKING:
@@ -174,6 +180,35 @@ def test_a_demos_database_is_refused_by_any_other_server(tmp_path: Path) -> None
         await start(path, demo=True, developer_mode=True)
 
     run(story)
+
+
+ELSEWHERE: dict[str, Any] = {
+    "base_url": "https://192.0.2.2:8400",
+    "developer_mode": True,
+    "trusted_proxies": ("10.0.0.1",),
+}
+
+
+def test_no_setting_opens_developer_mode_to_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D66: only the demo's own settings do, a type that no file and no variable names."""
+    monkeypatch.setenv("CORPID_DEMO_ON_NETWORK", "true")
+    with pytest.raises(SettingsError, match="developer_mode is for your own machine"):
+        settings.load(**ELSEWHERE)
+    with pytest.raises(SettingsError, match="There is no setting 'demo_on_network'"):
+        settings.load(demo_on_network=True, **ELSEWHERE)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/keys", "http://192.0.2.9/keys", "https://10.0.0.1/keys"])
+def test_a_demo_that_others_reach_fetches_keys_from_public_addresses_only(url: str) -> None:
+    """D27, D66: nobody on the network makes it ask its own machine or its neighbours."""
+    reached = settings.load(NetworkSettings, **ELSEWHERE)
+    at_home = settings.load(base_url=BASE, developer_mode=True)
+    assert (reached.fetches_anywhere, at_home.fetches_anywhere) == (False, True)
+    client = msgspec.structs.replace(CLIENT, jwks=None, jwks_uri=url)
+    with pytest.raises(RegistrationError) as refused:
+        register(client, client_rules(reached))
+    assert {fault.member for fault in refused.value.faults} == {"jwks_uri"}
+    register(client, client_rules(at_home))
 
 
 def test_a_demo_needs_developer_mode(tmp_path: Path) -> None:

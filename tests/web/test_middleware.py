@@ -113,6 +113,12 @@ def test_hsts_is_said_on_https_only() -> None:
     assert "strict-transport-security" not in asked(local, host="localhost:8080").headers
 
 
+@pytest.mark.usefixtures("lines")
+def test_hsts_is_not_said_where_other_servers_share_the_host() -> None:
+    """D36: on a developer's machine, whose other servers speak http."""
+    assert "strict-transport-security" not in asked(shell(answering(PAGE), keeps_https=False)).headers
+
+
 def test_another_host_name_is_421(lines: io.BytesIO) -> None:
     """D35"""
     answer = asked(shell(answering(PAGE)), host="evil.example")

@@ -114,3 +114,15 @@ def test_the_demo_check_passes_with_nothing_installed(wheel: Path, tmp_path: Pat
     locked = ROOT / "requirements" / "runtime.txt"
     command = ("tool", "run", "--python", sys.executable, "--isolated", "--constraints", locked, "--from", wheel)
     run(UV, *command, "corpid", "demo", "--check", cwd=tmp_path)
+
+
+@pytest.mark.full
+def test_the_demo_check_passes_with_pipx_alone(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pipx run corpid demo`, of this wheel, with the locked versions and nothing of this checkout."""
+    locked = (ROOT / "requirements" / "runtime.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    versions = tmp_path / "constraints.txt"  # with hashes, pip would want one of the wheel, too
+    versions.write_text("\n".join(line.partition(" --hash")[0] for line in locked.splitlines()))
+    monkeypatch.setenv("PIPX_HOME", str(tmp_path / "pipx"))
+    monkeypatch.setenv("PIP_CONSTRAINT", str(versions))
+    command = (Path(sys.executable).with_name("pipx"), "run", "--no-cache", "--python", sys.executable, "--spec", wheel)
+    run(*command, "corpid", "demo", "--check", cwd=tmp_path)

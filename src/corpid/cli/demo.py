@@ -19,9 +19,10 @@ from corpid.engines import StartError
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo as demonstration
-from corpid.sandbox import demo_administration
+from corpid.sandbox import demo_administration, network_host
 from corpid.sandbox.demo import FIRST_PORT, LOG, DemoError, running_issuers
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
+from corpid.sandbox.network_host import HostUnusable
 from corpid.settings import SettingsError
 from corpid.settings.presets import PRESETS
 from corpid.web.http.server import ListenError
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
+    from corpid.sandbox.certificates import DemoCertificate
     from corpid.sandbox.check import Outcome
     from corpid.sandbox.demo import Demo
     from corpid.sandbox.interfaces import Interface
+    from corpid.sandbox.network_host import NetworkHost
 
     Start = Callable[[Path], AbstractAsyncContextManager[tuple[Demo, ...]]]
 
@@ -55,6 +58,13 @@ def demo(
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: delete what an earlier demo left.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Where the demo keeps its data.")] = None,
     port: Annotated[int, typer.Option(help="The first port to try.", min=1, max=65000)] = FIRST_PORT,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Name or address of this machine by which other machines, such as a phone, reach the demo, with TLS and a key "
+            "(docs/relying-parties.md); auto: its address on the network. Default: this machine alone."
+        ),
+    ] = "",
     theme: Annotated[Path | None, typer.Option(help="Directory with the theme to look at (docs/theming.md).")] = None,
     preset: Annotated[
         str, typer.Option(help=f"Group of settings: {', '.join(PRESETS)} (docs/settings.md). Default: none.")
@@ -64,11 +74,14 @@ def demo(
 
     Both run on this machine. Ctrl-C stops them.
     """
+    network = _network(host)
     spoken = _spoken(generation, issuers)
     if preset and preset not in PRESETS:
         raise typer.BadParameter(f"choose from {', '.join(PRESETS)}", param_hint="--preset")
     first_port = 0 if check else port
-    start = partial(running_issuers, interfaces=spoken, first_port=first_port, theme=theme, preset=preset)
+    start = partial(
+        running_issuers, interfaces=spoken, first_port=first_port, theme=theme, preset=preset, network=network
+    )
     try:
         code = _check(start, data_dir, as_json=as_json) if check else _run(data_dir, start, fresh=fresh)
     except (DemoError, StartError, SettingsError, DirectoryError, ListenError) as error:
@@ -77,6 +90,13 @@ def demo(
             output.as_json({"ok": False, "problem": str(error), "scenarios": []})
         code = 1
     raise typer.Exit(code)
+
+
+def _network(host: str) -> NetworkHost | None:
+    try:
+        return network_host.find(host) if host else None
+    except HostUnusable as error:
+        raise typer.BadParameter(str(error), param_hint="--host") from None
 
 
 def _spoken(generation: str, issuers: str) -> tuple[Interface, ...]:
@@ -114,7 +134,7 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     for each in demos:
         named = f"{each.issuer_id}, " if len(demos) > 1 else ""
         output.say(f"Issuer     {named}generation {each.registration.interface.name}: {each.issuer}")
-        output.line("Open       ", (each.relying_party_url, f"bold link {each.relying_party_url}"))
+        output.line("Open       ", (each.link, f"bold link {each.link}"))
     output.say(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
     output.say(f"Portal     {demo.portal_url} (people who administer are listed below)")
     output.say(f"Console    {demo.console_url} (as {demo_administration.OPERATOR}, an operator)")
@@ -130,8 +150,42 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     duties = demo_administration.duties(demo.directory)
     output.table("Who administers, in the portal", ("User name", "Organisation", "Level"), duties)
     output.say("Codes change every 30 seconds and work once; the page above lists those of the moment.")
+    if demo.hosting.network is not None and demo.hosting.certificate is not None:
+        _from_elsewhere(demo, demo.hosting.network, demo.hosting.certificate)
     output.say("Stop with Ctrl-C.")
     sys.stdout.flush()
+
+
+def _from_elsewhere(demo: Demo, network: NetworkHost, certificate: DemoCertificate) -> None:
+    """Print link, key and certificate for browsers of other machines."""
+    output.say("")
+    output.line(("From a phone, or another machine on this network", "bold"))
+    output.qr_code(demo.link)
+    output.line("Open       ", (demo.link, f"bold link {demo.link}"))
+    output.say(
+        "Key        It is in the link, and new at each start. A browser that has opened the link keeps it for a day, and"
+    )
+    output.say(
+        "           sees all pages above; others get 404 from /developer and from the demo RP. Do not pass it on."
+    )
+    if network.is_name:
+        output.say(f"Name       {network.host} must lead to {network.reached_at} on the phone, too.")
+    output.say(
+        "Warning    The certificate is the demo's own, so the browser warns. Continue if it shows this fingerprint (SHA-256):"
+    )
+    for half in (certificate.fingerprint[:48], certificate.fingerprint[48:]):
+        output.say(f"           {half.removesuffix(':')}")
+    output.say(
+        f"           No warning: install {certificate.authority} on the phone (or download it there: {demo.authority_url})."
+    )
+    output.say(
+        f"           It certifies {network.host} until {certificate.ends:%Y-%m-%d}, and can certify nothing else."
+    )
+    if network.is_name:
+        output.say("Passkeys   They need the installed certificate.")
+    else:
+        output.say("Passkeys   They do not work at an address: start with --host NAME, and install the certificate.")
+    output.say("")
 
 
 def _check(start: Start, data_dir: Path | None, *, as_json: bool) -> int:

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import msgspec
+import segno
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -31,6 +32,10 @@ Lines: TypeAlias = "str | tuple[str, ...]"
 _COLUMN_CELLS: Final = 18
 """on a terminal, of a column that is not the last"""
 MAX_FILE_BYTES: Final = 65536
+_QUIET_ZONE: Final = 4
+"""modules around a QR code (ISO/IEC 18004)"""
+_HALF_BLOCKS: Final = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
+"""the light half of two modules, by whether the upper and the lower one is dark"""
 _COLOURS: Final = {"+": "green", "~": "yellow", "-": "red"}
 _WORDS: Final = (("+", "added"), ("~", "changed"), ("-", "removed"))
 
@@ -78,6 +83,21 @@ def warn(sentence: str) -> None:
 def line(*parts: Part, error: bool = False) -> None:
     """One line of parts in their styles, never broken; `error`: on stderr."""
     _console(error=error).print(_text(*parts), soft_wrap=True)
+
+
+def qr_code(text: str) -> None:
+    """A QR code of half blocks, light on dark in every terminal.
+
+    A line instead if the terminal is too narrow for it, or has no such characters. Source: ISO/IEC 18004
+    """
+    console = _console()
+    rows = [bytes(row) for row in segno.make_qr(text, error="l").matrix_iter(border=_QUIET_ZONE)]
+    if (console.is_terminal and console.width < len(rows[0])) or not console.encoding.lower().startswith("utf"):
+        say("(A QR code would be here in a wider terminal with UTF-8.)")
+        return
+    pairs = zip(rows[::2], [*rows[1::2], bytes(len(rows[0]))][: len(rows[::2])], strict=True)
+    for upper, lower in pairs:
+        line(("".join(_HALF_BLOCKS[pair] for pair in zip(upper, lower, strict=True)), "bright_white on black"))
 
 
 def document(text: str, *, error: bool = False) -> None:

@@ -259,7 +259,7 @@ class Browser:
         pressed = self._button(form, button)
         target = urljoin(self.url, form.action)
         content = urlencode(list(form.fields(pressed)))
-        site = "same-origin" if _origin(target) == _origin(self.url) else "cross-site"
+        site = "same-origin" if _origin(target) == _origin(self.url) else _further_site(self.url, target)
         if form.method == "get":
             await self._navigate("GET", f"{target.partition('?')[0]}?{content}", site=site)
         else:
@@ -313,7 +313,7 @@ class Browser:
                 seconds, address = self.page.refresh
                 await asyncio.sleep(min(seconds, LONGEST_REFRESH_SECONDS))
                 target, site, referrer = urljoin(url, address), "same-origin", url
-            site = site if _origin(target) == _origin(url) else "cross-site"
+            site = site if _origin(target) == _origin(url) else _further_site(url, target)
             url = target
             if response.status_code not in (307, 308):
                 method, content = "GET", None
@@ -336,6 +336,12 @@ class Browser:
         if method == "POST" and site == "cross-site":
             request.headers.pop("cookie", None)
         return await self.http.send(request, follow_redirects=False)
+
+
+def _further_site(url: str, target: str) -> str:
+    """The Sec-Fetch-Site of another origin: ports do not separate sites."""
+    here, there = urlsplit(url), urlsplit(target)
+    return "same-site" if (here.scheme, here.hostname) == (there.scheme, there.hostname) else "cross-site"
 
 
 def _origin(url: str) -> str:

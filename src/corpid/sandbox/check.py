@@ -91,7 +91,7 @@ class Inspector:
     @asynccontextmanager
     async def browser(self, *further_origins: str) -> AsyncIterator[Browser]:
         """A new browser for the pages of the provider and others."""
-        async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
+        async with self.demo.hosting.http(TIMEOUT_SECONDS) as http:
             parts = urlsplit(self.demo.issuer)
             yield Browser(http, frozenset({f"{parts.scheme}://{parts.netloc}", *further_origins}))
 
@@ -279,7 +279,7 @@ async def own_pages(inspector: Inspector, outcome: Outcome) -> None:
     entity = inspector.demo.directory.usable(person)[0]
     outcome.person, outcome.entity = person.user_name, entity
     async with inspector.browser(inspector.demo.relying_party_url) as browser:
-        await browser.open(inspector.demo.relying_party_url + "/", site="none")
+        await browser.open(inspector.demo.link, site="none")
         outcome.checks.that("start page: Sign in", bool(browser.page.forms), "has no form")
         form = browser.page.forms[-1]
         if form.choices("response_mode"):
@@ -314,7 +314,7 @@ async def run(demo: Demo) -> list[Outcome]:
     """
     latest = max((person.used_step for person in demo.registration.persons), default=0)
     await asyncio.sleep(max(0, latest * STEP_SECONDS - time.time()))
-    async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
+    async with demo.hosting.http(TIMEOUT_SECONDS) as http:
         inspector = Inspector(demo, http)
         return [await _outcome(inspector, *named) for named in scenarios(inspector.interface).items()]
 

@@ -11,13 +11,12 @@ import socket
 import time
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
-
-import httpx
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import urlencode
 
 from corpid import app, settings
 from corpid.engines import at_command_line, email_renderer, new_user_id
@@ -26,20 +25,25 @@ from corpid.flows.authentication.own_pages import PATHS
 from corpid.flows.developer.people import Developer, Listed
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.finding import user_named
+from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.sandbox import demo_administration, example_directory
-from corpid.sandbox.demo_rp import CLIENT_ID, CaughtMail, DemoRP, ProviderAccess, Registration
+from corpid.sandbox.demo_rp import AUTHORITY_PATH, CLIENT_ID, CaughtMail, DemoRP, ProviderAccess, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
+from corpid.sandbox.hosting import Hosting
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
+from corpid.sandbox.own_secrets import with_own_secrets
+from corpid.settings import Settings
 from corpid.settings.issuers import client_rules
 from corpid.settings.presets import PRESETS
-from corpid.web.developer.mode import DEVELOPER_PATH
+from corpid.web.developer.mode import DEVELOPER_PATH, KEY, Mode
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.provider import Provider
     from corpid.rules.oauth.client_registration import Rules
-    from corpid.settings import Settings
+    from corpid.sandbox.network_host import NetworkHost
     from corpid.settings.presets import Preset
 
 PROVIDER_HOST: Final = "localhost"  # passkeys refuse an address (D34)
@@ -61,6 +65,8 @@ LOG: Final = "demo.log"
 """in the data directory: a line for each request of this run (D48)"""
 DRAIN_SECONDS: Final = 1.0
 BACK_CHANNEL_SECONDS: Final = 10.0
+SECRETS: Final = "demo-people.json"
+"""in the data directory: the people's secrets, if other machines reach the demo"""
 WITHOUT_PRESET: Final[Mapping[str, object]] = MappingProxyType(
     {
         "return_iss": None,
@@ -77,11 +83,20 @@ class DemoError(Exception):
     """The demo cannot run; the message gives the remedy."""
 
 
+class NetworkSettings(Settings):
+    """The settings of a demo that other machines reach (D66)."""
+
+    demo_on_network: ClassVar[bool] = True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
     """A running demo. `directory` is the file that was applied."""
 
     registration: Registration
+    hosting: Hosting
+    key: str
+    """which other machines must show; the link has it"""
     issuer_id: str
     directory: ExampleDirectory
     timezone: ZoneInfo
@@ -108,9 +123,23 @@ class Demo:
         return self.issuer + DEVELOPER_PATH
 
     @property
+    def authority_url(self) -> str:
+        """The URL of the certificate to install, for those with the key."""
+        return self.relying_party_url + AUTHORITY_PATH
+
+    @property
     def relying_party_url(self) -> str:
-        """The URL to start at."""
+        """The URL of the demo RP."""
         return self.registration.url
+
+    @property
+    def link(self) -> str:
+        """The URL to start at, on the network with the key."""
+        return (
+            f"{self.relying_party_url}/?{urlencode({KEY: self.key})}"
+            if self.hosting.network
+            else self.relying_party_url
+        )
 
 
 @asynccontextmanager
@@ -121,14 +150,15 @@ async def running(
     interface: Interface = CURRENT,
     theme: Path | None = None,
     preset: str = "",
+    network: NetworkHost | None = None,
 ) -> AsyncIterator[Demo]:
     """Run a provider and a demo RP of one generation.
 
     It does the same as `running_issuers`, for one issuer.
     """
-    async with running_issuers(data_directory, (interface,), first_port=first_port, theme=theme, preset=preset) as [
-        demo
-    ]:
+    async with running_issuers(
+        data_directory, (interface,), first_port=first_port, theme=theme, preset=preset, network=network
+    ) as [demo]:
         yield demo
 
 
@@ -140,23 +170,32 @@ async def running_issuers(
     first_port: int = FIRST_PORT,
     theme: Path | None = None,
     preset: str = "",
+    network: NetworkHost | None = None,
 ) -> AsyncIterator[tuple[Demo, ...]]:
     """Run a provider with an issuer per generation, and demo RPs.
 
     Each issuer has a demo RP. All answer on entry and stop when the context is left. The demo RPs are one client.
     `first_port` is the first port that is tried, 0 means any free one; `theme` is a directory; `preset` names a group
-    of settings. Raises DemoError, and the provider's errors if it cannot start. Source: D62
+    of settings; `network` is the host by which other machines reach it. Raises DemoError, and the provider's errors if
+    it cannot start. Source: D62, D66
     """
-    port, provider_sockets = next_free(PROVIDER_HOST, first_port)
-    directory = demo_administration.administered(ExampleDirectory.read(example_directory.content()))
+    hosting = Hosting.of(network, data_directory, now=datetime.fromtimestamp(time.time(), UTC))
+    port, provider_sockets = next_free(PROVIDER_HOST, first_port, addresses=hosting.addresses)
+    content = example_directory.content()
+    directory = ExampleDirectory.read(content)
+    if network is not None:
+        directory = with_own_secrets(directory, data_directory / SECRETS)
+        content = json.dumps(directory.sections).encode()
+    directory = demo_administration.administered(directory)
     keys, persons = RelyingPartyKeys.kept_in(data_directory / "demo-rp-keys.json"), directory.persons()
     own_port = port
     websites: list[tuple[Registration, list[socket.socket]]] = []
     for interface in interfaces:
-        own_port, own_sockets = next_free(RELYING_PARTY_HOST, first_port and own_port + 1)
+        next_port = first_port and own_port + 1
+        own_port, own_sockets = next_free(RELYING_PARTY_HOST, next_port, addresses=hosting.addresses)
         registration = Registration(
-            issuer=f"http://{PROVIDER_HOST}:{port}{f'/{interface.name}' if websites else ''}",
-            url=f"http://{RELYING_PARTY_HOST}:{own_port}",
+            issuer=f"{hosting.url(PROVIDER_HOST, port)}{f'/{interface.name}' if websites else ''}",
+            url=hosting.url(RELYING_PARTY_HOST, own_port),
             keys=keys,
             persons=persons,
             interface=interface,
@@ -169,21 +208,31 @@ async def running_issuers(
     async with AsyncExitStack() as stack:
         log = stack.enter_context((data_directory / LOG).open("wb", buffering=0))
         access_log.configure(clock=time.time, stream=log)
-        chosen = _settings(registrations, port, data_directory, theme, preset)
+        chosen = _settings(registrations, hosting, port, data_directory, theme, preset)
         mail = CaughtMail(email_renderer(chosen).render)
         developer = _developer(directory)
         composed = await stack.enter_async_context(app.create(chosen, mail=mail, developer=developer))
-        await _apply(composed.provider, client_rules(chosen), registrations, directory)
-        await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless, composed.streamed))
-        http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
-        beside = ProviderAccess(mail=mail, invite=partial(_invite, composed.provider))
+        await _apply(composed.provider, client_rules(chosen), registrations, directory, content)
+        tls = hosting.server_context()
+        await stack.enter_async_context(
+            _served(composed.asgi, provider_sockets, composed.bodiless, composed.streamed, tls=tls)
+        )
+        http = await stack.enter_async_context(hosting.http(BACK_CHANNEL_SECONDS))
+        beside = ProviderAccess(
+            mail=mail,
+            invite=partial(_invite, composed.provider) if works_at(chosen.base_url) else None,
+            authority=hosting.certificate.authority.read_bytes() if hosting.certificate else None,
+        )
         for registration, own_sockets in websites:
-            website = DemoRP(registration, http, time.time, beside)
-            await stack.enter_async_context(_served(website.app, own_sockets))
+            mode = Mode(developer, base_url=registration.url)
+            website = DemoRP(registration, http, time.time, beside, mode)
+            await stack.enter_async_context(_served(website.app, own_sockets, tls=tls))
         timezone = composed.provider.policy.timezone
         yield tuple(
             Demo(
                 registration=each,
+                hosting=hosting,
+                key=developer.key,
                 issuer_id=issuer_id,
                 directory=directory,
                 timezone=timezone,
@@ -218,7 +267,12 @@ def as_preset(registration: Registration, preset: Preset) -> Registration:
 
 
 def _settings(
-    registrations: Sequence[Registration], port: int, data_directory: Path, theme: Path | None, preset: str
+    registrations: Sequence[Registration],
+    hosting: Hosting,
+    port: int,
+    data_directory: Path,
+    theme: Path | None,
+    preset: str,
 ) -> Settings:
     """The settings of the demo, independent of environment and files.
 
@@ -226,10 +280,12 @@ def _settings(
     """
     first, *further = registrations
     chosen = PRESETS[preset].settings if preset else WITHOUT_PRESET
+    files = hosting.certificate
     return settings.load(
+        NetworkSettings if hosting.network else Settings,
         **{name: value for name, value in chosen.items() if name != "generations"},
         base_url=first.issuer,
-        host=PROVIDER_HOST,
+        host=hosting.network.addresses[0] if hosting.network else PROVIDER_HOST,
         port=port,
         data_dir=data_directory / "provider",
         database_url="",
@@ -248,8 +304,8 @@ def _settings(
         dpop_nonces=False,
         trusted_proxies=(),
         allowed_hosts=(),
-        tls_certificate=None,
-        tls_key=None,
+        tls_certificate=files and files.chain,
+        tls_key=files and files.key,
         key_encryption_key=None,
         key_encryption_key_file=None,
         mail_url="",
@@ -264,7 +320,11 @@ def _settings(
 
 
 async def _apply(
-    provider: Provider, rules: Rules, registrations: Sequence[Registration], directory: ExampleDirectory
+    provider: Provider,
+    rules: Rules,
+    registrations: Sequence[Registration],
+    directory: ExampleDirectory,
+    content: bytes,
 ) -> None:
     interfaces = [registration.interface for registration in registrations]
     scopes = dict.fromkeys(scope for interface in interfaces for scope in interface.scopes)
@@ -281,18 +341,18 @@ async def _apply(
         "enabled": "true",
     }
     files = {
-        example_directory.NAME: example_directory.content(),
+        example_directory.NAME: content,
         demo_administration.FILE: demo_administration.content(directory),
         "the demo's own client": json.dumps({"clients": {CLIENT_ID: client}}).encode(),
     }
     by = at_command_line()
-    for name, content in files.items():
+    for name, text in files.items():
         await apply(
             provider.registry,
             provider.passwords,
-            content,
+            text,
             file=name,
-            actor=DirectoryFile.of(name, content, by=by),
+            actor=DirectoryFile.of(name, text, by=by),
             new_user_id=new_user_id,
             rules=rules,
             plain_passwords=True,
@@ -321,8 +381,10 @@ async def _served(
     sockets: list[socket.socket],
     bodiless: frozenset[str] = frozenset(),
     streamed: frozenset[str] = frozenset(),
+    *,
+    tls: ssl.SSLContext | None,
 ) -> AsyncIterator[None]:
-    server = Server(application, bodiless=bodiless, streamed=streamed, drain_seconds=DRAIN_SECONDS)
+    server = Server(application, bodiless=bodiless, streamed=streamed, tls=tls, drain_seconds=DRAIN_SECONDS)
     await server.start(sockets)
     try:
         yield
@@ -330,31 +392,34 @@ async def _served(
         await server.stop()
 
 
-def next_free(host: str, first: int = FIRST_PORT) -> tuple[int, list[socket.socket]]:
+def next_free(host: str, first: int = FIRST_PORT, *, addresses: Sequence[str] = ()) -> tuple[int, list[socket.socket]]:
     """The first free port, and the sockets that listen on it.
 
-    From `first` on. With 0 any free port.
+    From `first` on. With 0 any free port. `addresses` are listened on instead of the host.
 
     Raises DemoError if a hundred in a row are taken.
     """
+    hosts = addresses or (host,)
     for port in range(first, first + TRIED) if first else (_any_free() for _ in range(TRIED)):
         try:
-            return port, _listening(host, port)
+            return port, _listening(hosts, port)
         except (ListenError, OSError):
             continue
-    raise DemoError(f"no free port on {host} among {TRIED} from {first}; stop what uses them")
+    raise DemoError(f"no free port on {' and '.join(hosts)} among {TRIED} from {first}; stop what uses them")
 
 
-def _listening(host: str, port: int) -> list[socket.socket]:
+def _listening(hosts: Sequence[str], port: int) -> list[socket.socket]:
     """Listening sockets for a port.
 
     Two demos that start at once may both be bound to it. Only one gets to listen.
     """
-    sockets = bind(host, port)
+    sockets: list[socket.socket] = []
     try:
+        for host in hosts:
+            sockets += bind(host, port)
         for one in sockets:
             one.listen()
-    except OSError:
+    except (ListenError, OSError):
         for one in sockets:
             one.close()
         raise

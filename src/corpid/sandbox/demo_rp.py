@@ -1,6 +1,6 @@
 """The demo relying party, a website that shows what it received.
 
-Secrets are shown on purpose: this is a place to learn and to debug, on one's own machine.
+Secrets are shown on purpose: this is a place to learn and to debug, on one's own machine, or with the key of this start.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from corpid.sandbox import presentation
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.relying_party import RelyingParty
 from corpid.sandbox.verification import Callback, CheckFailed, ProviderError
+from corpid.web.http.requests import header_values
 from corpid.web.pages.rendering import StaticFiles, packaged_static_files, page_environment
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from corpid.ports import Email, RenderedEmail
     from corpid.sandbox.jwt import RelyingPartyKeys
     from corpid.sandbox.people import Person
+    from corpid.web.developer.mode import Mode
 
 KEPT: Final = 200
 EMAILS: Final = 50
@@ -130,6 +132,7 @@ class Attempts:
 
 COOKIE: Final = "corpid-demo-rp"
 CLIENT_ID: Final = "demo-rp"
+AUTHORITY_PATH: Final = "/ca.crt"
 CALLBACK_PATH: Final = "/callback"
 FRAGMENT_PATH: Final = "/callback/fragment"
 SCOPES: Final = {
@@ -141,6 +144,7 @@ SCOPES: Final = {
     "user.identity": "the person's identity number and account type",
     "user.name": "the person's name",
 }
+WITHOUT_KEY: Final = "There is nothing here without the key: open the link that the demo has printed at its start.\n"
 PROMPTS: Final = {
     "": "not sent: the provider decides",
     "login": "login: sign in again",
@@ -206,8 +210,10 @@ class ProviderAccess:
     """A demo's private knowledge of its provider."""
 
     mail: CaughtMail
-    invite: Callable[[str], Awaitable[str]]
-    """makes an invitation for a user name; its address"""
+    invite: Callable[[str], Awaitable[str]] | None
+    """makes an invitation for a user name; its address. None if no passkey works at the provider's host (D34)"""
+    authority: bytes | None = None
+    """the certificate (PEM) of the authority that certified provider and website, if it is the demo's own"""
 
 
 class DemoRP:
@@ -219,12 +225,19 @@ class DemoRP:
         http: httpx.AsyncClient,
         clock: Callable[[], float],
         provider: ProviderAccess | None = None,
+        mode: Mode | None = None,
     ) -> None:
-        """`provider` is the demo's knowledge of it in addition to its interface."""
+        """`provider` is the demo's knowledge of it in addition to its interface.
+
+        With `mode`, whatever the website shows is for those who see developer mode. Source: D66
+        """
         self.registration = registration
         self.http = http
         self.clock = clock
         self.provider = provider
+        self.mode = mode
+        self.secure = registration.url.startswith("https:")
+        self.cookie_name = f"__Host-{COOKIE}" if self.secure else COOKIE
         self.attempts = Attempts()
         own = {file.name: file.read_bytes() for file in files("corpid").joinpath("sandbox", "static").iterdir()}
         self.static = StaticFiles({**packaged_static_files(), **own})
@@ -236,6 +249,7 @@ class DemoRP:
                 Route("/codes", self._protected(self.codes)),
                 Route("/login", self._protected(self.login), methods=["POST"]),
                 Route("/passkey", self._protected(self.passkey), methods=["POST"]),
+                Route(AUTHORITY_PATH, self._protected(self.authority)),
                 Route("/mail", self._protected(self.mail)),
                 Route("/mail/{number:int}", self._protected(self.mail_as_html)),
                 Route(CALLBACK_PATH, self._protected(self.callback)),
@@ -258,6 +272,8 @@ class DemoRP:
             generation=presentation.GENERATIONS[self.registration.interface.name],
             prompts=PROMPTS,
             beside=self.provider is not None,
+            passkeys=self.provider is not None and self.provider.invite is not None,
+            authority=AUTHORITY_PATH if self.provider and self.provider.authority else "",
         )
 
     async def codes(self, _: Request) -> Response:
@@ -272,9 +288,19 @@ class DemoRP:
         As an operator would, and open their link.
         """
         user_name = dict(await _form(request)).get("user_name", "")
-        if self.provider is None or user_name not in {person.user_name for person in self.registration.persons}:
+        if (
+            self.provider is None
+            or self.provider.invite is None
+            or user_name not in {person.user_name for person in self.registration.persons}
+        ):
             return Response("There is no such person here.", status_code=404)
         return RedirectResponse(await self.provider.invite(user_name), status_code=303)
+
+    async def authority(self, _: Request) -> Response:
+        """The certificate to install where the website shall be trusted."""
+        if self.provider is None or self.provider.authority is None:
+            return Response("This website has no certificate of its own.", status_code=404)
+        return Response(self.provider.authority, media_type="application/x-x509-ca-cert")
 
     async def mail(self, _: Request) -> Response:
         """The e-mails that the provider has sent, as text."""
@@ -292,12 +318,12 @@ class DemoRP:
     async def login(self, request: Request) -> Response:
         """Begin a sign-in and send the browser to the provider."""
         form = parse_qs((await request.body()).decode("utf-8", "replace"))
-        browser_id = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
+        browser_id = request.cookies.get(self.cookie_name) or secrets.token_urlsafe(32)
         attempt = Attempt(browser_id=browser_id, relying_party=self._relying_party(form))
         self.attempts.keep(attempt)
         url = await attempt.begin()
         response = RedirectResponse(url or f"/sign-ins/{attempt.attempt_id}", status_code=303)
-        response.set_cookie(COOKIE, browser_id, httponly=True, samesite="lax")
+        response.set_cookie(self.cookie_name, browser_id, httponly=True, samesite="lax", secure=self.secure)
         return response
 
     async def callback(self, request: Request) -> Response:
@@ -333,7 +359,7 @@ class DemoRP:
 
     async def _answered(self, request: Request, answer: Callback) -> Response:
         try:
-            attempt = self.attempts.of_browser_with_state(request.cookies.get(COOKIE, ""), answer.state)
+            attempt = self.attempts.of_browser_with_state(request.cookies.get(self.cookie_name, ""), answer.state)
         except KeyError:
             return self._page("unknown.html", status=400)
         await attempt.finish(answer)
@@ -342,7 +368,9 @@ class DemoRP:
     async def show(self, request: Request) -> Response:
         """Show the result of a sign-in."""
         try:
-            attempt = self.attempts.of_browser(request.cookies.get(COOKIE, ""), request.path_params["attempt_id"])
+            attempt = self.attempts.of_browser(
+                request.cookies.get(self.cookie_name, ""), request.path_params["attempt_id"]
+            )
         except KeyError:
             return self._page("unknown.html", status=404)
         if attempt.posted is not None:
@@ -366,9 +394,9 @@ class DemoRP:
 
     async def logout(self, request: Request) -> Response:
         """Forget this browser's sign-ins here; the provider is not asked."""
-        self.attempts.forget(request.cookies.get(COOKIE, ""))
+        self.attempts.forget(request.cookies.get(self.cookie_name, ""))
         response = RedirectResponse("/", status_code=303)
-        response.delete_cookie(COOKIE)
+        response.delete_cookie(self.cookie_name, secure=self.secure, httponly=True, samesite="lax")
         return response
 
     async def static_file(self, request: Request) -> Response:
@@ -414,6 +442,11 @@ class DemoRP:
         async def answer(request: Request) -> Response:
             if request.headers.get("host") != own:
                 return Response("This is not the address of the demo.", status_code=421)
+            request.scope.setdefault("state", {})["headers"] = header_values(request.scope["headers"])
+            if self.mode is not None and not self.mode.opens(request):
+                return Response(WITHOUT_KEY, status_code=404, headers={"Cache-Control": "no-store"})
+            if self.mode is not None and (redirect := self.mode.without_key(request)) is not None:
+                return redirect
             own_form = request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
             if request.method == "POST" and not (own_form or from_anywhere):
                 return Response("Please use the form on the start page.", status_code=403)

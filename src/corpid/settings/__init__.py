@@ -27,7 +27,7 @@ _OF_A_TABLE: Final = 2
 """the parts before the key in an error's location: the setting, and the number of the table"""
 
 
-def load(**overrides: Any) -> Settings:  # noqa: ANN401
+def load(made: type[Settings] = Settings, /, **overrides: Any) -> Settings:  # noqa: ANN401
     """The settings, from overrides, environment and corpid.toml.
 
     `overrides` win over the environment, which wins over corpid.toml (or CORPID_CONFIG). The preset that they name
@@ -40,7 +40,7 @@ def load(**overrides: Any) -> Settings:  # noqa: ANN401
     preset = PRESETS[named].settings if isinstance(named, str) and named in PRESETS else {}
     lowest = {name: value for name, value in preset.items() if PREFIX + name.upper() not in environment}
     try:
-        return _consistent(Settings(**{**lowest, **from_file, **overrides}))
+        return _consistent(made(**{**lowest, **from_file, **overrides}))
     except ValidationError as errors:
         error = errors.errors()[0]
         name = str(error["loc"][0]) if error["loc"] else ""

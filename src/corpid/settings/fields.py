@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -59,7 +59,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
         ),
     )
     yield (
-        settings.developer_mode and not local,
+        settings.developer_mode and not local and not settings.demo_on_network,
         f"developer_mode is for your own machine: turn it off, or use a base_url on localhost, not {settings.base_url}",
     )
     yield (
@@ -166,6 +166,8 @@ class Settings(IssuerSettings, BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, frozen=True, extra="forbid", arbitrary_types_allowed=True, env_ignore_empty=True
     )
+    demo_on_network: ClassVar[bool] = False
+    """whether developer mode may be on for other machines: in a demo with `--host`, and by no setting (D66)"""
 
     host: str = Field(default="127.0.0.1", description="Address or name to listen on; 0.0.0.0 for every IPv4 address.")
     port: Annotated[int, BeforeValidator(checks.port)] = Field(
@@ -406,6 +408,14 @@ class Settings(IssuerSettings, BaseSettings):
             if broken:
                 raise ValueError(sentence)
         return self
+
+    @property
+    def fetches_anywhere(self) -> bool:
+        """True if clients' keys may be fetched from any address.
+
+        That is in developer mode, unless other machines reach it. Source: D27, D66
+        """
+        return self.developer_mode and checks.is_local(urlsplit(self.base_url).hostname or "")
 
     @property
     def sqlite_path(self) -> Path | None:

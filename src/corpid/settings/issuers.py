@@ -76,6 +76,7 @@ def client_rules(settings: Settings) -> Rules:
     """
     return Rules(
         developer_mode=settings.developer_mode,
+        any_key_url=settings.fetches_anywhere,
         issuers={issuer_id: _rules_of(chosen) for issuer_id, chosen in issuers(settings).items()},
     )
 

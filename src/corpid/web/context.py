@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from starlette.requests import Request
+    from starlette.responses import Response
 
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.developer.people import Listed
@@ -60,6 +61,9 @@ class DeveloperMode(Protocol):
 
     def opens(self, request: Request) -> bool:
         """Return whether this request sees developer mode."""
+
+    def without_key(self, request: Request) -> Response | None:
+        """A redirect without the key, if the address has it."""
 
     def people(self, request: Request) -> Sequence[Listed]:
         """The test people whom a page offers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from itertools import permutations
 from threading import Lock
@@ -365,6 +366,8 @@ class Router:
         routes = table(policy.served, first=policy.is_first, developer_mode=policy.developer_mode)
         served = [route for route in routes if self._access(route).enabled]
         if web.developer is not None:
+            documents = _documents() if policy.developer_mode else ()
+            served = [replace(route, developer=True) if route in documents else route for route in served]
             served += _developer_routes(web.developer)
         restricted = ((route.path, self._access(route).networks) for route in served)
         self._networks = {path: networks for path, networks in restricted if networks}
@@ -386,13 +389,14 @@ class Router:
         if route is not None and networks and not lies_in(scope["state"]["client_address"], networks):
             scope["state"]["log"]["detail"] = f"{route.part}_networks: this address is in none of them"
             route = None
-        if route is not None and route.developer and not self._opens(request):
-            route = None
+        redirect = None
+        if route is not None and route.developer:
+            route, redirect = (route, self._without_key(request)) if self._opens(request) else (None, None)
         if route is None:
             answer = await plain.not_found(request, self._context)
         else:
             scope["route"] = route
-            answer = await self._answer(request, route)
+            answer = redirect or await self._answer(request, route)
             if "reason" in scope["state"]["log"]:
                 self._note_refusal(scope, route)
         await answer(scope, receive, send)
@@ -429,6 +433,10 @@ class Router:
     def _opens(self, request: Request) -> bool:
         mode = self._context.developer
         return mode is not None and mode.opens(request)
+
+    def _without_key(self, request: Request) -> Response | None:
+        mode = self._context.developer
+        return None if mode is None else mode.without_key(request)
 
     def _access(self, route: Route) -> Access:
         """The access to the part of a route."""

@@ -89,7 +89,9 @@ class Rules:
     """The settings of a deployment that concern registrations."""
 
     developer_mode: bool = False
-    """allows http on localhost and loopback addresses, and key URLs anywhere"""
+    """allows http on localhost and loopback addresses in redirect URIs"""
+    any_key_url: bool = False
+    """allows key URLs anywhere, and on http"""
     issuers: Mapping[str, IssuerRules] = field(default_factory=lambda: MappingProxyType({FIRST_ISSUER: IssuerRules()}))
     """id of each issuer → its rules, the first one's first"""
 
@@ -368,7 +370,7 @@ def _url_faults(client: Client, rules: Rules) -> Iterator[Fault]:
 
 def _unfit_url(member: str, url: str, rules: Rules) -> Iterator[Fault]:
     try:
-        check_public_url(url, developer_mode=rules.developer_mode)
+        check_public_url(url, anywhere=rules.any_key_url)
     except UnfitUrl as unfit:
         yield Fault(member, f"{shown(url)}: {unfit}")
 

@@ -84,15 +84,15 @@ def check_redirect_uri(uri: str, *, developer_mode: bool, own_url: str = "") -> 
         raise UnfitUrl("this is the address of the provider itself: register one of the client's own")
 
 
-def check_public_url(uri: str, *, developer_mode: bool) -> None:
+def check_public_url(uri: str, *, anywhere: bool) -> None:
     """Check a URL of a client for registration, such as its jwks_uri.
 
-    `developer_mode` lifts the rules of scheme, port and address.
+    `anywhere` lifts the rules of scheme, port and address, in developer mode on one's own machine.
 
     Raises UnfitUrl. Source: D27
     """
     parts = _split(uri)
-    if developer_mode:
+    if anywhere:
         if parts.scheme not in {"http", "https"}:
             raise UnfitUrl("the scheme must be https, or http in developer mode")
         return

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hmac
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from corpid.flows.developer import sign_ins
 from corpid.web.http.addresses import is_from_this_machine
 from corpid.web.http.middleware import named_hosts
 from corpid.web.http.requests import cookie
+from corpid.web.pages.responses import see_other
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
+    from starlette.responses import Response
 
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.developer.people import Developer, Listed
@@ -25,14 +27,21 @@ ANYBODY_PATH: Final = f"{DEVELOPER_PATH}/anybody"
 KEY: Final = "key"
 """the parameter with which a link from another machine shows the key of this start"""
 KEY_COOKIE: Final = "corpid_developer"
+"""on plain http; ports do not separate cookies, so that the demo RP gets the one of https, too (D34)"""
+KEY_SECONDS: Final = 86400
 
 
 class Mode:
-    """A web.context.DeveloperMode: developer mode at one issuer."""
+    """A web.context.DeveloperMode: developer mode at one issuer.
+
+    The demo RP has one of its own, with its own base URL: it shows live secrets, too.
+    """
 
     def __init__(self, developer: Developer, *, base_url: str) -> None:
         self.developer: Final = developer
         self._host: Final = urlsplit(base_url).netloc.encode()
+        self._secure: Final = base_url.startswith("https:")
+        self.cookie_name: Final = f"__Host-{KEY_COOKIE}" if self._secure else KEY_COOKIE
 
     @property
     def anybody_path(self) -> str:
@@ -65,10 +74,29 @@ class Mode:
         way = form.get("way") or sign_ins.DEFAULT_WAY
         return await sign_ins.at_once(context, visit, self.developer, user_name=form.get("person", ""), way=way)
 
-    def is_key(self, value: str | None) -> bool:
-        """Return whether this is the key of this start."""
-        return value is not None and hmac.compare_digest(value.encode(), self.developer.key.encode())
+    def without_key(self, request: Request) -> Response | None:
+        """A redirect to the same address without the key.
+
+        A cookie keeps the key. None if the address does not have it. Source: D66
+        """
+        if request.method not in {"GET", "HEAD"} or not self._is_key(self._in_query(request)):
+            return None
+        query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        rest = urlencode([(name, value) for name, value in query if name != KEY])
+        answer = see_other(quote(request.scope["path"]) + (f"?{rest}" if rest else ""))
+        attributes = f"Path=/; Max-Age={KEY_SECONDS}; HttpOnly; SameSite=Lax{'; Secure' if self._secure else ''}"
+        answer.headers["Set-Cookie"] = f"{self.cookie_name}={self.developer.key}; {attributes}"
+        answer.headers["Referrer-Policy"] = "no-referrer"
+        return answer
 
     def _shows_key(self, request: Request) -> bool:
+        sent = self._in_query(request)
+        return self._is_key(cookie(request, self.cookie_name) if sent is None else sent)
+
+    def _is_key(self, value: str | None) -> bool:
+        return value is not None and hmac.compare_digest(value.encode(), self.developer.key.encode())
+
+    @staticmethod
+    def _in_query(request: Request) -> str | None:
         sent = request.query_params.getlist(KEY)
-        return self.is_key(sent[0] if len(sent) == 1 else cookie(request, KEY_COOKIE))
+        return sent[0] if len(sent) == 1 else None

@@ -1,4 +1,4 @@
-"""The page for anybody acting for anything, and the key's link (D66)."""
+"""The page for anybody acting for anything (D66)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, interaction_path
-from corpid.web.developer.mode import ANYBODY_PATH, KEY, KEY_COOKIE
+from corpid.web.developer.mode import ANYBODY_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, Link
-from corpid.web.pages.responses import add_cookie, page_response, require_own_form, see_other, set_cookie
+from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,6 @@ AS: Final = "as"
 """the parameter that holds the person"""
 _FORM: Final = "anybody"
 _FIELDS: Final = frozenset({"form_token", "step", "name", "entity", "entity_name", "roles", "third_party", "json"})
-_KEY_SECONDS: Final = 86400
 _OWN: Final = ("service",)
 _OTHERS: Final = ("client_entity", "service")
 
@@ -75,13 +74,9 @@ class AnybodyPage(FormView):
     """the address that opens the page with this person again"""
 
 
-async def enter(request: Request, web: WebContext, mode: Mode) -> Response:
-    """Keep the key of a link, and lead on (D66)."""
-    answer = see_other(web.base_path + ANYBODY_PATH)
-    key = request.query_params.get(KEY)
-    if key is not None and mode.is_key(key):
-        add_cookie(answer, web, KEY_COOKIE, key, seconds=_KEY_SECONDS)
-    return answer
+async def enter(_: Request, web: WebContext) -> Response:
+    """Lead to the page of developer mode (D66)."""
+    return see_other(web.base_path + ANYBODY_PATH)
 
 
 async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:

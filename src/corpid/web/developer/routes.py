@@ -20,7 +20,7 @@ def routes(mode: Mode) -> tuple[Route, ...]:
 
     Forms of pages must come from our own (D35).
     """
-    enter, anybody = partial(pages.enter, mode=mode), partial(pages.anybody, mode=mode)
+    anybody = partial(pages.anybody, mode=mode)
     both = ("GET", "POST")
     return (
         Route(
@@ -30,6 +30,8 @@ def routes(mode: Mode) -> tuple[Route, ...]:
             fails=as_json,
             developer=True,
         ),
-        Route(path=DEVELOPER_PATH, methods=("GET",), endpoint=enter, fails=as_page, own_forms=True, developer=True),
+        Route(
+            path=DEVELOPER_PATH, methods=("GET",), endpoint=pages.enter, fails=as_page, own_forms=True, developer=True
+        ),
         Route(path=ANYBODY_PATH, methods=both, endpoint=anybody, fails=as_page, own_forms=True, developer=True),
     )

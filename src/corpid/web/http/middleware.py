@@ -76,11 +76,16 @@ class Middleware:
         allowed_hosts: Sequence[str] = (),
         trusted_proxies: Sequence[Network] = (),
         forwarded_header: str = ForwardingHeader.X_FORWARDED_FOR,
+        keeps_https: bool = True,
     ) -> None:
+        """`keeps_https` asks browsers to stay on https.
+
+        A developer's other servers on the same host may speak http.
+        """
         self._app = app
         self._hosts = Hosts(base_url, allowed_hosts, further_urls=further_urls)
         self._addresses = ClientAddresses(trusted_proxies, forwarded_header)
-        always = (HSTS,) if base_url.startswith("https:") else ()
+        always = (HSTS,) if keeps_https and base_url.startswith("https:") else ()
         self._security = ((NOSNIFF, *always), (*PAGE_HEADERS, *always))
         self._health = dict(zip(HEALTH_PATHS, (self._healthz, self._readyz), strict=True))
         self._ready = ready

@@ -123,7 +123,7 @@ class Renderer:
     """The renderer of views.
 
     `name` is the provider's name, `base_path` the path of base_url without a trailing slash (D32). In developer mode
-    every page carries a banner, and the pseudo-language is spoken, too. `theme` is the operator's own look.
+    every page carries a banner, and the pseudo-language is spoken, too; `on_network` if other machines reach it. `theme` is the operator's own look.
     `account_base` stands before the account's path: empty for base_path.
     """
 
@@ -134,6 +134,7 @@ class Renderer:
         base_path: str = "",
         account_base: str = "",
         developer_mode: bool = False,
+        on_network: bool = False,
         theme: Theme = NO_THEME,
     ) -> None:
         self.static = StaticFiles({**packaged_static_files(), **theme.files}, prefix=base_path + STATIC_PATH)
@@ -141,6 +142,7 @@ class Renderer:
         self._globals: dict[str, object] = {
             "provider_name": name,
             "developer_mode": developer_mode,
+            "on_network": on_network,
             "catalogue_path": base_path + CATALOGUE_PATH,
             "languages": LANGUAGES,
             "language_path": base_path + LANGUAGE_PATH,

@@ -39,4 +39,6 @@ CLIENT = Client(
 
 def rules_of(*, developer_mode: bool = False, **members: Any) -> Rules:
     """The rules of a deployment with one issuer, which has these."""
-    return Rules(developer_mode=developer_mode, issuers={FIRST_ISSUER: IssuerRules(**members)})
+    return Rules(
+        developer_mode=developer_mode, any_key_url=developer_mode, issuers={FIRST_ISSUER: IssuerRules(**members)}
+    )

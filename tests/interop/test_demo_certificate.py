@@ -1,0 +1,159 @@
+"""The certificate of a demo that other machines reach, and the host that it is for."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from corpid.sandbox import certificates, network_host
+from corpid.sandbox.network_host import HostUnusable, NetworkHost
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+def spoken(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> str:
+    """The TLS version in which a client that asks for this name and the server agree."""
+    here, there = socket.socketpair()
+
+    def answer() -> None:
+        try:
+            with server.wrap_socket(there, server_side=True) as secured:
+                secured.send(b"x")
+        except OSError:
+            there.close()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        with client.wrap_socket(here, server_hostname=name) as secured:
+            secured.recv(1)
+            return secured.version() or ""
+    finally:
+        here.close()
+        thread.join()
+
+
+@pytest.mark.parametrize("host", ["192.0.2.2", "fd00::2", "laptop.local", "laptop"])
+def test_a_client_with_the_authority_trusts_this_host_alone(host: str, tmp_path: Path) -> None:
+    """RFC 5280: also under the strict rules that Python has from 3.13 on."""
+    made = certificates.kept_in(tmp_path / "tls", host, now=NOW)
+    client = made.client_context()
+    client.verify_flags |= ssl.VERIFY_X509_STRICT
+    assert spoken(made.server_context(), client, host) == "TLSv1.3"
+    with pytest.raises(ssl.SSLCertVerificationError):
+        spoken(made.server_context(), client, "other.local")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        spoken(made.server_context(), ssl.create_default_context(), host)
+
+
+def test_the_authority_certifies_no_further_key(tmp_path: Path) -> None:
+    """Its private key is in no file: a phone that trusts it trusts this certificate alone."""
+    made = certificates.kept_in(tmp_path / "tls", "laptop.local", now=NOW)
+    authority = x509.load_pem_x509_certificate(made.authority.read_bytes())
+    assert authority.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
+    keys = [load_pem_private_key(each.read_bytes(), None) for each in made.key.parent.iterdir() if "key" in each.name]
+    assert len(keys) == 1
+    assert keys[0].public_key() != authority.public_key()
+    assert {each.name for each in made.key.parent.iterdir()} == {"ca.crt", "certificate.pem", "key.pem"}
+    assert all(each.stat().st_mode & 0o077 == 0 for each in made.key.parent.iterdir())
+
+
+def test_it_is_kept_while_it_is_good(tmp_path: Path) -> None:
+    folder = tmp_path / "tls"
+    first = certificates.kept_in(folder, "laptop.local", now=NOW)
+    assert certificates.kept_in(folder, "laptop.local", now=NOW + timedelta(days=80)) == first
+    assert (first.ends - NOW).days == 90
+    shown = x509.load_pem_x509_certificate(first.chain.read_bytes())
+    assert first.fingerprint.replace(":", "").lower() == shown.fingerprint(shown.signature_hash_algorithm).hex()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("host", "days"),
+    [("other.local", 0), ("192.0.2.2", 0), ("laptop.local", 84), ("laptop.local", 200), ("laptop.local", -2)],
+)
+def test_another_host_or_its_end_makes_a_new_one(host: str, days: int, tmp_path: Path) -> None:
+    folder = tmp_path / "tls"
+    first = certificates.kept_in(folder, "laptop.local", now=NOW)
+    second = certificates.kept_in(folder, host, now=NOW + timedelta(days=days))
+    assert second.fingerprint != first.fingerprint
+
+
+@pytest.mark.parametrize("name", ["ca.crt", "certificate.pem", "key.pem"])
+@pytest.mark.parametrize("damage", ["gone", "empty", "of another one"])
+def test_a_damaged_file_makes_a_new_one(name: str, damage: str, tmp_path: Path) -> None:
+    """A start that was killed while it wrote them is no obstacle to the next."""
+    first = certificates.kept_in(tmp_path / "tls", "laptop.local", now=NOW)
+    other = certificates.kept_in(tmp_path / "other", "laptop.local", now=NOW)
+    broken, foreign = tmp_path / "tls" / name, tmp_path / "other" / name
+    broken.unlink()
+    if damage != "gone":
+        broken.write_bytes(b"" if damage == "empty" else foreign.read_bytes())
+    second = certificates.kept_in(tmp_path / "tls", "laptop.local", now=NOW)
+    assert second.fingerprint not in {first.fingerprint, other.fingerprint}
+    assert spoken(second.server_context(), second.client_context(), "laptop.local")
+
+
+@pytest.mark.parametrize(
+    ("host", "says"),
+    [
+        ("localhost", "only this machine reaches localhost"),
+        ("demo.localhost", "only this machine reaches"),
+        ("127.0.0.1", "other machines do not reach 127.0.0.1"),
+        ("::1", "other machines do not reach ::1"),
+        ("0.0.0.0", "other machines do not reach 0.0.0.0"),
+        ("fe80::1", "other machines do not reach fe80::1"),
+        ("203.0.113.9", "203.0.113.9 is not an address of this machine"),
+        ("https://laptop.local", "neither a host name nor an address"),
+        ("laptop.local:8400", "neither a host name nor an address"),
+        ("", "neither a host name nor an address"),
+        ("a_b", "neither a host name nor an address"),
+        ("no-such-machine.invalid", "this machine does not find that name"),
+    ],
+)
+def test_a_host_that_others_cannot_reach_is_refused_with_one_that_they_can(host: str, says: str) -> None:
+    with pytest.raises(HostUnusable, match="(?i)" + says) as refused:
+        network_host.find(host)
+    assert (network_host.own_address() or "connect it") in str(refused.value)
+
+
+def test_auto_is_this_machines_address_on_the_network() -> None:
+    address = network_host.own_address()
+    if address is None:
+        with pytest.raises(HostUnusable, match="no address on a network"):
+            network_host.find("auto")
+        return
+    assert (
+        network_host.find("auto") == network_host.find(f"{address}.") == NetworkHost(host=address, addresses=(address,))
+    )
+
+
+def test_a_name_that_leads_to_a_loopback_address_here_is_served_on_the_network_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Debian's /etc/hosts says that of a machine's own name; the demo RP goes that way, a phone another."""
+    address = network_host.own_address()
+    if address is None:
+        pytest.skip("this machine has no address on a network")
+    answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.1.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer)
+    found = network_host.find("Laptop")
+    assert found == NetworkHost(host="laptop", addresses=("127.0.1.1", address))
+    assert found.reached_at == address
+    assert found.is_name
+
+
+def test_a_name_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("203.0.113.9", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer)
+    with pytest.raises(HostUnusable, match=r"leads to 203\.0\.113\.9, not to this machine"):
+        network_host.find("laptop.local")
