@@ -195,7 +195,7 @@ async def running_issuers(
 
 def _developer(directory: ExampleDirectory) -> Developer:
     """Developer mode with the test people of the directory (D66)."""
-    developer = Developer(key=secrets.token_urlsafe(32))
+    developer = Developer(key=secrets.token_urlsafe(32), own_clients=frozenset({CLIENT_ID}))
     developer.add(
         Listed(user_name=each.user_name, name=each.name, entities=each.entities) for each in directory.test_people()
     )

@@ -7,6 +7,7 @@ developer mode have this form. Source: Spec 1
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.sections import NOTHING
@@ -235,9 +236,13 @@ def opens_rare(given: Mapping[str, str], errors: Iterable[FieldError]) -> bool:
     return any(name in wrong | changed for group in GROUPS if group.rare for name in group.members)
 
 
-def new_values() -> dict[str, str]:
-    """The values of a new client's form: defaults, and every scope."""
-    return {name: _written(each, each.default) for name, each in FIELDS.items()} | {"scopes": "\n".join(SCOPES)}
+def new_values(chosen: Mapping[str, object] = MappingProxyType({})) -> dict[str, str]:
+    """The values of a new client's form: chosen ones, else defaults.
+
+    Without a choice it has every scope.
+    """
+    members = {"scopes": SCOPES, **chosen}
+    return {name: _written(each, members.get(name, each.default)) for name, each in FIELDS.items()}
 
 
 def values_of(client: Client) -> dict[str, str]:
