@@ -35,7 +35,7 @@ from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.settings.issuers import client_rules
 from corpid.settings.presets import PRESETS
-from corpid.web.developer.mode import DEVELOPER_PATH
+from corpid.web.developer.mode import CLIENTS_PATH, DEVELOPER_PATH
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
@@ -106,6 +106,11 @@ class Demo:
     def developer_url(self) -> str:
         """The URL of the pages of developer mode, on this machine."""
         return self.issuer + DEVELOPER_PATH
+
+    @property
+    def clients_url(self) -> str:
+        """The URL of the page that registers clients, on this machine."""
+        return self.issuer + CLIENTS_PATH
 
     @property
     def relying_party_url(self) -> str:
