@@ -31,6 +31,7 @@ from corpid.rules.oauth.client_registration import (
 from corpid.rules.oauth.pasted_keys import read_pasted, received
 from corpid.rules.oauth.records import Client
 from corpid.rules.oauth.registration_advice import advice
+from corpid.rules.oauth.urls import UnfitUrl, check_public_url
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -222,7 +223,10 @@ async def advised(context: RequestContext, drafted: Client, rules: Rules) -> tup
     key_set = None
     if drafted.jwks_uri:
         try:
+            check_public_url(drafted.jwks_uri, developer_mode=rules.developer_mode)
             text = (await context.provider.client_keys.published(drafted.jwks_uri)).decode("utf-8", "replace")
+        except UnfitUrl:  # that is a fault
+            pass
         except KeySetUnavailable as error:
             found.append(Fault("jwks_uri", f"no key set was fetched: {error}"))
         else:

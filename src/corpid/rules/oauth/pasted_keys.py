@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.jose.encoding import JoseError
+from corpid.jose.encoding import JoseError, json_object
 from corpid.jose.keys import RSA, WRAPS, private_members, thumbprint
 from corpid.jose.pem import public_jwks
 from corpid.rules.oauth.client_registration import public_part
@@ -52,8 +52,9 @@ def read_pasted(text: str) -> PastedKeys:
     if text.startswith(_PEM) or (_PEM in text and not text.startswith(("{", "["))):
         return _from_pem(text, private=private)
     try:
-        pasted = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError):
+        # a list is read as a member, since only objects can be
+        pasted = json_object(f'{{"keys":{text}}}')["keys"] if text.startswith("[") else json_object(text)
+    except JoseError:
         fault = "this is not JSON: paste the whole key set, from { to }"
         if private:
             return PastedKeys(jwks="", private=True, fault=fault)
@@ -66,6 +67,10 @@ def read_pasted(text: str) -> PastedKeys:
     remarks += _completed(public)
     changed = private or bool(remarks)
     jwks = msgspec.json.format(msgspec.json.encode({"keys": public})).decode() if changed else text
+    if public_part(jwks) is not None:  # deeper than a key's own members
+        return PastedKeys(
+            jwks="", private=True, fault="a private key is inside another member: paste public keys alone"
+        )
     return PastedKeys(jwks=jwks, private=private, remarks=tuple(remarks))
 
 

@@ -98,9 +98,9 @@ def _on_keys(client: Client, key_set: Mapping[str, object]) -> Iterator[Fault]:
                 f"key {number} has no kid: with one, and the same kid in the header of your assertions, "
                 "you can change keys without an interruption",
             )
-    points = {(key.get("crv"), str(key["x"])) for key in keys if key.get("use") == "sig" and "x" in key}
+    points = {(str(key.get("crv")), str(key["x"])) for key in keys if key.get("use") == "sig" and "x" in key}
     for number, key in enumerate(keys, start=1):
-        if key.get("use") == "enc" and (key.get("crv"), str(key.get("x"))) in points:
+        if key.get("use") == "enc" and (str(key.get("crv")), str(key.get("x"))) in points:
             yield Fault(
                 name, f"key {number} signs and encrypts: make a key pair for each, so that one can be changed alone"
             )

@@ -80,6 +80,12 @@ def test_broken_json_with_a_private_key_leaves_nothing() -> None:
     assert (read_pasted(text).private, read_pasted(text).jwks) == (True, "")
 
 
+def test_a_private_key_inside_another_member_leaves_nothing() -> None:
+    """RFC 7517 §9.3."""
+    text = json.dumps({"keys": [{**key(), "more": key(private=True)}]})
+    assert (read_pasted(text).private, read_pasted(text).jwks) == (True, "")
+
+
 def test_pem_text_becomes_a_key_set_that_can_be_registered() -> None:
     """RFC 7468 §13: public keys and certificates, the first to sign, the second to encrypt."""
     pasted = read_pasted(pem(ec.generate_private_key(ec.SECP256R1())) + certificate())
@@ -100,7 +106,9 @@ def test_an_rsa_key_encrypts() -> None:
     ("text", "said"),
     [
         ("hello", "not JSON"),
-        ('"hello"', "no key set"),
+        ('"hello"', "not JSON"),
+        ("[" * 20000, "not JSON"),
+        ('{"keys":[],"keys":[]}', "not JSON"),
         ('{"hello": 1}', "no array named keys"),
         ("-----BEGIN PUBLIC KEY-----\nMFk", "no complete block"),
         ("-----BEGIN PUBLIC KEY-----\nMFk=\n-----END PUBLIC KEY-----", "block 1 (PUBLIC KEY) is no public key"),
