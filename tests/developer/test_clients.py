@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import time
@@ -95,6 +96,38 @@ def test_an_address_replaces_the_keys() -> None:
         found = await made.provider.registry.clients.get("shop")
         assert found is not None
         assert (found.jwks, found.jwks_uri) == (None, "http://127.0.0.1:9/jwks")
+
+    in_demo(story)
+
+
+PUBLISHED: Final[list[tuple[str, str]]] = [
+    ("<html><title>Log in</title></html>", "no key set came: the key set is not JSON in UTF-8. Received: <html>"),
+    ('{"error": "none"}', 'has no array named keys: write {"keys": [ ]} around the keys. Received: {"error": "none"}'),
+    (json.dumps({"keys": [key("sig")]}), "no usable encryption key for ID tokens"),
+    (json.dumps({"keys": [key("sig"), {**key("enc"), "kid": "sig"}]}), "the kid 'sig' is there 2 times"),
+    (json.dumps({"keys": [key("sig", private=True), key("enc")]}), "this address publishes private keys"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), PUBLISHED)
+def test_what_an_address_publishes_is_looked_at(content: str, said: str) -> None:
+    """D27, D66: what came, in short, and never a private key."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            f"HTTP/1.1 200 OK\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n{content}".encode()
+        )
+        writer.close()
+
+    async def story(made: World) -> None:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            order = {name: SHOP[name] for name in SHOP if name != "jwks"}
+            answered = await sent(made, {**order, "jwks_uri": f"http://127.0.0.1:{port}/jwks"})
+        assert answered.status_code == 201, answered.text
+        assert any(said in each["reason"] for each in answered.json()["advice"]), answered.text
+        assert '"d"' not in answered.text
 
     in_demo(story)
 
