@@ -13,7 +13,7 @@ from corpid.rules.hourly_counts import Point
 from corpid.texts import phrase
 from corpid.web.operations.audit import Audit, EntryLine, Verification
 from corpid.web.operations.audit_export import ExportAudit
-from corpid.web.operations.client_form import ClientForm, fields_of
+from corpid.web.operations.client_form import ClientForm
 from corpid.web.operations.clients import ClientLine, ClientPage, Clients, HistoryLine, RefusalLine
 from corpid.web.operations.confirm import Confirm
 from corpid.web.operations.entities import TYPES
@@ -22,11 +22,11 @@ from corpid.web.operations.keys import KeyLine, Keys
 from corpid.web.operations.maintenance import Maintenance
 from corpid.web.operations.overview import ClientCount, EngineLine, KeyShown, Overview, ProcessLine, ReasonCount
 from corpid.web.operations.page_context import SECTIONS
-from corpid.web.operations.record_forms import Field
 from corpid.web.operations.views import State
 from corpid.web.pages.access_texts import APPROVALS
 from corpid.web.pages.charts import of_traffic
-from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink, Pager
+from corpid.web.pages.client_fields import fields_of
+from corpid.web.pages.layout import Field, Frame, Link, Navigation, NavigationLink, Pager
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ import pytest
 from joserfc.jwk import ECKey, RSAKey
 
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.web.operations.client_fields import GROUPS
+from corpid.web.pages.client_fields import GROUPS
 from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console, send, status
 from tests.sign_in.world import World, form_of, run, world
 from tests.world.loop import run_alone

@@ -8,7 +8,7 @@ from corpid.flows.developer.people import Developer, Listed
 from tests.sign_in.world import BASE, run
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     import httpx
 
@@ -18,8 +18,8 @@ KEY: Final = "the-key-of-this-start"
 SIGN_INS: Final = f"{BASE}/developer/sign-ins"
 
 
-def developer() -> Developer:
-    made = Developer(key=KEY)
+def developer(own_clients: Iterable[str] = ()) -> Developer:
+    made = Developer(key=KEY, own_clients=frozenset(own_clients))
     made.add([Listed(user_name="alice", name="Alice Tan", entities=("200000001A", "200000002A"))])
     return made
 

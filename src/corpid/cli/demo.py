@@ -141,6 +141,7 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     output.say(
         f"At once    {demo.developer_url} makes test people, who sign in with one click; for CI see docs/relying-parties.md"
     )
+    output.say(f"Register   {demo.clients_url} registers your own relying party, and names mistakes at once")
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")
     people = demo.registration.persons

@@ -210,6 +210,16 @@ class FetchedClientKeys:
         """
         return await self._source(client).refetched(now)
 
+    async def published(self, url: str) -> bytes:
+        """The content published at a URL, which is kept nowhere.
+
+        Raises KeySetUnavailable if nothing was fetched. Source: D27
+        """
+        try:
+            return await self._fetch(url)
+        except HttpClientError as error:
+            raise KeySetUnavailable(_cut(str(error))) from error
+
     async def close(self) -> None:
         """End the fetches that are under way (graceful stop)."""
         tasks = [task for source in self._sources.values() for task in source.tasks()]

@@ -48,6 +48,12 @@ class ClientKeys(Protocol):
         It is fetched again, at most once a minute. An inline set is returned as it is. Raises as `current`.
         """
 
+    async def published(self, url: str) -> bytes:
+        """The content published at a URL, which is kept nowhere.
+
+        Raises KeySetUnavailable if nothing was fetched. Source: D27
+        """
+
 
 class MailDelayed(Exception):
     """An e-mail that cannot be sent now, but perhaps later."""

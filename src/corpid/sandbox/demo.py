@@ -38,7 +38,7 @@ from corpid.sandbox.own_secrets import with_own_secrets
 from corpid.settings import Settings
 from corpid.settings.issuers import client_rules
 from corpid.settings.presets import PRESETS
-from corpid.web.developer.mode import DEVELOPER_PATH, KEY, Mode
+from corpid.web.developer.mode import CLIENTS_PATH, DEVELOPER_PATH, KEY, Mode
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
@@ -126,6 +126,11 @@ class Demo:
     def authority_url(self) -> str:
         """The URL of the certificate to install, for those with the key."""
         return self.relying_party_url + AUTHORITY_PATH
+
+    @property
+    def clients_url(self) -> str:
+        """The URL of the page that registers clients, on this machine."""
+        return self.issuer + CLIENTS_PATH
 
     @property
     def relying_party_url(self) -> str:
@@ -244,7 +249,7 @@ async def running_issuers(
 
 def _developer(directory: ExampleDirectory) -> Developer:
     """Developer mode with the test people of the directory (D66)."""
-    developer = Developer(key=secrets.token_urlsafe(32))
+    developer = Developer(key=secrets.token_urlsafe(32), own_clients=frozenset({CLIENT_ID}))
     developer.add(
         Listed(user_name=each.user_name, name=each.name, entities=each.entities) for each in directory.test_people()
     )

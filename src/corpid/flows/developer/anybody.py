@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from corpid.flows.developer.people import Listed
+from corpid.flows.developer.people import FILE, Listed, writing
 from corpid.flows.directory.apply import apply
 from corpid.jose.encoding import MalformedToken, base64url, from_base64url, json_object
-from corpid.rules.directory.actors import CommandLine, DirectoryFile
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from corpid.flows.developer.people import Developer
     from corpid.flows.directory.apply import Applied
     from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.actors import DirectoryFile
 
-_FILE: Final = "developer mode"
 _REF: Final = "anybody"
 """of the grants that third-party rights need; they allow every role of their service"""
 _MOST: Final = 100
@@ -152,7 +151,7 @@ async def make(context: RequestContext, developer: Developer, anybody: Anybody) 
     if len(anybody.roles) + len(anybody.third_party) > _MOST:
         raise _unfit(f"anybody has more than {_MOST} rows")
     document = msgspec.json.encode(_document(anybody))
-    actor = DirectoryFile.of(_FILE, document, by=CommandLine(by=_FILE))
+    actor = writing(document)
     try:
         planned = await _applied(context, actor, document, dry_run=True)
         changed = next((each.subject for each in planned.differences if each.sign != "+"), None)
@@ -172,7 +171,7 @@ async def _applied(context: RequestContext, actor: DirectoryFile, document: byte
         provider.registry,
         provider.passwords,
         document,
-        file=_FILE,
+        file=FILE,
         actor=actor,
         new_user_id=lambda: str(uuid.uuid4()),
         dry_run=dry_run,

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory import names
+from corpid.rules.directory.actors import CommandLine, DirectoryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+FILE: Final = "developer mode"
+"""the name of developer mode in the audit"""
+
+
+def writing(content: bytes) -> DirectoryFile:
+    """The actor of what developer mode writes. Source: D57, D66"""
+    return DirectoryFile.of(FILE, content, by=CommandLine(by=FILE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +42,8 @@ class Developer:
     """random; what reaches the pages of developer mode from another machine must show it"""
     people: dict[str, Listed] = field(default_factory=dict)
     """by user name in its mapped form"""
+    own_clients: frozenset[str] = frozenset()
+    """clients of the demo itself, which its pages and endpoints leave as they are"""
 
     def add(self, people: Iterable[Listed]) -> None:
         """Let these people be signed in without their factors. Source: D66"""

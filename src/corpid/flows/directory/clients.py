@@ -43,6 +43,16 @@ async def add_client(
     Raises write.Refused with every fault, access.Forbidden, Conflict, StoreUnavailable. Spec 1, D27, D38
     """
     adding = await addition(registry, passwords, Client, "clients", client_id, members, new_user_id=str, rules=rules)
+    await refuse_api_client(registry, client_id)
+    applied = await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
+    return adding.record, applied
+
+
+async def refuse_api_client(registry: Registry, client_id: str) -> None:
+    """Refuse an identifier that a client of the admin API has.
+
+    Raises write.Refused. Source: D59
+    """
     if await registry.api_clients.get(client_id) is not None:
         raise Refused(
             phrase(
@@ -50,8 +60,6 @@ async def add_client(
                 client=client_id,
             )
         )
-    applied = await carried_out(registry, adding.prepared, actor=actor, verbs=ADDS, dry_run=dry_run)
-    return adding.record, applied
 
 
 async def client(registry: Registry, client_id: str, *, actor: Actor) -> Client:

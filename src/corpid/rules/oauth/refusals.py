@@ -405,6 +405,9 @@ class Reason(Enum):
         "A form's token is missing or belongs to another browser.",
         "Open the page again, and allow cookies for this site.")
 
+    CLIENT_REFUSED = _refusal("invalid_request", _RP,
+        "A client cannot be registered like this, in developer mode.",
+        "The description names a member and what is wrong with it; `faults` names every one. See docs/relying-parties.md.")
     SIMULATION = _refusal("invalid_request", _RP,
         "A request to sign a test person in at once, in developer mode, cannot be carried out.",
         "The description names what is wrong. docs/relying-parties.md shows a request that works.")

@@ -9,7 +9,8 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from corpid.flows.developer import sign_ins
+from corpid.flows.developer import clients, sign_ins
+from corpid.flows.developer.clients import ClientRefused
 from corpid.flows.developer.sign_ins import Order
 from corpid.flows.oauth import rate_limits
 from corpid.jose.encoding import MalformedToken, json_object
@@ -17,10 +18,13 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.requests import headers, page_request
 from corpid.web.pages.responses import NO_STORE
+from corpid.web.route import as_json
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from corpid.flows.request_context import RequestContext
+    from corpid.rules.directory.json_nodes import Json
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.web.context import WebContext
     from corpid.web.developer.mode import Mode
@@ -30,17 +34,46 @@ JSON: Final = "application/json"
 
 async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     """Sign a test person in without a browser; answer with the callback (D66)."""
-    _refuse_other_sites(request, web)
-    context = await page_request(request, web.provider)
+    context = await _program(request, web)
     log = request.scope["state"]["log"]
     log["detail"] = "simulated"
-    await web.provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
     order = await _order(request)
     response = await sign_ins.without_browser(context, mode.developer, order)
     refused = sign_ins.refusal(response)
     if refused is not None:
         log["error"], log["reason"] = refused
     return Response(msgspec.json.encode(_callback(response)), 200, NO_STORE, JSON)
+
+
+async def client(request: Request, web: WebContext, mode: Mode) -> Response:
+    """Register a client, or replace the one of this identifier (D66)."""
+    context = await _program(request, web)
+    value = await _object(request)
+    try:
+        saved = await clients.save(context, mode.developer, value, web.client_rules)
+    except ClientRefused as refused:
+        first = refused.faults[0]
+        error = InvalidRequest(
+            Reason.CLIENT_REFUSED, f"{first.member}: {first.reason}" if first.member else first.reason
+        )
+        answer = as_json(request, error, web)
+        content = json_object(bytes(answer.body)) | {"faults": refused.faults}
+        return Response(msgspec.json.encode(content), answer.status_code, NO_STORE, JSON)
+    content = {
+        "client_id": saved.client.client_id,
+        "created": saved.created,
+        "issuer": web.provider.policy.base_url,
+        "advice": saved.advice,
+    }
+    return Response(msgspec.json.encode(content), 201 if saved.created else 200, NO_STORE, JSON)
+
+
+async def _program(request: Request, web: WebContext) -> RequestContext:
+    """The context of a program's request. Raises InvalidRequest."""
+    _refuse_other_sites(request, web)
+    context = await page_request(request, web.provider)
+    await web.provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
+    return context
 
 
 def _callback(response: AuthorizationResponse) -> dict[str, object]:
@@ -70,15 +103,21 @@ def _refuse_other_sites(request: Request, web: WebContext) -> None:
 
 
 async def _order(request: Request) -> Order:
+    try:
+        return msgspec.convert(await _object(request), Order)
+    except msgspec.ValidationError as error:
+        description = str(error).replace("`", "'").replace('"', "'")
+        raise InvalidRequest(Reason.SIMULATION, description) from None
+
+
+async def _object(request: Request) -> dict[str, Json]:
+    """The JSON object of a program's request. Raises InvalidRequest."""
     sent = headers(request, b"content-type")
     if [each.decode("latin-1").partition(";")[0].strip().lower() for each in sent] != [JSON]:
         raise InvalidRequest(Reason.SIMULATION, f"Content-Type must be {JSON}")
     try:
-        return msgspec.convert(json_object(await request.body()), Order)
+        return json_object(await request.body())  # type: ignore[return-value]  # JSON
     except ClientDisconnect:
         raise InvalidRequest(Reason.BODY_INCOMPLETE, "the request ended before its body was complete") from None
     except MalformedToken as error:
         raise InvalidRequest(Reason.SIMULATION, f"the body must be one JSON object: {error}") from None
-    except msgspec.ValidationError as error:
-        description = str(error).replace("`", "'").replace('"', "'")
-        raise InvalidRequest(Reason.SIMULATION, description) from None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEVELOPER_PATH: Final = "/developer"
 ANYBODY_PATH: Final = f"{DEVELOPER_PATH}/anybody"
+CLIENTS_PATH: Final = f"{DEVELOPER_PATH}/clients"
 KEY: Final = "key"
 """the parameter with which a link from another machine shows the key of this start"""
 KEY_COOKIE: Final = "corpid_developer"

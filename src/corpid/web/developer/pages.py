@@ -16,7 +16,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, interaction_path
-from corpid.web.developer.mode import ANYBODY_PATH
+from corpid.web.developer.mode import ANYBODY_PATH, CLIENTS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, Link
 from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie
@@ -72,6 +72,8 @@ class AnybodyPage(FormView):
     """the name of the person, once they can sign in"""
     link: str = ""
     """the address that opens the page with this person again"""
+    clients: str = ""
+    """the address of the page that registers clients"""
 
 
 async def enter(_: Request, web: WebContext) -> Response:
@@ -96,6 +98,7 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
     view = AnybodyPage(
         frame=_frame(context, browser.browser_id, here=here, up=back or None),
         action=here,
+        clients=web.base_path + CLIENTS_PATH,
         typed=_typed(known),
         made=known.name if known is not None and made else "",
         link=_here(web, "", people.sealed(known)) if known is not None and made else "",
@@ -127,7 +130,11 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
         return see_other(_here(web, sign_in, people.sealed(wanted)))
     here = _here(web, sign_in, request.query_params.get(AS, ""))
     view = AnybodyPage(
-        frame=_frame(context, browser_id, here=here, up=None), action=here, typed=Typed.of(form), errors=errors
+        frame=_frame(context, browser_id, here=here, up=None),
+        action=here,
+        clients=web.base_path + CLIENTS_PATH,
+        typed=Typed.of(form),
+        errors=errors,
     )
     return page_response(request, web.renderer, view, status=422)
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from corpid.web.developer import endpoints, pages
-from corpid.web.developer.mode import ANYBODY_PATH, DEVELOPER_PATH
+from corpid.web.developer import clients, endpoints, pages
+from corpid.web.developer.mode import ANYBODY_PATH, CLIENTS_PATH, DEVELOPER_PATH
 from corpid.web.route import Route, as_json, as_page
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from corpid.web.context import WebContext
     from corpid.web.developer.mode import Mode
 
 SIGN_INS_PATH: Final = f"{DEVELOPER_PATH}/sign-ins"
@@ -34,4 +38,29 @@ def routes(mode: Mode) -> tuple[Route, ...]:
             path=DEVELOPER_PATH, methods=("GET",), endpoint=pages.enter, fails=as_page, own_forms=True, developer=True
         ),
         Route(path=ANYBODY_PATH, methods=both, endpoint=anybody, fails=as_page, own_forms=True, developer=True),
+        Route(
+            path=CLIENTS_PATH,
+            methods=both,
+            endpoint=partial(_clients, mode=mode),
+            fails=_as_page_or_json,
+            developer=True,
+        ),
+        Route(
+            path=f"{CLIENTS_PATH}/{{rest}}",
+            methods=both,
+            endpoint=partial(clients.pages, mode=mode),
+            fails=as_page,
+            own_forms=True,
+            developer=True,
+        ),
     )
+
+
+async def _clients(request: Request, web: WebContext, mode: Mode) -> Response:
+    """The list of clients for people, registration for programs."""
+    answer = endpoints.client if request.method == "POST" else clients.clients
+    return await answer(request, web, mode)
+
+
+def _as_page_or_json(request: Request, error: Exception, web: WebContext) -> Response:
+    return (as_json if request.method == "POST" else as_page)(request, error, web)

@@ -11,18 +11,23 @@ from corpid.flows.directory import clients as flow
 from corpid.flows.directory.write import MembersRefused, Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.sections import NOTHING
-from corpid.rules.oauth.client_registration import public_part
-from corpid.rules.oauth.generations import GENERATIONS
-from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.rules.oauth.scopes import SCOPES
-from corpid.rules.oauth.urls import shown
 from corpid.texts import phrase
-from corpid.web.operations.client_fields import GROUPS
 from corpid.web.operations.clients import CLIENTS, client_path, here, this_client
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.record_forms import Field, changed_meanwhile, is_current, version_of
-from corpid.web.pages.errors import sentence
+from corpid.web.operations.record_forms import changed_meanwhile, is_current, version_of
+from corpid.web.pages.client_fields import (
+    FIELDS,
+    fields_of,
+    mistakes,
+    named_faults,
+    new_values,
+    opens_rare,
+    read,
+    typed_in,
+    values_of,
+    without_private_keys,
+)
 from corpid.web.pages.layout import FormView, Link
 from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import NOTHING_DIFFERENT, Instead, Invalid, Saved, Section
@@ -31,26 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corpid.rules.directory.actors import Operating
-    from corpid.rules.oauth.client_members import Declared
     from corpid.rules.oauth.records import Client
     from corpid.texts import Phrase
-    from corpid.web.operations.client_fields import Words
+    from corpid.web.pages.client_fields import Fields
     from corpid.web.pages.layout import FieldError
     from corpid.web.pages.views import View
 
-_FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
-"""the members that an operator sets, in the order of their declaration"""
 _NEW_CLIENT: Final = "new-client"
-_DIGITS: Final = 18
-"""of a number; Python reads at most 4,300"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
-    """The fields of a group."""
-
-    legend: Phrase
-    fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,21 +70,18 @@ class ClientForm(FormView):
 
 async def new(at: ConsoleContext) -> View:
     """The form of a new client."""
-    values = {name: _written(each, each.default) for name, each in _FIELDS.items()} | {"scopes": "\n".join(SCOPES)}
-    return _form(at, phrase("Register a client"), values, back=console_path(at.web, CLIENTS))
+    return _form(at, phrase("Register a client"), new_values(), back=console_path(at.web, CLIENTS))
 
 
 async def edit(at: ConsoleContext) -> View:
     """The form of a client that is there. Raises Gone, access.Forbidden."""
     found = await this_client(at)
     heading = phrase("Change {name}", name=found.name)
-    return _form(at, heading, _values(found), back=client_path(at, found.client_id), version=version_of(found))
+    return _form(at, heading, values_of(found), back=client_path(at, found.client_id), version=version_of(found))
 
 
 def _form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, back: str, version: str = "") -> View:
-    given = _without_private_keys({**(at.form or values)})
-    wrong = {name for name, _ in at.errors}
-    changed = {name for name, each in _FIELDS.items() if given.get(name, "") != _written(each, each.default)}
+    given = without_private_keys({**(at.form or values)})
     return ClientForm(
         frame=frame(
             at, section=CLIENTS, up=Link(url=back, text=phrase("Go back")), step_name=at.form.get("step", version)
@@ -101,7 +90,7 @@ def _form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, bac
         heading=heading,
         groups=fields_of(given, rare=False),
         more=fields_of(given, rare=True),
-        more_open=any(name in wrong | changed for group in GROUPS if group.rare for name in group.members),
+        more_open=opens_rare(given, at.errors),
         new=not version,
         client_id=at.form.get("client_id", ""),
         reason=at.form.get(REASON, ""),
@@ -111,83 +100,16 @@ def _form(at: ConsoleContext, heading: Phrase, values: Mapping[str, str], *, bac
     )
 
 
-def _without_private_keys(form: dict[str, str]) -> dict[str, str]:
-    """The form as it may be stored and sent back (RFC 7517 §9.3)."""
-    public = public_part(form.get("jwks", ""))
-    return form if public is None else {**form, "jwks": public}
-
-
-def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
-    """The common or the rare groups, with these values."""
-    return tuple(
-        Fields(
-            legend=group.legend,
-            fields=tuple(
-                _field(_FIELDS[name], words, given.get(name, ""), rare=rare) for name, words in group.members.items()
-            ),
-        )
-        for group in GROUPS
-        if group.rare == rare
-    )
-
-
-def _field(each: Declared, words: Words, value: str, *, rare: bool) -> Field:
-    kind = "text"
-    if each.listed or each.form == "key set":
-        kind = "lines"
-    elif each.form in {"flag", "day", "number"}:
-        kind = each.form
-    elif each.form == "word":
-        kind = "words"
-    none = (("", phrase("Not set")),) if each.empties or each.default is None else ()
-    return Field(
-        name=each.name,
-        label=words.label,
-        hint=words.hint,
-        kind=kind,
-        value=value,
-        words=(*none, *((word, word) for word in each.values)),
-        optional=each.empties and not rare,
-    )
-
-
-def _values(client: Client) -> dict[str, str]:
-    return {name: _written(each, getattr(client, name)) for name, each in _FIELDS.items()}
-
-
-def _written(each: Declared, value: object) -> str:
-    """A member's value as the form shows it."""
-    if value is None:
-        return ""
-    if isinstance(value, tuple):
-        return "\n".join(value)
-    if each.form == "flag":
-        return "yes" if value else ""
-    return str(value)
-
-
 def _given(at: ConsoleContext, before: Mapping[str, str]) -> dict[str, object]:
     """The members that the form changes, as in a directory file.
 
     None for those that stay.
     """
     members: dict[str, object] = {}
-    for name, each in _FIELDS.items():
-        typed = at.form.get(name, "").replace("\r\n", "\n").strip()
-        members[name] = None if typed == before[name].strip() else _read(each, typed)
+    for name, each in FIELDS.items():
+        typed = typed_in(at.form, name)
+        members[name] = None if typed == before[name].strip() else read(each, typed)
     return members
-
-
-def _read(each: Declared, typed: str) -> object:
-    if each.listed:
-        return [line.strip() for line in typed.split("\n") if line.strip()]
-    if each.form == "flag":
-        return bool(typed)
-    if not typed:
-        return NOTHING if each.empties else ""
-    if each.form == "number":
-        return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= _DIGITS else typed
-    return typed
 
 
 async def add(at: ConsoleContext) -> Saved:
@@ -195,7 +117,7 @@ async def add(at: ConsoleContext) -> Saved:
     client_id = at.form.get("client_id", "").strip()
     no_identifier = [] if client_id else [("client_id", phrase("Enter the identifier of the client."))]
     actor = _checked(at, no_identifier)
-    members = {name: value or None for name, value in _given(at, dict.fromkeys(_FIELDS, "")).items()}
+    members = {name: value or None for name, value in _given(at, dict.fromkeys(FIELDS, "")).items()}
     members = {name: None if value == NOTHING else value for name, value in members.items()}
     provider = at.context.provider
     try:
@@ -213,7 +135,7 @@ async def change(at: ConsoleContext) -> Saved:
     if not is_current(at, found):
         raise _changed_meanwhile(at, found)
     actor = _checked(at, [])
-    members = _given(at, _values(found))
+    members = _given(at, values_of(found))
     if all(value is None for value in members.values()):
         raise Rejected(NOTHING_DIFFERENT)
     try:
@@ -239,8 +161,8 @@ def _checked(at: ConsoleContext, errors: list[FieldError]) -> Operating:
 
     `errors` are those found before. Raises Invalid.
     """
-    typed = {name: at.form.get(name, "").strip() for name in _FIELDS}
-    errors = [*errors, *_wrong(typed, developer_mode=at.web.client_rules.developer_mode)]
+    typed = {name: at.form.get(name, "").strip() for name in FIELDS}
+    errors = [*errors, *mistakes(typed, developer_mode=at.web.client_rules.developer_mode)]
     try:
         actor = acting(at)
     except Rejected as rejected:
@@ -250,66 +172,23 @@ def _checked(at: ConsoleContext, errors: list[FieldError]) -> Operating:
     return actor
 
 
-def _wrong(typed: Mapping[str, str], *, developer_mode: bool) -> list[FieldError]:
-    """The errors that need words for people (D27, D38)."""
-    errors: list[FieldError] = []
-    if not typed["name"]:
-        errors.append(("name", phrase("Enter the name that people see.")))
-    uris = typed["redirect_uris"].split()
-    if not uris:
-        errors.append(("redirect_uris", phrase("Enter at least one redirect URI.")))
-    for name, url in [("redirect_uris", uri) for uri in uris] + [("jwks_uri", typed["jwks_uri"])]:
-        if url.startswith("http://") and not developer_mode:
-            errors.append((name, phrase("{url} begins with http://. Use https://.", url=shown(url))))
-        elif "#" in url:
-            text = phrase("{url} has a fragment. Remove the # and everything after it.", url=shown(url))
-            errors.append((name, text))
-    if typed["jwks"] and typed["jwks_uri"]:
-        errors.append(("jwks_uri", phrase("Fill in the address of the key set or the key set itself, not both.")))
-    elif not typed["jwks"] and not typed["jwks_uri"]:
-        errors.append(("jwks_uri", phrase("Enter the address of the client's key set, or paste the key set below.")))
-    if public_part(typed["jwks"]) is not None:
-        errors.append(("jwks", PRIVATE_KEY))
-    return errors
-
-
-PRIVATE_KEY: Final = phrase(
-    "This was a private key, which only the client may have. Only its public part is left here: check it and send the "
-    "form again. If anybody else has seen the private key, the client needs a new one."
-)
-
-
 def _invalid(refused: Refused) -> Invalid:
     """The faults, each at its field.
 
     The sentences are the registration's own.
     """
     faults = refused.faults if isinstance(refused, MembersRefused) else (reason_of(refused),)
-    errors = []
-    for fault in faults:
-        name, colon, text = fault.partition(": ")
-        is_member = bool(colon) and name in _FIELDS
-        said = _capitalised(text if is_member else fault)
-        errors.append((name if is_member else "", phrase("{sentence}.", sentence=said)))
-    return Invalid(*errors)
+    return Invalid(*named_faults(faults))
 
-
-def _capitalised(text: str) -> str:
-    """A sentence with a capital letter, except before a name or address."""
-    first = text.partition(" ")[0]
-    return sentence(text) if first.isalpha() and first not in _NAMES else text
-
-
-_NAMES: Final = frozenset({*SCOPES, *GENERATIONS, *CLIENT_MEMBERS})
 
 SECTION: Final = Section[ConsoleContext](
     pages={
-        _NEW_CLIENT: Page(view=new, submit=add, fresh=True, kept=_without_private_keys, needs=("write", "client")),
+        _NEW_CLIENT: Page(view=new, submit=add, fresh=True, kept=without_private_keys, needs=("write", "client")),
     },
     named_pages={
         re.compile(r"edit-client/[^/]{1,300}"): Page(
-            view=edit, submit=change, fresh=True, kept=_without_private_keys, needs=("write", "client")
+            view=edit, submit=change, fresh=True, kept=without_private_keys, needs=("write", "client")
         )
     },
-    fields=frozenset({"client_id", REASON, *_FIELDS}),
+    fields=frozenset({"client_id", REASON, *FIELDS}),
 )

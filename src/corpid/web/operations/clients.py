@@ -21,7 +21,6 @@ from corpid.rules.oauth.errors import reason_of
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.texts import Phrase, phrase
-from corpid.web.operations.client_fields import WORDS
 from corpid.web.operations.confirm import question
 from corpid.web.operations.page_context import (
     AT_ONCE,
@@ -33,6 +32,7 @@ from corpid.web.operations.page_context import (
     path_if_allowed,
 )
 from corpid.web.operations.reasons import REASON, acting
+from corpid.web.pages.client_fields import WORDS
 from corpid.web.pages.layout import Link, Pager, PageView
 from corpid.web.sites import Gone, Saved, Section
 

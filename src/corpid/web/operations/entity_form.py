@@ -17,9 +17,9 @@ from corpid.web.operations.entities import ONE, TYPES, entity_of, entity_path, h
 from corpid.web.operations.owners import facts_errors
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.operations.record_forms import Field, changed_meanwhile, is_current, step_of
+from corpid.web.operations.record_forms import changed_meanwhile, is_current, step_of
 from corpid.web.pages.access_texts import APPROVALS
-from corpid.web.pages.layout import FormView, Link
+from corpid.web.pages.layout import Field, FormView, Link
 from corpid.web.pages.refusals import reason_of
 from corpid.web.sites import NOTHING_DIFFERENT, Invalid, Saved, Section
 

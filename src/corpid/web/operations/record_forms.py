@@ -1,8 +1,7 @@
-"""Forms that change a stored record: fields, version, conflict (D54)."""
+"""Forms that change a stored record: version, conflict (D54)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -17,21 +16,6 @@ from corpid.web.sites import Instead
 if TYPE_CHECKING:
     from corpid.texts import Phrase
     from corpid.web.operations.page_context import ConsoleContext
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """A field of a form: a declared member and its value."""
-
-    name: str
-    label: Phrase | str
-    hint: Phrase | None = None
-    kind: str = "text"
-    """lines, flag, words, day, number or text"""
-    value: str
-    words: tuple[tuple[str, Phrase | str], ...] = ()
-    """the closed list of values, each with its text"""
-    optional: bool = False
 
 
 def version_of(record: msgspec.Struct) -> str:

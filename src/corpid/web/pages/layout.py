@@ -158,6 +158,21 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of a form: a declared member and its value."""
+
+    name: str
+    label: Phrase | str
+    hint: Phrase | None = None
+    kind: str = "text"
+    """lines, flag, words, day, number or text"""
+    value: str
+    words: tuple[tuple[str, Phrase | str], ...] = ()
+    """the closed list of values, each with its text"""
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pager:
     """Addresses of other pages of a long list; empty for none."""
 

@@ -1,0 +1,145 @@
+"""Keys as people paste them, made a public key set if possible.
+
+A single key, a list, PEM text or a certificate becomes a key set; what is private is taken out. Source: D27, RFC 7517
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.jose.encoding import JoseError, json_object
+from corpid.jose.keys import RSA, WRAPS, private_members, thumbprint
+from corpid.jose.pem import public_jwks
+from corpid.rules.oauth.client_registration import public_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PEM: Final = "-----BEGIN "
+_USES: Final = ("sig", "enc")
+_OPERATIONS: Final = {"verify": "sig", "sign": "sig", "deriveKey": "enc", "deriveBits": "enc", "wrapKey": "enc"}
+_ENCRYPTION_ALGORITHMS: Final = frozenset({*WRAPS, *RSA, "ECDH-ES"})
+_RECEIVED: Final = 60
+"""characters that a remark repeats of what is no key set"""
+
+
+class PastedKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """Pasted keys: the public key set, and what was changed."""
+
+    jwks: str
+    """a key set as JSON text, or what was pasted if it is none; never anything private"""
+    private: bool = False
+    """whether anything private was in it"""
+    fault: str = ""
+    """why it is no key set"""
+    remarks: tuple[str, ...] = ()
+    """what was changed to make it one"""
+
+    @property
+    def key_set(self) -> dict[str, object] | None:
+        """The key set, decoded; None if it is none."""
+        return None if self.fault or not self.jwks else msgspec.json.decode(self.jwks, type=dict[str, object])
+
+
+def read_pasted(text: str) -> PastedKeys:
+    """Read pasted keys. Source: RFC 7517 §5, D66"""
+    text = text.strip()
+    if not text:
+        return PastedKeys(jwks="")
+    private = public_part(text) is not None
+    if text.startswith(_PEM) or (_PEM in text and not text.startswith(("{", "["))):
+        return _from_pem(text, private=private)
+    try:
+        # a list is read as a member, since only objects can be
+        pasted = json_object(f'{{"keys":{text}}}')["keys"] if text.startswith("[") else json_object(text)
+    except JoseError:
+        fault = "this is not JSON: paste the whole key set, from { to }"
+        if private:
+            return PastedKeys(jwks="", private=True, fault=fault)
+        return PastedKeys(jwks=text, fault=fault)
+    keys, form = _keys(pasted)
+    if keys is None:
+        return PastedKeys(jwks="" if private else text, private=private, fault=form)
+    remarks = [form] if form else []
+    public = [_public(key) if isinstance(key, dict) else key for key in keys]
+    remarks += _completed(public)
+    changed = private or bool(remarks)
+    jwks = msgspec.json.format(msgspec.json.encode({"keys": public})).decode() if changed else text
+    if public_part(jwks) is not None:  # deeper than a key's own members
+        return PastedKeys(
+            jwks="", private=True, fault="a private key is inside another member: paste public keys alone"
+        )
+    return PastedKeys(jwks=jwks, private=private, remarks=tuple(remarks))
+
+
+def received(content: str) -> str:
+    """The beginning of other content, unless it holds a private key.
+
+    For people whose address gives no key set. Source: D48
+    """
+    if public_part(content) is not None:
+        return "something with a private key in it"
+    words = " ".join(content.split())
+    return f"{words[:_RECEIVED]}…" if len(words) > _RECEIVED else words or "nothing"
+
+
+def _keys(pasted: object) -> tuple[list[object] | None, str]:
+    """The keys of what was pasted, and a remark on its form."""
+    if isinstance(pasted, list):
+        return pasted, "These keys were a list. They are now a key set."
+    if not isinstance(pasted, dict):
+        return None, 'this is no key set: write {"keys": [ ]} around the keys'
+    if isinstance(pasted.get("keys"), list):
+        return pasted["keys"], ""
+    if "kty" in pasted:
+        return [pasted], "This was one key. It is now a key set, which needs a key that signs and one that encrypts."
+    values = list(pasted.values())
+    if values and all(isinstance(each, dict) and "kty" in each for each in values):
+        return values, "These keys were named one by one. They are now a key set."
+    return None, 'this JSON has no array named keys: write {"keys": [ ]} around the keys'
+
+
+def _public(key: dict[str, object]) -> dict[str, object]:
+    private = private_members(key)
+    return {name: value for name, value in key.items() if name not in private}
+
+
+def _from_pem(text: str, *, private: bool) -> PastedKeys:
+    if private:
+        fault = (
+            "this was a private key in PEM form: paste its public key, which `openssl pkey -in key.pem -pubout` prints"
+        )
+        return PastedKeys(jwks="", private=True, fault=fault)
+    try:
+        keys = public_jwks(text)
+    except JoseError as error:
+        return PastedKeys(jwks=text, fault=f"this PEM text cannot be used: {error}")
+    for key, use in zip(keys, _USES, strict=False):
+        key.update(use=use, kid=f"{use}-{thumbprint(key)[:8]}" if key["kty"] == "EC" else f"{use}-rsa")
+    remark = (
+        "PEM text does not say what a key is for: the first one was taken to sign, the second one to encrypt. Give the "
+        "private keys the same kid as below."
+    )
+    jwks = msgspec.json.format(msgspec.json.encode({"keys": keys})).decode()
+    return PastedKeys(jwks=jwks, remarks=(remark,))
+
+
+def _completed(keys: list[object]) -> Iterator[str]:
+    """Add each missing use that alg or key_ops tell, with a remark."""
+    for number, key in enumerate(keys, start=1):
+        if not isinstance(key, dict) or "use" in key:
+            continue
+        use = _use(key)
+        if use:
+            key["use"] = use
+            yield f"Key {number} had no use. It is {use}, as its alg or key_ops say: write it into your key set, too."
+
+
+def _use(key: dict[str, object]) -> str:
+    alg, operations = key.get("alg"), key.get("key_ops")
+    if isinstance(alg, str):
+        return "enc" if alg in _ENCRYPTION_ALGORITHMS else "sig"
+    found = {_OPERATIONS.get(str(each), "") for each in operations} if isinstance(operations, list) else set()
+    return found.pop() if len(found) == 1 else ""

@@ -1,0 +1,106 @@
+"""Advice on a registration: what is allowed, and often a mistake.
+
+What may not be registered is refused in `client_registration`. Source: D27, D38, D66
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from corpid.rules.oauth.client_registration import Fault, used
+from corpid.rules.oauth.urls import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from corpid.rules.oauth.client_registration import Rules
+    from corpid.rules.oauth.records import Client
+
+_LOCALHOST: Final = "localhost"
+_LOOPBACK: Final = "127.0.0.1"
+
+
+def advice(client: Client, key_set: Mapping[str, object] | None, rules: Rules) -> tuple[Fault, ...]:
+    """Advice on a client whose registration is allowed or nearly so.
+
+    `key_set` is the pasted or fetched one, None if there is none. Source: D66
+    """
+    found = [*_on_redirect_uris(client), *_on_scopes(client, rules), *_on_address(client)]
+    return (*found, *(_on_keys(client, key_set) if key_set is not None else ()))
+
+
+def _on_redirect_uris(client: Client) -> Iterator[Fault]:
+    name, every = "redirect_uris", set(client.redirect_uris)
+    for uri in client.redirect_uris:
+        if "#" in uri:  # that is refused
+            continue
+        try:
+            parts = urlsplit(uri)
+            host, port = parts.hostname or "", parts.port
+        except ValueError:
+            continue
+        if "*" in uri:
+            yield Fault(name, f"{shown(uri)}: a * stands for itself, not for other addresses: write each address out")
+        other = f"{uri}/" if not uri.endswith("/") else uri[:-1]
+        if parts.path.endswith("/") and not parts.query and other not in every:
+            yield Fault(
+                name,
+                f"{shown(uri)} ends with a slash, and {shown(other)} is another address: "
+                "your requests must send it exactly like this",
+            )
+        if not parts.path:
+            yield Fault(
+                name,
+                f"{shown(uri)} has no path, and {shown(other)} is another address: "
+                "libraries often add the slash, so register what yours sends",
+            )
+        if host == _LOCALHOST:
+            twin = uri.replace(parts.netloc, _LOOPBACK if port is None else f"{_LOOPBACK}:{port}", 1)
+            if twin not in every:
+                yield Fault(
+                    name,
+                    f"{shown(uri)} and {shown(twin)} are two addresses: register the one that your requests send. Prefer "
+                    f"{_LOOPBACK}: a provider on {_LOCALHOST} shares its cookies with every port there",
+                )
+
+
+def _on_scopes(client: Client, rules: Rules) -> Iterator[Fault]:
+    for generation in used(client, rules):
+        unknown = [each for each in client.scopes if each not in generation.scopes]
+        if unknown:
+            yield Fault(
+                "scopes",
+                f"{generation.name} does not have {', '.join(unknown)}: requests with it are refused there as invalid_scope",
+            )
+    if "authinfo" in client.scopes and not client.services:
+        yield Fault("services", "without a service userinfo has no roles: name the services whose roles it reads")
+
+
+def _on_address(client: Client) -> Iterator[Fault]:
+    if client.jwks_uri and client.jwks_uri.startswith("http://"):
+        yield Fault("jwks_uri", "outside developer mode the address begins with https:// and has a public host name")
+
+
+def _on_keys(client: Client, key_set: Mapping[str, object]) -> Iterator[Fault]:
+    name = "jwks_uri" if client.jwks_uri else "jwks"
+    listed = key_set.get("keys")
+    keys = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    kids = Counter(each["kid"] for each in keys if isinstance(each.get("kid"), str))
+    for kid, times in kids.items():
+        if times > 1:
+            yield Fault(name, f"the kid {shown(kid)!r} is there {times} times: give each key its own")
+    for number, key in enumerate(keys, start=1):
+        if key.get("use") == "sig" and "kid" not in key:
+            yield Fault(
+                name,
+                f"key {number} has no kid: with one, and the same kid in the header of your assertions, "
+                "you can change keys without an interruption",
+            )
+    points = {(str(key.get("crv")), str(key["x"])) for key in keys if key.get("use") == "sig" and "x" in key}
+    for number, key in enumerate(keys, start=1):
+        if key.get("use") == "enc" and (str(key.get("crv")), str(key.get("x"))) in points:
+            yield Fault(
+                name, f"key {number} signs and encrypts: make a key pair for each, so that one can be changed alone"
+            )

@@ -1,0 +1,328 @@
+"""The fields of a client's form: groups, words, values and mistakes.
+
+Every member that an operator sets is in exactly one group; its kind follows from its declaration. The console and
+developer mode have this form. Source: Spec 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.directory.sections import NOTHING
+from corpid.rules.oauth.client_registration import public_part
+from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.records import CLIENT_MEMBERS
+from corpid.rules.oauth.scopes import SCOPES
+from corpid.rules.oauth.urls import shown
+from corpid.texts import phrase
+from corpid.web.pages.errors import sentence
+from corpid.web.pages.layout import Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from corpid.rules.oauth.client_members import Declared
+    from corpid.rules.oauth.records import Client
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import FieldError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """The words of a field."""
+
+    label: Phrase
+    hint: Phrase | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Fields with a common legend."""
+
+    legend: Phrase
+    members: dict[str, Words]
+    rare: bool = False
+    """whether most clients keep its defaults"""
+
+
+GROUPS: Final[tuple[Group, ...]] = (
+    Group(
+        legend=phrase("Who it is"),
+        members={
+            "name": Words(label=phrase("Name"), hint=phrase("People see it when they sign in.")),
+            "sector": Words(
+                label=phrase("Sector"),
+                hint=phrase("private: people are asked for consent before it receives their details."),
+            ),
+        },
+    ),
+    Group(
+        legend=phrase("Addresses"),
+        members={
+            "redirect_uris": Words(
+                label=phrase("Redirect URIs"),
+                hint=phrase("Where people return after signing in, exactly as the client sends it. One a line."),
+            ),
+        },
+    ),
+    Group(
+        legend=phrase("Keys"),
+        members={
+            "jwks_uri": Words(
+                label=phrase("Address of its key set"),
+                hint=phrase("Begins with https://. The client can then change its keys without asking you."),
+            ),
+            "jwks": Words(
+                label=phrase("Or the key set itself"),
+                hint=phrase("Public keys, as JSON. Fill in this or the address, not both."),
+            ),
+        },
+    ),
+    Group(
+        legend=phrase("What it may ask for"),
+        members={
+            "scopes": Words(label=phrase("Scopes"), hint=phrase("One a line. openid is always needed.")),
+            "services": Words(
+                label=phrase("Services whose roles it reads"),
+                hint=phrase(
+                    "Identifiers, one a line. They decide which organisations people can choose; without any, people "
+                    "can choose each of theirs."
+                ),
+            ),
+        },
+    ),
+    Group(
+        legend=phrase("Generation of the interface"),
+        members={
+            "generations": Words(
+                label=phrase("Generations"),
+                hint=phrase("One a line, of {names}. Leave it empty for the usual one.", names=", ".join(GENERATIONS)),
+            ),
+            "legacy_until": Words(
+                label=phrase("Last day with legacy"),
+                hint=phrase("As 2027-03-31. Required if legacy is one of its generations."),
+            ),
+        },
+    ),
+    Group(
+        legend=phrase("What it receives"),
+        rare=True,
+        members={
+            "subject": Words(
+                label=phrase("Party in sub"),
+                hint=phrase("user: the person. entity: the organisation that the person acts for."),
+            ),
+            "id_token_encryption_alg": Words(
+                label=phrase("Key wrapping of ID tokens"),
+                hint=phrase("Not set: as its encryption key says. key: the same, and with fapi2, too."),
+            ),
+            "id_token_encryption_enc": Words(label=phrase("Encryption of ID tokens")),
+            "userinfo_signing_alg": Words(
+                label=phrase("Signature of userinfo"), hint=phrase("Not set: as its generation says.")
+            ),
+            "userinfo_encryption_alg": Words(
+                label=phrase("Key wrapping of userinfo"),
+                hint=phrase(
+                    "Empty: as its encryption key says. legacy encrypts only with ECDH-ES, RSA-OAEP or RSA-OAEP-256."
+                ),
+            ),
+            "userinfo_encryption_enc": Words(
+                label=phrase("Encryption of userinfo"),
+                hint=phrase("Not set: userinfo is not encrypted. A128GCM and A128CBC-HS256 are for legacy only."),
+            ),
+            "stringified_blocks": Words(
+                label=phrase("Blocks of userinfo as strings"),
+                hint=phrase("Each block is a string that contains JSON, as older clients expect."),
+            ),
+        },
+    ),
+    Group(
+        legend=phrase("Limits of its requests"),
+        rare=True,
+        members={
+            "context_types": Words(
+                label=phrase("Context types"),
+                hint=phrase("Values of authentication_context_type that it may send, one a line."),
+            ),
+            "context_type_rule": Words(
+                label=phrase("Whether requests name a context type"),
+                hint=phrase("refused: for a client that only reads data."),
+            ),
+            "assurance_level": Words(
+                label=phrase("Assurance level"), hint=phrase("The one of requests that name none: 2.")
+            ),
+            "pkce": Words(
+                label=phrase("PKCE with legacy"), hint=phrase("optional: requests may leave out code_challenge.")
+            ),
+            "pkce_optional_until": Words(
+                label=phrase("Last day of optional PKCE"),
+                hint=phrase("As 2027-01-31. Empty: as long as it may use legacy."),
+            ),
+            "endpoint_audience_until": Words(
+                label=phrase("Last day with the endpoint as audience"),
+                hint=phrase(
+                    "Until then aud of its assertions may be the URL of the endpoint. As 2026-12-31; not with fapi2."
+                ),
+            ),
+            "issuers": Words(
+                label=phrase("Issuers"),
+                hint=phrase("Of this deployment, one a line. Empty: the first one."),
+            ),
+        },
+    ),
+)
+WORDS: Final = {name: words for group in GROUPS for name, words in group.members.items()}
+"""member → its words"""
+
+FIELDS: Final[Mapping[str, Declared]] = {name: each for name, each in CLIENT_MEMBERS.items() if each.member.help}
+"""the members that an operator sets, in the order of their declaration"""
+_DIGITS: Final = 18
+"""of a number; Python reads at most 4,300"""
+_NAMES: Final = frozenset({*SCOPES, *GENERATIONS, *CLIENT_MEMBERS})
+PRIVATE_KEY: Final = phrase(
+    "This was a private key, which only the client may have. Only its public part is left here: check it and send the "
+    "form again. If anybody else has seen the private key, the client needs a new one."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """The fields of a group."""
+
+    legend: Phrase
+    fields: tuple[Field, ...]
+
+
+def fields_of(given: Mapping[str, str], *, rare: bool) -> tuple[Fields, ...]:
+    """The common or the rare groups, with these values."""
+    return tuple(
+        Fields(
+            legend=group.legend,
+            fields=tuple(
+                _field(FIELDS[name], words, given.get(name, ""), rare=rare) for name, words in group.members.items()
+            ),
+        )
+        for group in GROUPS
+        if group.rare == rare
+    )
+
+
+def _field(each: Declared, words: Words, value: str, *, rare: bool) -> Field:
+    kind = "text"
+    if each.listed or each.form == "key set":
+        kind = "lines"
+    elif each.form in {"flag", "day", "number"}:
+        kind = each.form
+    elif each.form == "word":
+        kind = "words"
+    none = (("", phrase("Not set")),) if each.empties or each.default is None else ()
+    return Field(
+        name=each.name,
+        label=words.label,
+        hint=words.hint,
+        kind=kind,
+        value=value,
+        words=(*none, *((word, word) for word in each.values)),
+        optional=each.empties and not rare,
+    )
+
+
+def opens_rare(given: Mapping[str, str], errors: Iterable[FieldError]) -> bool:
+    """Return whether a rare field has an error or no default."""
+    wrong = {name for name, _ in errors}
+    changed = {name for name, each in FIELDS.items() if given.get(name, "") != _written(each, each.default)}
+    return any(name in wrong | changed for group in GROUPS if group.rare for name in group.members)
+
+
+def new_values(chosen: Mapping[str, object] = MappingProxyType({})) -> dict[str, str]:
+    """The values of a new client's form: chosen ones, else defaults.
+
+    Without a choice it has every scope.
+    """
+    members = {"scopes": SCOPES, **chosen}
+    return {name: _written(each, members.get(name, each.default)) for name, each in FIELDS.items()}
+
+
+def values_of(client: Client) -> dict[str, str]:
+    """The values of a registered client."""
+    return {name: _written(each, getattr(client, name)) for name, each in FIELDS.items()}
+
+
+def _written(each: Declared, value: object) -> str:
+    """A member's value as the form shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return "\n".join(value)
+    if each.form == "flag":
+        return "yes" if value else ""
+    return str(value)
+
+
+def typed_in(form: Mapping[str, str], name: str) -> str:
+    """A field as it was typed, with plain line ends."""
+    return form.get(name, "").replace("\r\n", "\n").strip()
+
+
+def read(each: Declared, typed: str) -> object:
+    """A typed value as in a directory file."""
+    if each.listed:
+        return [line.strip() for line in typed.split("\n") if line.strip()]
+    if each.form == "flag":
+        return bool(typed)
+    if not typed:
+        return NOTHING if each.empties else ""
+    if each.form == "number":
+        return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= _DIGITS else typed
+    return typed
+
+
+def without_private_keys(form: dict[str, str]) -> dict[str, str]:
+    """The form as it may be stored and sent back (RFC 7517 §9.3)."""
+    public = public_part(form.get("jwks", ""))
+    return form if public is None else {**form, "jwks": public}
+
+
+def mistakes(typed: Mapping[str, str], *, developer_mode: bool) -> list[FieldError]:
+    """The errors that need words for people (D27, D38)."""
+    errors: list[FieldError] = []
+    if not typed["name"]:
+        errors.append(("name", phrase("Enter the name that people see.")))
+    uris = typed["redirect_uris"].split()
+    if not uris:
+        errors.append(("redirect_uris", phrase("Enter at least one redirect URI.")))
+    for name, url in [("redirect_uris", uri) for uri in uris] + [("jwks_uri", typed["jwks_uri"])]:
+        if url.startswith("http://") and not developer_mode:
+            errors.append((name, phrase("{url} begins with http://. Use https://.", url=shown(url))))
+        elif "#" in url:
+            text = phrase("{url} has a fragment. Remove the # and everything after it.", url=shown(url))
+            errors.append((name, text))
+    if typed["jwks"] and typed["jwks_uri"]:
+        errors.append(("jwks_uri", phrase("Fill in the address of the key set or the key set itself, not both.")))
+    elif not typed["jwks"] and not typed["jwks_uri"]:
+        errors.append(("jwks_uri", phrase("Enter the address of the client's key set, or paste the key set below.")))
+    if public_part(typed["jwks"]) is not None:
+        errors.append(("jwks", PRIVATE_KEY))
+    return errors
+
+
+def named_faults(faults: Iterable[str]) -> list[FieldError]:
+    """The faults of a registration, each at its field.
+
+    The sentences are the registration's own.
+    """
+    errors: list[FieldError] = []
+    for fault in faults:
+        name, colon, text = fault.partition(": ")
+        is_member = bool(colon) and name in FIELDS
+        said = _capitalised(text if is_member else fault)
+        errors.append((name if is_member else "", phrase("{sentence}.", sentence=said)))
+    return errors
+
+
+def _capitalised(text: str) -> str:
+    """A sentence with a capital letter, except before a name or address."""
+    first = text.partition(" ")[0]
+    return sentence(text) if first.isalpha() and first not in _NAMES else text

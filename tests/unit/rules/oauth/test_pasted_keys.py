@@ -1,0 +1,141 @@
+"""Keys as people paste them: what becomes a key set, and what never stays (D27, D66)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from joserfc.jwk import ECKey
+
+from corpid.jose.keys import parse_client_key_set
+from corpid.rules.oauth.pasted_keys import read_pasted, received
+
+
+def key(use: str = "sig", *, private: bool = False, **more: object) -> dict[str, Any]:
+    return {**ECKey.generate_key("P-256").as_dict(private=private), "use": use, "kid": use, **more}
+
+
+def pem(private: Any) -> str:
+    public = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return str(public.decode())
+
+
+def certificate() -> str:
+    private, name = ec.generate_private_key(ec.SECP384R1()), x509.Name([])
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    builder = x509.CertificateBuilder(name, name, private.public_key(), 1, now, now + timedelta(days=1))
+    return builder.sign(private, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+def keys_of(jwks: str) -> list[dict[str, Any]]:
+    return list(json.loads(jwks)["keys"])
+
+
+def test_a_public_key_set_stays_as_it_is() -> None:
+    """D27: nothing to remark on."""
+    text = json.dumps({"keys": [key(), key("enc")]})
+    assert read_pasted(f"\n{text} ") == read_pasted(text)
+    assert (read_pasted(text).jwks, read_pasted(text).remarks, read_pasted(text).fault) == (text, (), "")
+
+
+@pytest.mark.parametrize("form", ["one key", "a list", "named keys"])
+def test_other_forms_of_keys_become_a_key_set(form: str) -> None:
+    """RFC 7517 §5; the last one is how the examples keep theirs."""
+    one = key()
+    pasted = read_pasted(json.dumps({"one key": one, "a list": [one], "named keys": {"signing": one}}[form]))
+    assert keys_of(pasted.jwks) == [one]
+    assert len(pasted.remarks) == 1
+
+
+@pytest.mark.parametrize("form", ["key set", "one key", "a list", "named keys"])
+def test_private_members_are_taken_out(form: str) -> None:
+    """RFC 7517 §9.3: only the public part is left."""
+    one = key(private=True)
+    pasted = read_pasted(
+        json.dumps({"key set": {"keys": [one]}, "one key": one, "a list": [one], "named keys": {"signing": one}}[form])
+    )
+    assert pasted.private
+    assert keys_of(pasted.jwks) == [{name: value for name, value in one.items() if name != "d"}]
+    assert one["d"] not in repr(pasted)
+
+
+@pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+def test_of_a_private_pem_nothing_is_left(form: PrivateFormat) -> None:
+    """RFC 7468 §10: how to get its public part is said."""
+    private = ec.generate_private_key(ec.SECP256R1()).private_bytes(Encoding.PEM, form, NoEncryption()).decode()
+    pasted = read_pasted(private)
+    assert (pasted.private, pasted.jwks) == (True, "")
+    assert "-pubout" in pasted.fault
+
+
+def test_broken_json_with_a_private_key_leaves_nothing() -> None:
+    """RFC 7517 §9.3."""
+    text = json.dumps({"keys": [key(private=True)]})[:-1]
+    assert (read_pasted(text).private, read_pasted(text).jwks) == (True, "")
+
+
+def test_a_private_key_inside_another_member_leaves_nothing() -> None:
+    """RFC 7517 §9.3."""
+    text = json.dumps({"keys": [{**key(), "more": key(private=True)}]})
+    assert (read_pasted(text).private, read_pasted(text).jwks) == (True, "")
+
+
+def test_pem_text_becomes_a_key_set_that_can_be_registered() -> None:
+    """RFC 7468 §13: public keys and certificates, the first to sign, the second to encrypt."""
+    pasted = read_pasted(pem(ec.generate_private_key(ec.SECP256R1())) + certificate())
+    found = parse_client_key_set(pasted.jwks)
+    assert [each.algorithm.name for each in found.signing] == ["ES256"]
+    assert found.encryption is not None
+    assert found.encryption.curve_name == "P-384"
+    assert "same kid" in pasted.remarks[0]
+
+
+def test_an_rsa_key_encrypts() -> None:
+    """D22: legacy encrypts to RSA keys."""
+    text = pem(ec.generate_private_key(ec.SECP256R1())) + pem(rsa.generate_private_key(65537, 2048))
+    assert set(parse_client_key_set(read_pasted(text).jwks).by_wrap) == {"RSA-OAEP", "RSA-OAEP-256"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hello", "not JSON"),
+        ('"hello"', "not JSON"),
+        ("[" * 20000, "not JSON"),
+        ('{"keys":[],"keys":[]}', "not JSON"),
+        ('{"hello": 1}', "no array named keys"),
+        ("-----BEGIN PUBLIC KEY-----\nMFk", "no complete block"),
+        ("-----BEGIN PUBLIC KEY-----\nMFk=\n-----END PUBLIC KEY-----", "block 1 (PUBLIC KEY) is no public key"),
+        (pem(ed25519.Ed25519PrivateKey.generate()), "neither an EC nor an RSA key"),
+        (pem(ec.generate_private_key(ec.SECP224R1())), "secp224r1"),
+    ],
+)
+def test_what_holds_no_key_says_so_and_stays(text: str, said: str) -> None:
+    """D66: what was typed is kept."""
+    pasted = read_pasted(text)
+    assert said in pasted.fault
+    assert pasted.jwks == text.strip()
+
+
+@pytest.mark.parametrize(("members", "use"), [({"alg": "ES256"}, "sig"), ({"key_ops": ["deriveBits"]}, "enc")])
+def test_a_missing_use_follows_from_alg_or_key_ops(members: dict[str, object], use: str) -> None:
+    """RFC 7517 §4.2-4.4."""
+    one = {**key(), **members}
+    del one["use"]
+    pasted = read_pasted(json.dumps({"keys": [one]}))
+    assert keys_of(pasted.jwks)[0]["use"] == use
+    assert "had no use" in pasted.remarks[0]
+
+
+def test_what_came_instead_is_repeated_in_short_and_without_a_private_key() -> None:
+    """D48, D66."""
+    assert received("<html>\n  <title>Log in</title>") == "<html> <title>Log in</title>"
+    assert len(received("x" * 1000)) < 100
+    assert "d" not in received(json.dumps(key(private=True))).split()
+    assert received("") == "nothing"
