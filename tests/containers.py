@@ -147,7 +147,14 @@ _PATH: Final = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 
 def _import_base(made: list[Engine], folder: Path) -> None:
     archive = folder / "base.tar"
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={_PACKAGES}", RELEASE, archive]
+    command: list[str | Path] = [
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        f"--include={_PACKAGES}",
+        RELEASE,
+        archive,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE_SECONDS)
     if done.returncode != 0:
         pytest.skip(f"no base image can be made of Debian's packages here: {done.stderr.strip()[-500:]}")
