@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -63,6 +64,14 @@ class Engine:
             yield Container(self, number)
         finally:
             self.try_to("rm", "--force", "--volumes", "--time", "1", number)
+
+    def as_docker(self, folder: Path) -> dict[str, str]:
+        """Variables of a shell in which `docker` is this engine."""
+        program = folder / "docker"
+        command = shlex.join(map(str, self._command))
+        program.write_text(f'#!/bin/sh\nverb=$1; shift\nexec {command} "$verb" {shlex.join(_LIMITS)} "$@"\n')
+        program.chmod(0o755)
+        return {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
 
     def end(self) -> None:
         """Remove everything, mounts first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -16,6 +17,7 @@ from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.sandbox.people import Person
 from corpid.sandbox.relying_party import RelyingParty
 from tests import containers
+from tests.interop.node_process import NODE
 from tests.machine import free_port
 from tests.testing.test_command import CALLBACK, directory, signed_in
 
@@ -105,3 +107,12 @@ def test_tests_of_another_language_have_a_provider_with_their_own_directory(
         assert provider.do("python", "-c", f"{ask}; print(c.getresponse().status)") == "404"
         assert "Applicant" in str(asyncio.run(signed_in(said, keys)))
         assert provider.stop() == 0
+
+
+def test_the_example_for_node_passes_against_a_container(engine: Engine, tmp_path: Path) -> None:
+    """docs/testing.md: with CORPID_IMAGE, and nothing of CorpID on the machine but the image."""
+    environment = {**engine.as_docker(tmp_path), "CORPID_IMAGE": containers.IMAGE}
+    example: list[str | Path] = [NODE, "--test", containers.ROOT / "examples" / "node" / "rp.test.mjs"]
+    tests = subprocess.run(example, env=environment, capture_output=True, text=True, check=False)
+    assert tests.returncode == 0, tests.stdout + tests.stderr
+    assert "pass 3" in tests.stdout
