@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -116,3 +117,19 @@ def test_the_example_for_node_passes_against_a_container(engine: Engine, tmp_pat
     tests = subprocess.run(example, env=environment, capture_output=True, text=True, check=False)
     assert tests.returncode == 0, tests.stdout + tests.stderr
     assert "pass 3" in tests.stdout
+
+
+def test_the_demo_runs_on_the_machines_own_network_for_this_machine_alone(engine: Engine) -> None:
+    """docs/relying-parties.md, "In a container": loopback alone, so that no key is needed (D66); a whole sign-in; SIGTERM."""
+    port = free_port()
+    shared = ("--read-only", "--cap-drop", "ALL", "--network", "host", containers.IMAGE, "demo")
+    with engine.running(*shared, "--port", str(port)) as demo:
+        demo.wait_for("Stop with Ctrl-C")
+        issuer = re.search(r"Issuer .*(http://localhost:\d+)", demo.printed)
+        assert issuer is not None
+        page = httpx.get(f"{issuer[1]}/developer", follow_redirects=True, trust_env=False)
+        assert page.status_code == 200
+        assert "Anybody, acting for anything" in page.text
+        assert demo.do("id", "-u") == "10001"
+        demo.do("corpid", "demo", "--check")
+        assert demo.stop() == 0

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from corpid import settings
+from corpid.sandbox.demo import FIRST_PORT
 from tests.cli.conftest import program
 from tests.house.source import ROOT
 from tests.house.test_documents import complaint
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 DEPLOY = ROOT / "deploy"
 FILE = DEPLOY / "compose.yaml"
+DEMO = DEPLOY / "compose.demo.yaml"
 COMPOSE: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OWN = {name: service for name, service in SERVICES.items() if "corpid" in service["image"]}
@@ -114,7 +116,17 @@ def test_stopping_may_take_as_long_as_the_settings_say() -> None:
     assert int(SERVICES["serve"]["stop_grace_period"].removesuffix("s")) > longest
 
 
-def test_a_tool_for_compose_files_accepts_it() -> None:
+def test_the_demo_is_for_this_machine_alone() -> None:
+    """D66: it shares the machine's network, where it listens on loopback, and publishes nothing."""
+    [demo] = yaml.safe_load(DEMO.read_text(encoding="utf-8"))["services"].values()
+    assert complaint(" ".join(["corpid", *demo["command"]]), program()) is None
+    assert (demo["network_mode"], "ports" in demo, demo["read_only"]) == ("host", False, True)
+    assert demo["environment"] == {"CORPID_PORT": str(FIRST_PORT)}
+    assert demo["build"] == OWN["serve"]["build"]
+
+
+@pytest.mark.parametrize("file", [FILE, DEMO], ids=lambda path: path.name)
+def test_a_tool_for_compose_files_accepts_it(file: Path) -> None:
     """Against the schema of the Compose specification that the tool has in it."""
     tools = (["docker", "compose"], ["docker-compose"])
     found = [tool for tool in tools if shutil.which(tool[0])]
@@ -124,6 +136,6 @@ def test_a_tool_for_compose_files_accepts_it() -> None:
     if not working:
         pytest.skip("neither docker compose nor docker-compose is installed")
     done = subprocess.run(
-        [*working[0], "--file", FILE, "config", "--quiet"], capture_output=True, text=True, check=False
+        [*working[0], "--file", file, "config", "--quiet"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
