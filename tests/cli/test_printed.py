@@ -140,8 +140,8 @@ KNOWN: Final = {
     ("key", "certify"): (hostile("kid"), "--remove"),
     ("doctor",): (f"http://127.0.0.1:9/{TRICKS}",),
     ("demo",): ("--data-dir", f"keys.json/{TRICKS}"),
-    ("testing",): (f"directory{TRICKS}.yaml",),
     ("serve",): (),
+    ("testing",): (f"directory{TRICKS}.yaml",),
     ("migrate",): ("--plan",),
     ("maintenance", "after-restore"): (),
 }

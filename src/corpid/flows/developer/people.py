@@ -30,10 +30,10 @@ class Developer:
 
     key: str
     """random; what reaches the pages of developer mode from another machine must show it"""
-    people: dict[str, Listed] = field(default_factory=dict)
-    """by user name in its mapped form"""
     spares_loopback: bool = True
     """whether a connection from this machine needs no key; an engine of containers can make every connection look like one"""
+    people: dict[str, Listed] = field(default_factory=dict)
+    """by user name in its mapped form"""
 
     def add(self, people: Iterable[Listed]) -> None:
         """Let these people be signed in without their factors. Source: D66"""
