@@ -141,6 +141,7 @@ KNOWN: Final = {
     ("doctor",): (f"http://127.0.0.1:9/{TRICKS}",),
     ("demo",): ("--data-dir", f"keys.json/{TRICKS}"),
     ("serve",): (),
+    ("testing",): (f"directory{TRICKS}.yaml",),
     ("migrate",): ("--plan",),
     ("maintenance", "after-restore"): (),
 }

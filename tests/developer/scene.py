@@ -18,15 +18,15 @@ KEY: Final = "the-key-of-this-start"
 SIGN_INS: Final = f"{BASE}/developer/sign-ins"
 
 
-def developer(own_clients: Iterable[str] = ()) -> Developer:
-    made = Developer(key=KEY, own_clients=frozenset(own_clients))
+def developer(own_clients: Iterable[str] = (), *, spares_loopback: bool = True) -> Developer:
+    made = Developer(key=KEY, own_clients=frozenset(own_clients), spares_loopback=spares_loopback)
     made.add([Listed(user_name="alice", name="Alice Tan", entities=("200000001A", "200000002A"))])
     return made
 
 
-def in_demo(test: Callable[[World], Awaitable[None]], **options: Any) -> None:
+def in_demo(test: Callable[[World], Awaitable[None]], *, spares_loopback: bool = True, **options: Any) -> None:
     """Run a test's coroutine in the world of a demo."""
-    run(test, developer=developer(), **options)
+    run(test, developer=developer(spares_loopback=spares_loopback), **options)
 
 
 async def order(made: World, members: object, *, address: str = "127.0.0.1", **headers: str) -> httpx.Response:

@@ -112,6 +112,17 @@ def test_another_machine_is_answered_with_the_key() -> None:
     in_demo(story)
 
 
+def test_a_start_that_others_reach_asks_this_machine_for_the_key() -> None:
+    """D66: an engine of containers can make every connection look like one from loopback."""
+
+    async def story(made: World) -> None:
+        http = await made.http()
+        assert await asked(http, "/developer/sign-ins", "POST", {"Cookie": ""}) == 404
+        assert await asked(http, f"/developer/sign-ins?key={KEY}", "POST", {"Cookie": ""}) == 400
+
+    in_demo(story, spares_loopback=False)
+
+
 @pytest.mark.parametrize("headers", FORWARDED)
 def test_a_tunnel_to_this_machine_is_another_machine(headers: dict[str, str]) -> None:
     """D66: the connection comes from here, but a header shows that the caller does not."""

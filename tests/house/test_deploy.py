@@ -109,7 +109,9 @@ def test_only_commands_that_exist_are_run() -> None:
 def test_the_container_has_no_secret_and_no_root() -> None:
     text = FILES["Containerfile"]
     copied = re.findall(r"^COPY (?!--from)(\S+)", text, flags=re.MULTILINE)
-    assert copied == ["${PACKAGES}", "src/corpid"]
+    assert copied == ["${PACKAGES}", "src/corpid", "examples/directory.yaml"]
+    sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
+    assert {"requirements/*.txt", *copied[1:]} <= sent
     packages = re.findall(r"PACKAGES=(\S+)", text)
     assert packages == ["requirements/tracing.txt", "requirements/runtime.txt"]
     assert all((ROOT / path).exists() for path in packages)

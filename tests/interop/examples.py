@@ -112,7 +112,7 @@ def _shown(response: httpx.Response) -> Shown:
     return Shown(response.status_code, [html.unescape(line) for line in re.findall(r"<li>([^<]*)", response.text)])
 
 
-def _installed(language: str, *programs: str, probe: tuple[str, ...]) -> None:
+def installed(language: str, *programs: str, probe: tuple[str, ...]) -> None:
     """In CI everything must run; elsewhere what lacks its toolchain is skipped, and says so."""
     missing = [program for program in programs if shutil.which(program) is None]
     if (
@@ -130,7 +130,7 @@ def _installed(language: str, *programs: str, probe: tuple[str, ...]) -> None:
 @cache
 def _built_with_go() -> Path:
     """The Go example, built once for each test process; its modules are those that `make setup-test` fetched."""
-    _installed("go", "go", probe=("go", "list", "-m"))
+    installed("go", "go", probe=("go", "list", "-m"))
     program = Path(tempfile.mkdtemp(prefix="corpid-example-")) / "rp"
     atexit.register(shutil.rmtree, program.parent)
     subprocess.run(
@@ -145,7 +145,7 @@ def _built_with_go() -> Path:
 
 def _run_by_java() -> list[str]:
     """The Java example as its one file; its libraries are those that `make setup-test` fetched."""
-    _installed("java", "java", "mvn", probe=("java", "--version"))
+    installed("java", "java", "mvn", probe=("java", "--version"))
     return ["java", "-cp", f"{EXAMPLES}/java/lib/*", f"{EXAMPLES}/java/RelyingParty.java"]
 
 

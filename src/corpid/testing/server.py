@@ -13,11 +13,11 @@ import sys
 import tempfile
 import time
 from base64 import b32encode
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
 import httpx
 import yaml
@@ -26,6 +26,7 @@ from argon2.profiles import CHEAPEST
 from corpid import app
 from corpid import settings as settings_
 from corpid.engines import StartError, at_command_line, new_user_id
+from corpid.flows.developer.people import Developer, Listed
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.write import Refused
 from corpid.outbound.passwords import Argon2Passwords
@@ -42,7 +43,7 @@ from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.settings import SettingsError
 from corpid.settings.issuers import client_rules
-from corpid.web.http.server import Server
+from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ LEGACY_DAYS: Final = 365
 """for which clients are registered with a generation that ends"""
 PROBLEMS: Final = (
     SettingsError, StartError, DemoError, DirectoryError, Refused, Forbidden, Conflict, NobodyRemains, StoreUnavailable,
-    DeadEndError, LookupError, ValueError, RuntimeError, TypeError, yaml.YAMLError, httpx.HTTPError,
+    DeadEndError, ListenError, LookupError, ValueError, RuntimeError, TypeError, yaml.YAMLError, httpx.HTTPError,
 )  # fmt: skip
 """exceptions that are answers to a command"""
 
@@ -80,6 +81,8 @@ class Sandbox:
     """how far the provider's clock is moved forward, summed up by `clock`"""
     known: dict[str, Person] = field(default_factory=dict)
     services: list[str] = field(default_factory=list)
+    developer: Developer | None = None
+    """makes everybody of the directory a test person (D66)"""
 
     async def people(self) -> list[dict[str, Any]]:
         """Everybody who can sign in."""
@@ -115,6 +118,8 @@ class Sandbox:
                 person.entities = tuple(dict.fromkeys((*before.entities, *person.entities)))
                 person.used_step = before.used_step if before.totp_secret == person.totp_secret else 0
             self.known[person.user_name] = person
+            if self.developer is not None:
+                self.developer.add([Listed(user_name=person.user_name, name=person.name, entities=person.entities)])
         self.services = list(dict.fromkeys((*self.services, *(sections.get("services") or {}))))
 
     async def add_client(self, client_id: str, members: dict[str, Any]) -> dict[str, Any]:
@@ -226,8 +231,16 @@ async def started(
     generations: list[str],
     preset: str,
     settings: dict[str, Any],
+    listen: str = PROVIDER_HOST,
+    port: int = 0,
+    log: BinaryIO | None = None,
+    developer: Developer | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """A provider that answers until the context ends. Raises what PROBLEMS names."""
+    """A provider that answers until the context ends.
+
+    It listens at `listen`, on any free port if `port` is 0, and is localhost to everybody. Its log goes to a file in
+    `folder` if not to `log`. With `developer` everybody of the directory can sign in at once. Raises what PROBLEMS names.
+    """
     unknown = [each for each in generations if each not in INTERFACES]
     if unknown or not generations:
         raise Refusal(f"no generation {', '.join(unknown)}: choose from {', '.join(INTERFACES)}")
@@ -236,7 +249,9 @@ async def started(
     def clock() -> float:
         return time.time() + sum(ahead)
 
-    port, sockets = next_free(PROVIDER_HOST, 0)
+    sockets = bind(listen, port) if port else []
+    if not port:
+        port, sockets = next_free(listen, 0)
     chosen = settings_.load(
         **{
             "preset": preset,
@@ -244,22 +259,23 @@ async def started(
             "developer_mode": True,
             **settings,
             "base_url": f"http://{PROVIDER_HOST}:{port}",
-            "host": PROVIDER_HOST,
+            "host": listen,
             "port": port,
             "data_dir": folder / "provider",
         }
     )
-    log = folder / "provider.log"
-    with log.open("wb", buffering=0) as stream:
+    file = folder / "provider.log"
+    with file.open("wb", buffering=0) if log is None else nullcontext(log) as stream:
         access_log.configure(clock=clock, stream=stream)
         passwords = Argon2Passwords(threads=2, profile=CHEAPEST)
-        async with app.create(chosen, clock=clock, passwords=passwords) as composed:
+        async with app.create(chosen, clock=clock, passwords=passwords, developer=developer) as composed:
             sandbox = Sandbox(
                 provider=composed.provider,
                 rules=client_rules(chosen),
                 generations=tuple(generations),
-                log=log,
+                log=file,
                 ahead=ahead,
+                developer=developer,
             )
             if content is None:
                 name, content = example_directory.NAME, example_directory.content().decode()
@@ -303,12 +319,13 @@ async def _obey(folder: Path, answers: TextIO) -> None:
                 try:
                     tell(result=await commands[command](**arguments))
                 except PROBLEMS as problem:
-                    tell(problem=_sentence(problem))
+                    tell(problem=sentence(problem))
     except PROBLEMS as problem:
-        tell(problem=_sentence(problem))
+        tell(problem=sentence(problem))
 
 
-def _sentence(problem: Exception) -> str:
+def sentence(problem: Exception) -> str:
+    """The sentence for a problem."""
     return " ".join(map(str, problem.args)) if isinstance(problem, Refused | LookupError) else str(problem)
 
 

@@ -40,6 +40,8 @@ class Developer:
 
     key: str
     """random; what reaches the pages of developer mode from another machine must show it"""
+    spares_loopback: bool = True
+    """whether a connection from this machine needs no key; an engine of containers can make every connection look like one"""
     people: dict[str, Listed] = field(default_factory=dict)
     """by user name in its mapped form"""
     own_clients: frozenset[str] = frozenset()

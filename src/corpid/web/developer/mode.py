@@ -52,13 +52,16 @@ class Mode:
     def opens(self, request: Request) -> bool:
         """Return whether this request sees developer mode.
 
-        It does from this machine and under the issuer's own name, or with the key. A header can only take that away.
+        It does from this machine and under the issuer's own name, or with the key; with the key alone if the start does
+        not spare loopback. A header can only take that away.
         Source: D66
         """
         state = request.scope["state"]
         if named_hosts(state["headers"]) != [self._host]:
             return False
-        return is_from_this_machine(request.scope.get("client"), state["headers"]) or self._shows_key(request)
+        if self.developer.spares_loopback and is_from_this_machine(request.scope.get("client"), state["headers"]):
+            return True
+        return self._shows_key(request)
 
     def people(self, request: Request) -> Sequence[Listed]:
         """The test people whom a page offers.
