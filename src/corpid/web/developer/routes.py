@@ -5,8 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from corpid.web.developer import endpoints, exchanges, pages
-from corpid.web.developer.mode import ANYBODY_PATH, DEVELOPER_PATH, EVENTS_PATH, EXCHANGES_PATH, SIGN_INS_PATH
+from corpid.web.developer import endpoints, exchanges, pages, traffic
+from corpid.web.developer.mode import (
+    ANYBODY_PATH,
+    DEVELOPER_PATH,
+    EVENTS_PATH,
+    EXCHANGES_PATH,
+    SIGN_INS_PATH,
+    TRAFFIC_PATH,
+)
 from corpid.web.route import Route, as_json, as_page
 
 if TYPE_CHECKING:
@@ -35,13 +42,19 @@ def routes(mode: Mode) -> tuple[Route, ...]:
 
 
 def _of_exchanges(mode: Mode) -> tuple[Route, ...]:
-    """The routes of exchanges, for programs."""
+    """The routes of exchanges, for programs and as pages."""
     named = {
         EXCHANGES_PATH: exchanges.listed,
         f"{EXCHANGES_PATH}/{{rest}}": exchanges.one,
         EVENTS_PATH: exchanges.events,
     }
+    shown = {
+        TRAFFIC_PATH: traffic.listed,
+        f"{TRAFFIC_PATH}/sign-ins/{{rest}}": traffic.sign_in,
+        f"{TRAFFIC_PATH}/{{rest}}": traffic.one,
+    }
     return tuple(
-        Route(path=path, methods=("GET",), endpoint=partial(endpoint, mode=mode), fails=as_json, developer=True)
-        for path, endpoint in named.items()
+        Route(path=path, methods=("GET",), endpoint=partial(endpoint, mode=mode), fails=fails, developer=True)
+        for fails, endpoints_of in ((as_json, named), (as_page, shown))
+        for path, endpoint in endpoints_of.items()
     )
