@@ -44,7 +44,7 @@ from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from starlette.types import ASGIApp
@@ -220,7 +220,14 @@ async def running_issuers(
         await _apply(composed.provider, client_rules(chosen), registrations, directory, content)
         tls = hosting.server_context()
         await stack.enter_async_context(
-            _served(composed.asgi, provider_sockets, composed.bodiless, composed.streamed, tls=tls)
+            _served(
+                composed.asgi,
+                provider_sockets,
+                composed.bodiless,
+                composed.streamed,
+                tls=tls,
+                on_draining=developer.exchanges.close,
+            )
         )
         http = await stack.enter_async_context(hosting.http(BACK_CHANNEL_SECONDS))
         beside = ProviderAccess(
@@ -388,8 +395,16 @@ async def _served(
     streamed: frozenset[str] = frozenset(),
     *,
     tls: ssl.SSLContext | None,
+    on_draining: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[None]:
-    server = Server(application, bodiless=bodiless, streamed=streamed, tls=tls, drain_seconds=DRAIN_SECONDS)
+    server = Server(
+        application,
+        bodiless=bodiless,
+        streamed=streamed,
+        tls=tls,
+        drain_seconds=DRAIN_SECONDS,
+        on_draining=on_draining,
+    )
     await server.start(sockets)
     try:
         yield

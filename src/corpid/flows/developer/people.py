@@ -1,15 +1,18 @@
-"""The test people of developer mode, who sign in without factors (D66)."""
+"""Developer mode of a deployment, and its test people (D66)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.developer.exchanges import Exchanges
 from corpid.rules.directory import names
 from corpid.rules.directory.actors import CommandLine, DirectoryFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from corpid.flows.developer.exchanges import Obeyer
 
 
 FILE: Final = "developer mode"
@@ -31,9 +34,9 @@ class Listed:
     """identifiers of the entities that they act for"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Developer:
-    """Developer mode of a deployment: test people and the start's key.
+    """Developer mode of a deployment: test people, exchanges, the start's key.
 
     Only what composes a demo makes one; no setting does. Source: D66
     """
@@ -46,6 +49,10 @@ class Developer:
     """by user name in its mapped form"""
     own_clients: frozenset[str] = frozenset()
     """clients of the demo itself, which its pages and endpoints leave as they are"""
+    exchanges: Exchanges = field(default_factory=Exchanges)
+    """what relying parties sent and received"""
+    obeyer: Obeyer | None = None
+    """what may change answers; None: every answer is the provider's own"""
 
     def add(self, people: Iterable[Listed]) -> None:
         """Let these people be signed in without their factors. Source: D66"""

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from corpid.web.developer import clients, endpoints, pages
-from corpid.web.developer.mode import ANYBODY_PATH, CLIENTS_PATH, DEVELOPER_PATH
+from corpid.web.developer import clients, endpoints, exchanges, pages, traffic
+from corpid.web.developer.mode import (
+    ANYBODY_PATH,
+    CLIENTS_PATH,
+    DEVELOPER_PATH,
+    EVENTS_PATH,
+    EXCHANGES_PATH,
+    SIGN_INS_PATH,
+    TRAFFIC_PATH,
+)
 from corpid.web.route import Route, as_json, as_page
 
 if TYPE_CHECKING:
@@ -15,8 +23,6 @@ if TYPE_CHECKING:
 
     from corpid.web.context import WebContext
     from corpid.web.developer.mode import Mode
-
-SIGN_INS_PATH: Final = f"{DEVELOPER_PATH}/sign-ins"
 
 
 def routes(mode: Mode) -> tuple[Route, ...]:
@@ -34,6 +40,7 @@ def routes(mode: Mode) -> tuple[Route, ...]:
             fails=as_json,
             developer=True,
         ),
+        *_of_exchanges(mode),
         Route(
             path=DEVELOPER_PATH, methods=("GET",), endpoint=pages.enter, fails=as_page, own_forms=True, developer=True
         ),
@@ -64,3 +71,22 @@ async def _clients(request: Request, web: WebContext, mode: Mode) -> Response:
 
 def _as_page_or_json(request: Request, error: Exception, web: WebContext) -> Response:
     return (as_json if request.method == "POST" else as_page)(request, error, web)
+
+
+def _of_exchanges(mode: Mode) -> tuple[Route, ...]:
+    """The routes of exchanges, for programs and as pages."""
+    named = {
+        EXCHANGES_PATH: exchanges.listed,
+        f"{EXCHANGES_PATH}/{{rest}}": exchanges.one,
+        EVENTS_PATH: exchanges.events,
+    }
+    shown = {
+        TRAFFIC_PATH: traffic.listed,
+        f"{TRAFFIC_PATH}/sign-ins/{{rest}}": traffic.sign_in,
+        f"{TRAFFIC_PATH}/{{rest}}": traffic.one,
+    }
+    return tuple(
+        Route(path=path, methods=("GET",), endpoint=partial(endpoint, mode=mode), fails=fails, developer=True)
+        for fails, endpoints_of in ((as_json, named), (as_page, shown))
+        for path, endpoint in endpoints_of.items()
+    )
