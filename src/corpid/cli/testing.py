@@ -20,8 +20,7 @@ from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.settings.fields import PREFIX
 from corpid.settings.presets import PRESETS
 from corpid.testing import server
-from corpid.web.developer.mode import KEY
-from corpid.web.developer.mode import SIGN_INS_PATH
+from corpid.web.developer.mode import KEY, SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
