@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ELSEWHERE = {
     "step_unknown", "form_of_another_site", "form_of_another_browser", "simulation", "api_client_entity",
-    "provisioning_token",
+    "provisioning_token", "client_refused",
 }  # fmt: skip
 """reasons of pages, the admin API and SCIM, whose requests the inspector does not keep"""
 

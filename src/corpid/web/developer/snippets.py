@@ -44,12 +44,12 @@ EXAMPLES: Final = (
     ),
     Example(
         title="Python", folder="python", file="rp.py",
-        prepare="python3 -m venv .venv\n.venv/bin/pip install requests-oauth2client", run=".venv/bin/python rp.py",
+        prepare="python3 -m venv .venv\n.venv/bin/pip install requests-oauth2client starlette uvicorn", run=".venv/bin/python rp.py",
         port=8411,
     ),
     Example(
         title="Python without an OAuth library", folder="python", file="plain_rp.py",
-        prepare="python3 -m venv .venv\n.venv/bin/pip install joserfc httpx", run=".venv/bin/python plain_rp.py",
+        prepare="python3 -m venv .venv\n.venv/bin/pip install joserfc httpx starlette uvicorn", run=".venv/bin/python plain_rp.py",
         port=8412,
     ),
     Example(title="Go", folder="go", file="main.go", prepare="", run="go run .", port=8413),
@@ -60,7 +60,7 @@ EXAMPLES: Final = (
 )  # fmt: skip
 """the files of `examples/`, each with the commands of docs/relying-parties.md"""
 SCOPES: Final = {
-    True: ("openid", "authinfo", "tpauthinfo", "user.name", "entity.basic_profile.name"),
+    True: ("openid", "authinfo", "tpauthinfo", "user.name"),
     False: ("openid", "authinfo", "tpauthinfo"),
 }
 """what the examples request: with a pushed request, and with legacy"""
