@@ -62,7 +62,7 @@ def _of_orders(mode: Mode) -> tuple[Route, ...]:
             path=ORDERS_PATH,
             methods=("GET", "POST", "DELETE"),
             endpoint=partial(orders.orders, mode=mode),
-            fails=as_json,
+            fails=orders.fails,
             developer=True,
         ),
         Route(
