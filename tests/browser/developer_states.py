@@ -21,6 +21,7 @@ from corpid.web.developer.clients import (
     DeveloperClients,
     RemoveClient,
 )
+from corpid.web.developer.orders_page import OrderRow, OrdersPage
 from corpid.web.developer.pages import AnybodyPage, Typed
 from corpid.web.developer.snippets import snippets
 from corpid.web.pages.client_fields import PRIVATE_KEY, fields_of, new_values
@@ -186,6 +187,15 @@ TRAFFIC: Final = traffic.TrafficPage(
 ROWS: Final = tuple(
     replace(row, orders=orders) for row, orders in zip(ADDRESSES.rows(KEPT.listed()), ("", "", "token"), strict=True)
 )
+SANDBOX: Final = OrdersPage(
+    frame=Frame(form_token="t0ken", under_way=True, up=Link(url="/developer/traffic", text=phrase("Inspector"))),
+    action="/developer/orders",
+    clients=("demo-rp", "a-client-with-a-name-that-is-as-long-as-a-client-identifier-can-reasonably-be"),
+)
+ORDERS: Final = (
+    OrderRow(order_id="1", name="error", members=(("endpoint", "token"), ("error", "temporarily_unavailable"), ("description", "a description without any spaces: " + "x" * 90)), client_id="demo-rp", sign_in="", left=2, obeyed=0),
+    OrderRow(order_id="2", name="callback", members=(("fault", "late"),), client_id="", sign_in="urn:x", left=None, obeyed=12),
+)  # fmt: skip
 
 STATES: Final[Mapping[str, View]] = {
     "anybody": EMPTY,
@@ -226,5 +236,14 @@ STATES: Final[Mapping[str, View]] = {
         action="/developer/clients/remove/my-rp",
         heading=phrase("Remove {name}?", name="My application"),
         back="/developer/clients/client/my-rp",
+    ),
+    "sandbox": SANDBOX,
+    "sandbox-orders": replace(SANDBOX, rows=ORDERS, saved=phrase("In force: {name}.", name="callback")),
+    "sandbox-refused": replace(
+        SANDBOX,
+        clients=(),
+        opened="token",
+        typed={"token-token": "id_token", "token-fault": "missing-claim"},
+        errors=(("token-claim", phrase("This cannot be used: {problem}", problem="claim is missing")),),
     ),
 }

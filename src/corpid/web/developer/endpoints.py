@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from corpid.flows.developer import clients, sign_ins
+from corpid.flows.developer import clients, exchanges, placing, sign_ins
 from corpid.flows.developer.clients import ClientRefused
+from corpid.flows.developer.orders import MOST, TooMany
 from corpid.flows.developer.sign_ins import Order
 from corpid.flows.oauth import rate_limits
 from corpid.jose.encoding import MalformedToken, json_object
+from corpid.rules.developer.order_documents import Unfit
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.requests import headers, page_request
@@ -21,10 +23,12 @@ from corpid.web.pages.responses import NO_STORE
 from corpid.web.route import as_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from starlette.requests import Request
 
+    from corpid.flows.developer.orders import Placed
     from corpid.flows.request_context import RequestContext
-    from corpid.rules.directory.json_nodes import Json
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.web.context import WebContext
     from corpid.web.developer.mode import Mode
@@ -38,6 +42,10 @@ async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     log = request.scope["state"]["log"]
     log["detail"] = "simulated"
     order = await _order(request)
+    await place(context, mode, sign_ins.orders_of(order))
+    exchange, obeyer = exchanges.current(), mode.developer.obeyer
+    if order.orders and exchange is not None and obeyer is not None:
+        await obeyer.before(exchange)  # it came before these orders
     response = await sign_ins.without_browser(context, mode.developer, order)
     refused = sign_ins.refusal(response)
     if refused is not None:
@@ -48,7 +56,7 @@ async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
 async def client(request: Request, web: WebContext, mode: Mode) -> Response:
     """Register a client, or replace the one of this identifier (D66)."""
     context = await _program(request, web)
-    value = await _object(request)
+    value = await json_members(request)
     try:
         saved = await clients.save(context, mode.developer, value, web.client_rules)
     except ClientRefused as refused:
@@ -70,7 +78,7 @@ async def client(request: Request, web: WebContext, mode: Mode) -> Response:
 
 async def _program(request: Request, web: WebContext) -> RequestContext:
     """The context of a program's request. Raises InvalidRequest."""
-    _refuse_other_sites(request, web)
+    refuse_other_sites(request, web)
     context = await page_request(request, web.provider)
     await web.provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
     return context
@@ -83,7 +91,18 @@ def _callback(response: AuthorizationResponse) -> dict[str, object]:
     return {"callback_url": response.url}
 
 
-def _refuse_other_sites(request: Request, web: WebContext) -> None:
+async def place(context: RequestContext, mode: Mode, documents: Sequence[Mapping[str, object]]) -> list[Placed]:
+    """Put orders of the sandbox in force. Raises InvalidRequest."""
+    developer = mode.developer
+    try:
+        return await placing.place(context, developer.orders, developer.sandbox_keys, documents)
+    except Unfit as error:
+        raise InvalidRequest(Reason.SIMULATION, f"orders: {error}") from None
+    except TooMany:
+        raise InvalidRequest(Reason.SIMULATION, f"{MOST} orders are in force: withdraw some") from None
+
+
+def refuse_other_sites(request: Request, web: WebContext) -> None:
     """Return for a program, and for a page of this origin.
 
     Raises InvalidRequest for any other page. Source: D35, D66
@@ -104,19 +123,22 @@ def _refuse_other_sites(request: Request, web: WebContext) -> None:
 
 async def _order(request: Request) -> Order:
     try:
-        return msgspec.convert(await _object(request), Order)
+        return msgspec.convert(await json_members(request), Order)
     except msgspec.ValidationError as error:
         description = str(error).replace("`", "'").replace('"', "'")
         raise InvalidRequest(Reason.SIMULATION, description) from None
 
 
-async def _object(request: Request) -> dict[str, Json]:
-    """The JSON object of a program's request. Raises InvalidRequest."""
+async def json_members(request: Request) -> dict[str, Any]:
+    """The members of a JSON object in the body.
+
+    Raises InvalidRequest for any other body, and for another Content-Type. Source: D33, D66
+    """
     sent = headers(request, b"content-type")
     if [each.decode("latin-1").partition(";")[0].strip().lower() for each in sent] != [JSON]:
         raise InvalidRequest(Reason.SIMULATION, f"Content-Type must be {JSON}")
     try:
-        return json_object(await request.body())  # type: ignore[return-value]  # JSON
+        return json_object(await request.body())
     except ClientDisconnect:
         raise InvalidRequest(Reason.BODY_INCOMPLETE, "the request ended before its body was complete") from None
     except MalformedToken as error:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from corpid.web.developer import clients, endpoints, exchanges, pages, traffic
+from corpid.web.developer import clients, endpoints, exchanges, orders, pages, traffic
 from corpid.web.developer.mode import (
     ANYBODY_PATH,
     CLIENTS_PATH,
     DEVELOPER_PATH,
     EVENTS_PATH,
     EXCHANGES_PATH,
+    ORDERS_PATH,
     SIGN_INS_PATH,
     TRAFFIC_PATH,
 )
@@ -41,6 +42,7 @@ def routes(mode: Mode) -> tuple[Route, ...]:
             developer=True,
         ),
         *_of_exchanges(mode),
+        *_of_orders(mode),
         Route(
             path=DEVELOPER_PATH, methods=("GET",), endpoint=pages.enter, fails=as_page, own_forms=True, developer=True
         ),
@@ -89,4 +91,24 @@ def _of_exchanges(mode: Mode) -> tuple[Route, ...]:
         Route(path=path, methods=("GET",), endpoint=partial(endpoint, mode=mode), fails=fails, developer=True)
         for fails, endpoints_of in ((as_json, named), (as_page, shown))
         for path, endpoint in endpoints_of.items()
+    )
+
+
+def _of_orders(mode: Mode) -> tuple[Route, ...]:
+    """The routes of the sandbox's orders, for programs and of their page."""
+    return (
+        Route(
+            path=ORDERS_PATH,
+            methods=("GET", "POST", "DELETE"),
+            endpoint=partial(orders.orders, mode=mode),
+            fails=orders.fails,
+            developer=True,
+        ),
+        Route(
+            path=f"{ORDERS_PATH}/{{rest}}",
+            methods=("DELETE",),
+            endpoint=partial(orders.order, mode=mode),
+            fails=as_json,
+            developer=True,
+        ),
     )
