@@ -148,6 +148,7 @@ def _provider(
     passwords: Passwords,
     mail: Mail,
     clock: Callable[[], float],
+    developer: Developer | None,
 ) -> Provider:
     policy = _policy(FIRST_ISSUER, settings, settings)
     return Provider(
@@ -159,7 +160,7 @@ def _provider(
         api_client_keys=api_client_keys,
         passwords=passwords,
         mail=mail,
-        signing_keys=_signing_keys(policy, stores.registry),
+        signing_keys=_signing_keys(policy, stores.registry, developer),
         registry_cache=RegistryCache(stores.registry),
         usage=DeprecatedUsage(),
         refusals=RecentRefusals(),
@@ -208,12 +209,19 @@ def _process(settings: Settings, now: int, key_encryption_key: str) -> ServerPro
     )
 
 
-def _signing_keys(policy: Policy, registry: Registry) -> SigningKeys:
+def _signing_keys(policy: Policy, registry: Registry, developer: Developer | None) -> SigningKeys:
     certificates = any(each.certificates for each in policy.served)
-    return SigningKeys(registry, certificates=certificates, issuer="" if policy.is_first else policy.base_url)
+    issuer = "" if policy.is_first else policy.base_url
+    if developer is not None:
+        from corpid.flows.developer.watched_keys import WatchedKeys  # noqa: PLC0415 - for a demo only (D66)
+
+        return WatchedKeys(registry, developer=developer, certificates=certificates, issuer=issuer)
+    return SigningKeys(registry, certificates=certificates, issuer=issuer)
 
 
-def _further(issuer_id: str, settings: Settings, deployment: Settings, first: Provider) -> Provider:
+def _further(
+    issuer_id: str, settings: Settings, deployment: Settings, first: Provider, developer: Developer | None
+) -> Provider:
     """Build a further issuer of the deployment from the first one.
 
     Everything is the first one's except policy, clients and server secret. Source: D62
@@ -222,7 +230,7 @@ def _further(issuer_id: str, settings: Settings, deployment: Settings, first: Pr
     return replace(
         first,
         policy=policy,
-        signing_keys=_signing_keys(policy, first.registry),
+        signing_keys=_signing_keys(policy, first.registry, developer),
         registry_cache=first.registry_cache.of_issuer(issuer_id),
     )
 
@@ -264,10 +272,12 @@ async def create(
         counted = metrics.counting(fetch) if metrics else fetch
         client_keys = FetchedClientKeys(stores.registry.clients, counted)
         api_client_keys = FetchedClientKeys(stores.registry.api_clients, counted)
-        provider = _provider(settings, stores, client_keys, api_client_keys, checking, mail or own_mail, clock)
+        provider = _provider(
+            settings, stores, client_keys, api_client_keys, checking, mail or own_mail, clock, developer
+        )
         await _tell_of_unknown_issuers(stores.registry, every)
         providers = {
-            name: provider if name == FIRST_ISSUER else _further(name, chosen, settings, provider)
+            name: provider if name == FIRST_ISSUER else _further(name, chosen, settings, provider, developer)
             for name, chosen in every.items()
         }
         for hidden in hidden_paths([each.policy for each in providers.values()]):
@@ -352,6 +362,8 @@ def _asgi(
     routers = {}
     for issuer_id, provider in providers.items():
         router = _router(settings, provider, look, developer)
+        if developer is not None:
+            router = _observed(router, developer, provider)
         url = provider.policy.base_url
         routers[issuer_id, url] = router if spans is None else spans.requests(router, base_url=url, trusts=trusts)
     [first, *further] = routers
@@ -364,6 +376,12 @@ def _asgi(
         trusted_proxies=settings.trusted_proxies,
         forwarded_header=settings.forwarded_header,
     )
+
+
+def _observed(router: ASGIApp, developer: Developer, provider: Provider) -> ASGIApp:
+    from corpid.web.developer.observer import Observer  # noqa: PLC0415 - for a demo only (D66)
+
+    return Observer(router, developer, provider.policy, provider.clock)
 
 
 def _developer_mode(developer: Developer, base_url: str) -> DeveloperMode:

@@ -40,7 +40,7 @@ from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from starlette.types import ASGIApp
@@ -174,7 +174,15 @@ async def running_issuers(
         developer = _developer(directory)
         composed = await stack.enter_async_context(app.create(chosen, mail=mail, developer=developer))
         await _apply(composed.provider, client_rules(chosen), registrations, directory)
-        await stack.enter_async_context(_served(composed.asgi, provider_sockets, composed.bodiless, composed.streamed))
+        await stack.enter_async_context(
+            _served(
+                composed.asgi,
+                provider_sockets,
+                composed.bodiless,
+                composed.streamed,
+                on_draining=developer.exchanges.close,
+            )
+        )
         http = await stack.enter_async_context(httpx.AsyncClient(timeout=BACK_CHANNEL_SECONDS, trust_env=False))
         beside = ProviderAccess(mail=mail, invite=partial(_invite, composed.provider))
         for registration, own_sockets in websites:
@@ -321,8 +329,11 @@ async def _served(
     sockets: list[socket.socket],
     bodiless: frozenset[str] = frozenset(),
     streamed: frozenset[str] = frozenset(),
+    on_draining: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[None]:
-    server = Server(application, bodiless=bodiless, streamed=streamed, drain_seconds=DRAIN_SECONDS)
+    server = Server(
+        application, bodiless=bodiless, streamed=streamed, drain_seconds=DRAIN_SECONDS, on_draining=on_draining
+    )
     await server.start(sockets)
     try:
         yield

@@ -1,14 +1,17 @@
-"""The test people of developer mode, who sign in without factors (D66)."""
+"""Developer mode of a deployment, and its test people (D66)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from corpid.flows.developer.exchanges import Exchanges
 from corpid.rules.directory import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from corpid.flows.developer.exchanges import Obeyer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +24,9 @@ class Listed:
     """identifiers of the entities that they act for"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Developer:
-    """Developer mode of a deployment: test people and the start's key.
+    """Developer mode of a deployment: test people, exchanges, the start's key.
 
     Only what composes a demo makes one; no setting does. Source: D66
     """
@@ -32,6 +35,10 @@ class Developer:
     """random; what reaches the pages of developer mode from another machine must show it"""
     people: dict[str, Listed] = field(default_factory=dict)
     """by user name in its mapped form"""
+    exchanges: Exchanges = field(default_factory=Exchanges)
+    """what relying parties sent and received"""
+    obeyer: Obeyer | None = None
+    """what may change answers; None: every answer is the provider's own"""
 
     def add(self, people: Iterable[Listed]) -> None:
         """Let these people be signed in without their factors. Source: D66"""

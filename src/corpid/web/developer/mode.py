@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 DEVELOPER_PATH: Final = "/developer"
 ANYBODY_PATH: Final = f"{DEVELOPER_PATH}/anybody"
+SIGN_INS_PATH: Final = f"{DEVELOPER_PATH}/sign-ins"
+EXCHANGES_PATH: Final = f"{DEVELOPER_PATH}/exchanges"
+EVENTS_PATH: Final = f"{DEVELOPER_PATH}/events"
+TRAFFIC_PATH: Final = f"{DEVELOPER_PATH}/traffic"
 KEY: Final = "key"
 """the parameter with which a link from another machine shows the key of this start"""
 KEY_COOKIE: Final = "corpid_developer"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from corpid.web.developer import endpoints, pages
-from corpid.web.developer.mode import ANYBODY_PATH, DEVELOPER_PATH
+from corpid.web.developer import endpoints, exchanges, pages
+from corpid.web.developer.mode import ANYBODY_PATH, DEVELOPER_PATH, EVENTS_PATH, EXCHANGES_PATH, SIGN_INS_PATH
 from corpid.web.route import Route, as_json, as_page
 
 if TYPE_CHECKING:
     from corpid.web.developer.mode import Mode
-
-SIGN_INS_PATH: Final = f"{DEVELOPER_PATH}/sign-ins"
 
 
 def routes(mode: Mode) -> tuple[Route, ...]:
@@ -30,6 +28,20 @@ def routes(mode: Mode) -> tuple[Route, ...]:
             fails=as_json,
             developer=True,
         ),
+        *_of_exchanges(mode),
         Route(path=DEVELOPER_PATH, methods=("GET",), endpoint=enter, fails=as_page, own_forms=True, developer=True),
         Route(path=ANYBODY_PATH, methods=both, endpoint=anybody, fails=as_page, own_forms=True, developer=True),
+    )
+
+
+def _of_exchanges(mode: Mode) -> tuple[Route, ...]:
+    """The routes of exchanges, for programs."""
+    named = {
+        EXCHANGES_PATH: exchanges.listed,
+        f"{EXCHANGES_PATH}/{{rest}}": exchanges.one,
+        EVENTS_PATH: exchanges.events,
+    }
+    return tuple(
+        Route(path=path, methods=("GET",), endpoint=partial(endpoint, mode=mode), fails=as_json, developer=True)
+        for path, endpoint in named.items()
     )

@@ -110,6 +110,8 @@ def record(request: Request, error: OAuthError) -> str:
     log["error"] = error.code
     log["reason"] = error.reason.code
     log["detail"] = error.exact
+    if error.explanation is not None:
+        state["explanation"] = error.explanation
     if error.client_id:
         log["client_id"] = error.client_id
     elif "client_id" not in log:

@@ -1,0 +1,1 @@
+"""Rules of developer mode; nothing loads them outside it (D66)."""
