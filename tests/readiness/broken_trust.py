@@ -213,7 +213,7 @@ class Trust:
 
     def _client_authentication(self) -> dict[str, str]:
         now = int(time.time())
-        seconds = 3600 if self.defect == "assertions-short" else 60
+        seconds = 300 if self.defect == "assertions-short" else 60
         claims = {"iss": self.client_id, "sub": self.client_id, "aud": self.issuer, "iat": now, "exp": now + seconds,
                   "jti": secrets.token_hex(16)}  # fmt: skip
         assertion = jwt.encode({"alg": "ES256", "kid": self.signing.kid}, claims, self.signing)
