@@ -89,6 +89,8 @@ class Case:
     sources: tuple[Source, ...]
     orders: tuple[Mapping[str, Any], ...] = ()
     """placed at the provider before the login, in the words of its developer API"""
+    prepared: tuple[Mapping[str, Any], ...] = ()
+    """carried out before an ordinary sign-in that comes before the case"""
     alteration: Alteration = Alteration.NONE
     opened_in: OpenedIn = OpenedIn.SAME
     sign_ins: int = 1

@@ -177,6 +177,9 @@ class _Run:
         return replace(observation, recovered=await self._recovers(case, facts))
 
     async def _tried(self, case: Case, facts: Facts) -> Observation:
+        if case.prepared:
+            async with self.api.placed(self._addressed(order, facts) for order in case.prepared):
+                await self._recovers(case, facts)
         await self.api.new_calls("")
         async with self.api.placed(self._addressed(order, facts) for order in case.orders):
             sign_ins = [await self._sign_in(case, case.alteration, facts.client_id) for _ in range(case.sign_ins)]
@@ -184,7 +187,7 @@ class _Run:
 
     async def _recovers(self, case: Case, facts: Facts) -> bool:
         """Whether an ordinary sign-in works after a case."""
-        touched = case.new_key or any(order["order"] == "signing-key" for order in case.orders)
+        touched = case.new_key or case.prepared
         if (await self._sign_in(BASELINE, Alteration.NONE, facts.client_id)).session:
             return True
         if not touched:

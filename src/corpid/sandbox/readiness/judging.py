@@ -154,7 +154,7 @@ def _not_started(sign_in: SignIn) -> str:
     if sign_in.problem:
         return sign_in.problem
     if not sign_in.pages:
-        return f"the login did not lead to the provider: {sign_in.login}"
+        return f"the login did not lead to the provider, but to a page ({sign_in.login}); see --login-form"
     return ""
 
 

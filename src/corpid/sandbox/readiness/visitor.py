@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -15,6 +16,7 @@ from corpid.sandbox.readiness.observation import Page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from ssl import SSLContext
 
     from corpid.sandbox.browser import Form
     from corpid.sandbox.readiness.markers import Marker
@@ -96,7 +98,7 @@ class Visitor:
                 raise ReadinessError(f"{self._browser.url} has no form or link {press!r} (--login-form)")
             return form or link
         forms = [each for each in page.forms if any(map(_LOGIN.search, _names(each)))]
-        if len(forms) == 1:
+        if len({each.action for each in forms}) == 1:
             return forms[0]
         likely = [url for url, names in links.items() if any(map(_LOGIN.search, names))]
         return likely[0] if len(likely) == 1 and not forms else None
@@ -125,7 +127,7 @@ class Visitor:
 async def visitor(*, issuer: str, marker: Marker | None) -> AsyncIterator[Visitor]:
     """A new browser, without cookies."""
     timeout = httpx.Timeout(PATIENCE_SECONDS)
-    async with httpx.AsyncClient(timeout=timeout, trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=timeout, verify=_tls(), trust_env=False) as http:
 
         async def trust_this_machine(response: httpx.Response) -> None:
             # the jar sends Secure cookies by https only; browsers make an exception for this machine
@@ -135,6 +137,12 @@ async def visitor(*, issuer: str, marker: Marker | None) -> AsyncIterator[Visito
 
         http.event_hooks["response"].append(trust_this_machine)
         yield Visitor(http, issuer=issuer, marker=marker)
+
+
+@cache
+def _tls() -> SSLContext:
+    """Made once: it reads the authorities that it trusts."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def _names(form: Form) -> tuple[str, ...]:
