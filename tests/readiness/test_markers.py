@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from corpid.sandbox.readiness.markers import Marker, learned, roles
 from corpid.sandbox.readiness.observation import Page
 
 HOME = "https://rp.example/home"
-CLAIMS = [{"sub": "6b1f", "sub_attributes": {"name": "Rina Example"}}, {"auth_info": [{"CPRole": "Approver"}]}]
+CLAIMS: list[dict[str, Any]] = [
+    {"sub": "6b1f", "sub_attributes": {"name": "Rina Example"}},
+    {"auth_info": [{"CPRole": "Approver"}]},
+]
 
 
 def page(text: str, *, heading: str = "Example", url: str = HOME, status: int = 200) -> Page:
