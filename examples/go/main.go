@@ -94,7 +94,7 @@ func login(answer http.ResponseWriter, request *http.Request) {
 		form = url.Values{"client_id": {clientID}, "request_uri": {pushed.Request_uri}}
 	}
 	attempts.Store(cookie, one)
-	http.SetCookie(answer, &http.Cookie{Name: "go_rp", Value: cookie, HttpOnly: true, SameSite: http.SameSiteLaxMode}) // on https: Secure
+	http.SetCookie(answer, &http.Cookie{Name: "go_rp", Value: cookie, HttpOnly: true, SameSite: http.SameSiteLaxMode}) // and Secure
 	http.Redirect(answer, request, metadata["authorization_endpoint"].(string)+"?"+form.Encode(), http.StatusSeeOther)
 }
 

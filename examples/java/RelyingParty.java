@@ -26,7 +26,7 @@ import java.util.concurrent.*;
 
 public class RelyingParty {
   static final Issuer ISSUER = new Issuer(System.getenv().getOrDefault("ISSUER", "http://localhost:8400"));
-  static final ClientID CLIENT_ID = new ClientID(System.getenv().getOrDefault("CLIENT_ID", "java-rp"));
+  static final ClientID CLIENT = new ClientID(System.getenv().getOrDefault("CLIENT_ID", "java-rp"));
   static final URI HOME = URI.create("http://127.0.0.1:" + System.getenv().getOrDefault("PORT", "8414"));
   static final URI CALLBACK = HOME.resolve("/callback"); // registered, and compared character by character
   static final boolean LEGACY = "legacy".equals(System.getenv("GENERATION")); // until the client's last day
@@ -43,7 +43,7 @@ public class RelyingParty {
   /** Who we are, made for each request. The audience is the issuer, whatever the endpoint. */
   static ClientAuthentication ourselves() throws Exception {
     var end = new Date(System.currentTimeMillis() + 60_000);
-    var us = new JWTAuthenticationClaimsSet(CLIENT_ID, List.of(new Audience(ISSUER)), end, null, new Date(), new JWTID());
+    var us = new JWTAuthenticationClaimsSet(CLIENT, List.of(new Audience(ISSUER)), end, null, new Date(), new JWTID());
     var algorithm = JWSAlgorithm.parse(signing.getAlgorithm().getName());
     return new PrivateKeyJWT(us, algorithm, signing.toPrivateKey(), signing.getKeyID(), null);
   }
@@ -73,7 +73,7 @@ public class RelyingParty {
   static String login(HttpExchange exchange) throws Exception {
     var key = new ECKeyGenerator(Curve.P_256).generate(); // one key for the whole sign-in
     var attempt = new Attempt(new State(), new Nonce(), new CodeVerifier(), key);
-    var request = new AuthenticationRequest.Builder(ResponseType.CODE, Scope.parse(SCOPE), CLIENT_ID, CALLBACK)
+    var request = new AuthenticationRequest.Builder(ResponseType.CODE, Scope.parse(SCOPE), CLIENT, CALLBACK)
         .endpointURI(server.getAuthorizationEndpointURI()).state(attempt.state()).nonce(attempt.nonce())
         .codeChallenge(attempt.verifier(), CodeChallengeMethod.S256);
     var address = request.build().toURI(); // legacy has the request in the address
@@ -82,7 +82,7 @@ public class RelyingParty {
       var push = server.getPushedAuthorizationRequestEndpointURI();
       var answer = ask(() -> new PushedAuthorizationRequest(push, ourselves(), full).toHTTPRequest(), key, null);
       var pushed = PushedAuthorizationSuccessResponse.parse(answer).getRequestURI();
-      address = new AuthorizationRequest.Builder(pushed, CLIENT_ID).endpointURI(full.getEndpointURI()).build().toURI();
+      address = new AuthorizationRequest.Builder(pushed, CLIENT).endpointURI(full.getEndpointURI()).build().toURI();
     }
     var cookie = new State().getValue();
     attempts.put(cookie, attempt);
@@ -99,10 +99,10 @@ public class RelyingParty {
     check(attempt != null && attempt.state.equals(answer.getState()), "this browser started another sign-in, or none");
     check(ISSUER.equals(answer.getIssuer()) || !server.supportsAuthorizationResponseIssuerParam(), "another provider");
     check(answer.indicatesSuccess(), exchange.getRequestURI().getQuery());
-    var grant = new AuthorizationCodeGrant(answer.toSuccessResponse().getAuthorizationCode(), CALLBACK, attempt.verifier);
+    var by = new AuthorizationCodeGrant(answer.toSuccessResponse().getAuthorizationCode(), CALLBACK, attempt.verifier);
     var to = server.getTokenEndpointURI();
-    var redeemed = ask(() -> new TokenRequest.Builder(to, ourselves(), grant).build().toHTTPRequest(), attempt.key, null);
-    var received = OIDCTokenResponse.parse(redeemed).getOIDCTokens();
+    var done = ask(() -> new TokenRequest.Builder(to, ourselves(), by).build().toHTTPRequest(), attempt.key, null);
+    var received = OIDCTokenResponse.parse(done).getOIDCTokens();
     var token = received.getAccessToken();
     check(token.getType().equals(LEGACY ? AccessTokenType.BEARER : AccessTokenType.DPOP), "a token of another type");
     check(received.getIDToken() instanceof EncryptedJWT, "the ID token is not encrypted");
@@ -112,8 +112,7 @@ public class RelyingParty {
     var resource = URI.create((String) server.toJSONObject().get(RESOURCE));
     var body = ask(() -> new UserInfoRequest(resource, token).toHTTPRequest(), attempt.key(), token).getBody();
     var userinfo = tokens.validate(JWTParser.parse(body), null); // a signed JWT, too
-    var isOurs = userinfo.getAudience().size() == 1 && claims.getSubject().equals(userinfo.getSubject());
-    check(isOurs, "userinfo is about somebody else, or for others, too");
+    check(userinfo.getAudience().size() == 1 && claims.getSubject().equals(userinfo.getSubject()), "other userinfo");
     return "Signed in\n" + claims + "\n" + userinfo; // here your own session for this person begins
   }
 
@@ -140,7 +139,7 @@ public class RelyingParty {
     var published = JWKSourceBuilder.create(server.getJWKSetURI().toURL()).rateLimited(1_000).build();
     var verify = new JWSVerificationKeySelector<>(JWSAlgorithm.ES256, published); // and nothing else
     var key = encryption.toECPrivateKey();
-    tokens = new IDTokenValidator(ISSUER, CLIENT_ID, verify, (header, context) -> List.of(key));
+    tokens = new IDTokenValidator(ISSUER, CLIENT, verify, (header, context) -> List.of(key));
     var listening = HttpServer.create(new InetSocketAddress(HOME.getHost(), HOME.getPort()), 0);
     listening.createContext("/", RelyingParty::serve);
     listening.setExecutor(Executors.newCachedThreadPool());
