@@ -79,6 +79,7 @@ KNOWN: Final = {
     ("client", "remove"): (CLIENT.client_id, "--dry-run"),
     ("client", "drop-keys"): (CLIENT.client_id,),
     ("client", "refusals"): (CLIENT.client_id,),
+    ("client", "keys"): (f"new-keys{TRICKS}.json",),
     ("entity", "disable"): (ENTITY.entity_id,),
     ("entity", "enable"): (ENTITY.entity_id,),
     ("entity", "review"): (ENTITY.entity_id,),

@@ -47,7 +47,9 @@ COMMANDS: Final = {
     "restore": Listed("database", "restore", "Replace the database by a backup, while nothing runs."),
     "doctor": Listed("doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
     "client": Listed(
-        "client", "app", "Clients: add, update, migration, refusals, list, show, disable, enable, remove, drop-keys."
+        "client",
+        "app",
+        "Clients: add, update, migration, refusals, keys, list, show, disable, enable, remove, drop-keys.",
     ),
     "user": Listed(
         "user",
