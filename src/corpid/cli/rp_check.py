@@ -13,7 +13,7 @@ import typer
 
 from corpid.cli import output
 from corpid.sandbox import example_directory
-from corpid.sandbox.demo import FIRST_PORT, PROVIDER_HOST
+from corpid.sandbox.developer_api import DEFAULT_URL
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.readiness import renderings
 from corpid.sandbox.readiness.cases import BASELINE, CASES
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from corpid.sandbox.readiness.case import Case
     from corpid.sandbox.readiness.report import Report
 
-_DEMO = f"http://{PROVIDER_HOST}:{FIRST_PORT}{DEVELOPER_PATH}"
 _STYLES = {
     Verdict.PASSED: "green",
     Verdict.FAILED: "bold red",
@@ -39,7 +38,7 @@ _STYLES = {
 def rp_check(
     url: Annotated[str, typer.Argument(help="Where a login begins, as https://rp.example/login.")] = "",
     *,
-    developer: Annotated[str, typer.Option(metavar="URL", help="Developer pages of the running demo.")] = _DEMO,
+    developer: Annotated[str, typer.Option(metavar="URL", help="Developer pages of the running demo.")] = DEFAULT_URL,
     success_text: Annotated[
         str, typer.Option(metavar="TEXT", help="Shown only to a signed-in person. Default: learned.")
     ] = "",

@@ -251,7 +251,7 @@ def kid(token: str) -> object:
 
 
 def demanded_nonce(response: httpx.Response) -> str | None:
-    """The nonce that the next DPoP proof must have, if the answer demands it.
+    """The nonce that an answer demands of the next DPoP proof.
 
     Source: RFC 9449 §8, §9
     """

@@ -91,7 +91,7 @@ _SIGN_IN: Final = (
         id="baseline",
         title="An ordinary sign-in: a session begins",
         expects=(session_begins,),
-        fix="Until this works, nothing else can be judged: see the calls below, and /developer at the provider.",
+        fix="Nothing else can be judged until this works: /developer/traffic at the provider shows each request.",
         sources=(law("3"),),
     ),
     Case(

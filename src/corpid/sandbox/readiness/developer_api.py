@@ -11,15 +11,11 @@ import httpx
 
 from corpid.sandbox.readiness.observation import Call
 from corpid.sandbox.verification import Callback
-from corpid.web.developer.mode import DEVELOPER_PATH
-
-SIGN_INS_PATH: Final = f"{DEVELOPER_PATH}/sign-ins"
+from corpid.web.developer.mode import DEVELOPER_PATH, EXCHANGES_PATH, ORDERS_PATH, SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-EXCHANGES_PATH: Final = f"{DEVELOPER_PATH}/exchanges"
-ORDERS_PATH: Final = f"{DEVELOPER_PATH}/orders"
 DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
 TOO_MANY: Final = 429
 LONGEST_WAIT_SECONDS: Final = 65.0

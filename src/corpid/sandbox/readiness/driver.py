@@ -230,7 +230,7 @@ class _Run:
             return SignIn(request=request, pages=tuple(pages), login_calls=calls, callback_calls=after)
 
     async def _calls_after(self, case: Case, client_id: str) -> tuple[Call, ...]:
-        """The calls of a callback, also one that the relying party did not wait for."""
+        """The calls of a callback, also late ones."""
         calls = await self.api.new_calls(client_id)
         late = sum(float(order["seconds"]) for order in case.orders if order["order"] == "latency")
         end = time.monotonic() + late + GRACE_SECONDS
