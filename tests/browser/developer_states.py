@@ -112,7 +112,7 @@ TRAFFIC: Final = traffic.TrafficPage(
     here="/developer/traffic",
     sign_ins_url="/developer/traffic",
     requests_url="/developer/traffic?view=requests",
-    events="/developer/events",
+    events="",
     anybody="/developer/anybody",
     catalogue="/developer/errors",
     clients=(("permits-portal", 3), ("a-client-whose-identifier-is-as-long-as-one-may-be-or-longer", 12)),

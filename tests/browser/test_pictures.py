@@ -1,4 +1,4 @@
-"""The pictures of docs/portal.md and docs/console.md, which `make pictures` writes to docs/images.
+"""The pictures of docs/portal.md, docs/console.md and docs/inspector.md, which `make pictures` writes to docs/images.
 
 Those of the portal are taken in the demo, where everybody can go to the same pages; those of the console show what a new demo has
 not seen yet: days of traffic, and refusals.
@@ -39,6 +39,11 @@ def keep(page: Page, path: Path) -> None:
 @pytest.mark.parametrize("state", OF_THE_CONSOLE)
 def test_the_guide_of_the_console_has_its_pictures(beholder: Beholder, state: str, pictures: Path) -> None:
     keep(beholder.look(state, LAPTOP), pictures / f"{state}.png")
+
+
+@pytest.mark.full
+def test_the_guide_of_the_inspector_has_its_pictures(beholder: Beholder, pictures: Path) -> None:
+    keep(beholder.look("inspector-refused", LAPTOP), pictures / "inspector-refused.png")
 
 
 @pytest.mark.full

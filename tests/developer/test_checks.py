@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from corpid.rules.developer.checks import Check
 
 ELSEWHERE = {
-    "step_unknown", "form_of_another_site", "form_of_another_browser", "simulation", "api_client_entity",
+    "step_unknown", "form_of_another_site", "form_of_another_browser", "sandbox_order", "simulation", "api_client_entity",
     "provisioning_token",
 }  # fmt: skip
 """reasons of pages, the admin API and SCIM, whose requests the inspector does not keep"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -17,7 +17,7 @@ from tests.sign_in.world import BASE, run, walk_to
 from tests.world.provider import served
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from corpid.flows.developer.people import Developer
     from corpid.jose.key_ring import KeyRing
@@ -84,6 +84,20 @@ def test_two_sign_ins_are_told_apart() -> None:
         for each in await listed(made, "?client_id=rp1"):
             of_sign_in.setdefault(each["sign_in"], []).append(each["endpoint"])
         assert list(of_sign_in.values()) == [["par", "callback", "token"]] * 2
+
+    watched(story)
+
+
+def test_requests_that_bring_nothing_are_not_of_one_sign_in() -> None:
+    """D66: a code or a token that is missing is no link."""
+
+    async def story(made: World, _: Developer) -> None:
+        http = await made.http()
+        for _number in range(2):
+            await http.get(f"{BASE}/userinfo")
+            await http.post(f"{BASE}/mga/sps/oauth/oauth20/token", data={"grant_type": "authorization_code"})
+        found = [each["sign_in"] for each in await listed(made)]
+        assert len(set(found)) == len(found) == 4
 
     watched(story)
 
@@ -230,8 +244,19 @@ async def lines_of(answer: httpx.Response, *, until: str) -> list[str]:
     return found
 
 
+@asynccontextmanager
+async def _when_free(http: httpx.AsyncClient, url: str) -> AsyncIterator[httpx.Response]:
+    """A subscription, once the server has noticed that another caller has left."""
+    while True:
+        async with http.stream("GET", url) as answer:
+            if answer.status_code != 503:
+                yield answer
+                return
+        await asyncio.sleep(0.05)
+
+
 def test_events_are_sent_as_they_come_and_end_with_the_server() -> None:
-    """D66: bounded in number; a stop ends them at once."""
+    """D66: bounded in number; one that was closed makes room; a stop ends them at once."""
 
     async def story(made: World, mode: Developer) -> None:
         sockets = bind("127.0.0.1", 0)
@@ -250,6 +275,9 @@ def test_events_are_sent_as_they_come_and_end_with_the_server() -> None:
             lines = await lines_of(opened[0], until="data:")
             assert "event: exchange" in lines
             assert '"endpoint":"jwks"' in lines[-1]
+            await opened.pop().aclose()
+            again = await stack.enter_async_context(_when_free(http, f"{url}/developer/events"))
+            assert again.status_code == 200
             await asyncio.wait_for(server.stop(), 20)
             assert [line async for line in opened[1].aiter_lines()][-1] == ""
 

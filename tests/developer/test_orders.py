@@ -9,13 +9,14 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
 from corpid import cli
-from corpid.flows.developer.orders import MOST
+from corpid.flows.developer.orders import MOST, Asked, Orders
 from corpid.flows.oauth.rate_limits import RateLimits
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.registry_cache import RegistryCache
@@ -183,6 +184,20 @@ def test_the_list_is_bounded() -> None:
         assert not any(each.order.sign_in for each in listed)
 
     in_sandbox(story)
+
+
+def test_the_narrowest_order_is_obeyed_first_and_at_its_issuer_alone() -> None:
+    """D62, D66: of the sign-in, then of the client, then of every client; the older one first."""
+    orders = Orders()
+    documents = [{}, {"client_id": "rp1"}, {"client_id": "rp1"}, {"client_id": "rp1", "sign_in": "urn:1"}]
+    wanted = [read({"order": "maintenance", "times": 1, **each}) for each in documents]
+    placed_orders = orders.place(wanted, issuer_id="first", now=0.0)
+    asked = Asked(issuer_id="first", client_id="rp1", sign_in=("urn:1",))
+    assert orders.take("maintenance", replace(asked, issuer_id="legacy")) is None
+    assert not orders.withdraw(placed_orders[0].order_id, issuer_id="legacy")
+    taken = [orders.take("maintenance", asked) for _ in range(5)]
+    assert taken == [wanted[3], wanted[1], wanted[2], wanted[0], None]
+    assert orders.listed(issuer_id="first") == []
 
 
 def test_what_was_ordered_is_marked_in_the_log() -> None:

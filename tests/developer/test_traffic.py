@@ -69,11 +69,11 @@ def test_the_list_shows_sign_ins_with_their_steps_and_every_request() -> None:
         await rp.push({"scope": "openid unheard-of"})
         shown = await page(made)
         text = text_of(shown)
-        assert re.search(r"PAR refused, 400 invalid_scope Failed check: The scopes are known here", text)
+        assert re.search(r"PAR refused, 400 , request \d+ invalid_scope Failed check: The scopes are known here", text)
         assert text.index("refused, 400") < text.index("PAR worked, 201")
         assert "Key set" not in text
         every = text_of(await page(made, "?view=requests"))
-        assert "Key set GET /.well-known/keys" in every
+        assert re.search(r"Key set , request \d+ GET /.well-known/keys", every)
         assert "rp1 (5)" in every
         assert "Nothing yet." in text_of(await page(made, "?client_id=nobody"))
         assert "rp1" in text_of(await page(made, "?client_id=rp1"))
@@ -89,7 +89,7 @@ def test_a_refused_request_says_what_to_do_and_what_was_different_the_last_time(
         await rp.push({"redirect_uri": "https://rp.example/callback/", "max_age": "60"})
         at, found = last(mode)
         text = text_of(shown := await page(made, f"/{at}"))
-        assert "Refused: redirect_uri is registered, character by character" in text
+        assert "Failed check: redirect_uri is registered, character by character" in text
         assert "it differs by a slash at the end of the path" in text
         assert "RP developer: Send a redirect URI exactly as registered" in text
         assert 'href="/developer/errors#redirect_uri_not_registered"' in shown
@@ -141,6 +141,19 @@ def test_tokens_are_decoded_and_the_encrypted_one_is_our_side_of_it() -> None:
     watched(story)
 
 
+def test_a_token_that_is_missing_is_one_difference() -> None:
+    """D66: not each of its members."""
+
+    async def story(made: World, mode: Developer) -> None:
+        rp = await signed_in(made)
+        assert rp.sign_in.tokens is not None
+        await rp.resource(headers={"DPoP": None})
+        _, found = last(mode, "proof_missing")
+        assert [(each.where, each.name, each.now) for each in found.differences] == [("header", "dpop", "absent")]
+
+    watched(story)
+
+
 def test_the_command_repeats_the_request_and_says_what_works_once() -> None:
     """D66: a shell takes it apart into what was sent; assertion, proof and code are variables."""
 
@@ -168,7 +181,7 @@ def test_a_sign_in_is_one_page_from_par_to_userinfo() -> None:
         sign_in = mode.exchanges.listed()[-1].sign_in
         assert sign_in is not None
         shown = await page(made, f"/sign-ins/{sign_in.sign_in_id}")
-        names = re.findall(r'<h2><a href="/developer/traffic/\d+">([^<]*)</a>', shown)
+        names = re.findall(r'<h2><a href="/developer/traffic/\d+">([^<]*)<', shown)
         assert names == ["PAR", "Callback", "Token", "Userinfo"]
         assert sign_in.request_uri in shown
         await page(made, "/sign-ins/nothing", status=404)

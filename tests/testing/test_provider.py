@@ -75,6 +75,17 @@ def test_a_person_signs_in_and_their_roles_arrive(corpid_provider: Provider) -> 
     assert "TAX-FILING" in str(userinfo)
 
 
+def test_it_obeys_orders_of_the_sandbox(corpid_provider: Provider) -> None:
+    """docs/sandbox.md, D66: of the client that they name."""
+    client = corpid_provider.add_client("ordered", redirect_uris=[CALLBACK])
+    order = {"client_id": "ordered", "order": "error", "endpoint": "token", "error": "server_error", "times": 1}
+    orders = f"{corpid_provider.issuer}/developer/orders"
+    assert httpx.post(orders, json=order, trust_env=False).status_code == 201
+    with pytest.raises(ProviderError, match="token: server_error"):
+        asyncio.run(signed_in(corpid_provider, client, "rina", HARBOUR))
+    assert asyncio.run(signed_in(corpid_provider, client, "rina", HARBOUR))
+
+
 def test_a_test_without_an_event_loop_signs_in_too(corpid_provider: Provider) -> None:
     client = corpid_provider.add_client("plain", redirect_uris=[CALLBACK])
 

@@ -1,4 +1,4 @@
-"""`corpid sandbox`: orders to a running demo, which then answers wrongly, late or not at all (D66)."""
+"""`corpid sandbox`: orders to a running demo (D66)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API of a running demo's developer mode, for commands on this machine (D66)."""
+"""The API of a running demo's developer mode, for commands (D66)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class NotDone(Exception):
 
 
 class DeveloperApi:
-    """Developer mode at one address, which may contain the key of its start."""
+    """Developer mode at one address.
+
+    The address may contain the key of its start. Source: D66
+    """
 
     def __init__(self, url: str) -> None:
         self._url: Final = url

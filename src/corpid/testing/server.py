@@ -26,6 +26,7 @@ from argon2.profiles import CHEAPEST
 from corpid import app
 from corpid import settings as settings_
 from corpid.engines import StartError, at_command_line, new_user_id
+from corpid.flows.developer.people import Developer
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.write import Refused
 from corpid.outbound.passwords import Argon2Passwords
@@ -253,7 +254,8 @@ async def started(
     with log.open("wb", buffering=0) as stream:
         access_log.configure(clock=clock, stream=stream)
         passwords = Argon2Passwords(threads=2, profile=CHEAPEST)
-        async with app.create(chosen, clock=clock, passwords=passwords) as composed:
+        developer = Developer(key=secrets.token_urlsafe(32)) if chosen.developer_mode else None
+        async with app.create(chosen, clock=clock, passwords=passwords, developer=developer) as composed:
             sandbox = Sandbox(
                 provider=composed.provider,
                 rules=client_rules(chosen),

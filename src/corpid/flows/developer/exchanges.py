@@ -347,10 +347,12 @@ def _of_request(exchange: Exchange) -> Iterator[str]:
             yield _key("query", exchange.query)
         case "callback" if exchange.interaction:
             yield _key("interaction", exchange.interaction)
-        case "token":
+        case "token" if exchange.first("code"):
             yield _key("code", exchange.first("code"))
         case "userinfo" | "authorization-info" | "entity-info":
-            yield _key("access_token", exchange.header("authorization").partition(" ")[2].strip())
+            token = exchange.header("authorization").partition(" ")[2].strip()
+            if token:
+                yield _key("access_token", token)
 
 
 def _of_answer(exchange: Exchange) -> Iterator[str]:

@@ -35,6 +35,7 @@ REFUSED_FROM: Final = 400
 _IN_STEP_SECONDS: Final = 2
 _TIMES: Final = re.compile(r'  "(exp|iat|nbf|auth_time|active_from)": ([0-9]{1,12})(?:\.[0-9]+)?,?')
 _SOURCES: Final = {"assertion": "client_assertion", "proof": "dpop", "access_token": "authorization"}
+_COMPARED: Final = (("assertion", "client assertion"), ("proof", "DPoP proof"), ("access_token", "access token"))
 _NEW_EACH_TIME: Final = frozenset(
     {
         "client_assertion", "code", "code_verifier", "code_challenge", "state", "nonce", "request_uri", "jti", "iat",
@@ -389,7 +390,7 @@ def _compared(exchange: Exchange) -> dict[tuple[str, str], str]:
     ignored = ("connection", "accept-encoding", "content-length", "host", "traceparent")
     found = {("parameter", name): value for name, value in exchange.parameters}
     found |= {("header", name): value for name, value in exchange.headers if name not in ignored}
-    for which, title in (("assertion", "client assertion"), ("proof", "DPoP proof"), ("access_token", "access token")):
+    for which, title in _COMPARED:
         header, claims = decoded(_token_of(exchange, which), 0), decoded(_token_of(exchange, which), 1)
         found |= {(f"{title}, header", name): shown(value) for name, value in header.items()}
         found |= {(f"{title}, claim", name): shown(value) for name, value in claims.items()}
@@ -408,7 +409,11 @@ def _distance(seconds: int) -> str:
 
 def _differences(good: Exchange, exchange: Exchange) -> Iterator[Difference]:
     before, now = _compared(good), _compared(exchange)
+    tokens = {title for _, title in _COMPARED}
     for where, name in dict.fromkeys((*before, *now)):
+        whole = where.partition(",")[0]
+        if whole in tokens and not all(any(each[0].startswith(whole) for each in side) for side in (before, now)):
+            continue  # the header or parameter that holds the token is a difference already
         was, is_ = before.get((where, name)), now.get((where, name))
         if was == is_ or (name in _NEW_EACH_TIME and was is not None and is_ is not None):
             continue

@@ -30,7 +30,7 @@ def for_a_page(request: Request) -> bool:
 
 
 async def orders(request: Request, web: WebContext, mode: Mode) -> Response:
-    """Place an order, list those in force, or withdraw them; also as a page."""
+    """Place an order, list those in force, or withdraw them."""
     if for_a_page(request):
         return await orders_page.page(request, web, mode)
     placed, issuer_id = mode.developer.orders, web.provider.policy.issuer_id
@@ -58,7 +58,7 @@ async def order(request: Request, web: WebContext, mode: Mode) -> Response:
 
 
 def fails(request: Request, error: Exception, web: WebContext) -> Response:
-    """Render an error for whom it is: as a page, or as JSON."""
+    """Render an error as a page, or as JSON for a program."""
     return as_page(request, error, web) if for_a_page(request) else as_json(request, error, web)
 
 

@@ -1,4 +1,4 @@
-"""The page of the sandbox: orders in force, and a form for each that there is (D66)."""
+"""The page of the sandbox: orders in force, and a form each (D66)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,8 @@ class OrdersPage(FormView):
 
 def _plain(text: str) -> str:
     """A text of the declarations as a hint."""
-    return text[:1].upper() + text[1:].replace("`", "")
+    plain = text.replace("`", "")
+    return plain[:1].upper() + plain[1:]
 
 
 async def page(request: Request, web: WebContext, mode: Mode) -> Response:

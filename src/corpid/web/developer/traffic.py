@@ -51,6 +51,8 @@ _TOKENS: Final = frozenset({2, 4})
 class Row:
     """A request in a list, or a step of a sign-in."""
 
+    number: int
+    """the id of the exchange, which tells links of one name apart"""
     url: str
     name: str
     method: str
@@ -189,6 +191,7 @@ class Addresses:
         after = exchange.at - first.at
         later = f"{after:.1f} s" if after >= 1 else f"{after * 1000:.0f} ms"
         return Row(
+            number=exchange.exchange_id,
             url=f"{self.list}/{exchange.exchange_id}",
             name=NAMES[exchange.endpoint],
             method=exchange.method,
@@ -286,7 +289,6 @@ def exchange_page(exchange: Exchange, exchanges: Exchanges, addresses: Addresses
     """The view of one request."""
     found = inspection.inspect(exchange, exchanges)
     steps = exchanges.of_sign_in(exchange.sign_in.sign_in_id) if exchange.sign_in else [exchange]
-    explanation = exchange.explanation
     catalogue = f"{addresses.base}{CATALOGUE_PATH}#{exchange.reason}" if found.reason else ""
     return ExchangePage(
         frame=Frame(up=Link(url=addresses.list, text=phrase("Inspector"))),
@@ -298,7 +300,7 @@ def exchange_page(exchange: Exchange, exchanges: Exchanges, addresses: Addresses
         reference=exchange.request_id,
         milliseconds=f"{exchange.seconds * 1000:.1f} ms",
         day=addresses.day(exchange.at),
-        cause=(explanation.cause if explanation and explanation.cause else exchange.detail),
+        cause=_cause(exchange),
         catalogue=catalogue,
         good_url=f"{addresses.list}/{found.last_good}" if found.last_good else "",
         json_url=f"{addresses.base}{EXCHANGES_PATH}/{exchange.exchange_id}",
@@ -309,6 +311,14 @@ def exchange_page(exchange: Exchange, exchanges: Exchanges, addresses: Addresses
         callback=_values(exchange.callback),
         clipped=exchange.clipped,
     )
+
+
+def _cause(exchange: Exchange) -> str:
+    """The cause without the values, which stand below it."""
+    found = exchange.explanation
+    if found is None:
+        return exchange.detail
+    return found.cause or exchange.detail.removesuffix(found.text(""))
 
 
 def _values(pairs: Iterable[tuple[str, str]]) -> tuple[Value, ...]:

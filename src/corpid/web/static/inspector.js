@@ -18,7 +18,7 @@
     if (choice !== document.activeElement) choice.replaceWith(page.getElementById("client_id"));
   };
 
-  if (following) {
+  if (following?.dataset.events) {
     const events = new EventSource(following.dataset.events);
     let timer;
     const say = (key) => {

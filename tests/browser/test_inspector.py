@@ -1,0 +1,72 @@
+"""The inspector in a browser, in the demo that runs (D66)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.browser.test_demo import demonstrated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with demonstrated(tmp_path_factory.mktemp("demo")) as printed:
+        found = re.search(r"http://localhost:\d+", printed)
+        assert found, printed
+        yield found[0]
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    with chromium.new_context(permissions=["clipboard-read", "clipboard-write"]) as context:
+        context.set_default_timeout(15_000)
+        yield context.new_page()
+
+
+def test_a_request_appears_by_itself_and_the_focus_stays(page: Page, issuer: str) -> None:
+    """D66: by server-sent events, under the strict policy; a link that has the focus keeps it."""
+    page.goto(f"{issuer}/developer/traffic")
+    page.get_by_text("Following: new requests appear by themselves.").wait_for()
+    httpx.get(f"{issuer}/userinfo", trust_env=False)
+    first = page.get_by_role("link", name=re.compile("^.?.?Userinfo refused, 401"))
+    first.wait_for()
+    first.focus()
+    httpx.get(f"{issuer}/userinfo", headers={"Authorization": "Bearer x"}, trust_env=False)
+    page.locator(".sign-ins > li").nth(1).wait_for()
+    assert page.evaluate("document.activeElement.closest('.sign-ins') !== null")
+    assert page.get_by_text("Failed check: The scheme is the token_type").is_visible()
+
+
+def test_the_command_is_copied(page: Page, issuer: str) -> None:
+    """D66: all of it, as it stands there."""
+    httpx.get(f"{issuer}/userinfo", headers={"Authorization": "Basic eA=="}, trust_env=False)
+    page.goto(f"{issuer}/developer/traffic")
+    page.locator(".steps a").first.click()
+    page.get_by_text("As a curl command").click()
+    page.get_by_role("button", name="Copy as curl").click()
+    page.get_by_text("Copied.").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator("#command").text_content()
+    assert copied.startswith(f"curl -i {issuer}/userinfo")
+    assert "authorization: Basic eA==" in copied
+
+
+def test_without_a_script_the_list_is_a_page_to_reload(chromium: Browser, issuer: str) -> None:
+    """D66: and it says so."""
+    with chromium.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        httpx.get(f"{issuer}/.well-known/keys", trust_env=False)
+        page.goto(f"{issuer}/developer/traffic?view=requests")
+        assert "Reload the page to see new requests." in page.content()
+        assert page.get_by_role("link", name="Key set").first.is_visible()
+        page.get_by_role("link", name="Key set").first.click()
+        assert page.get_by_text("It passed every check.").is_visible()
+        assert not page.get_by_role("button", name="Copy as curl").is_visible()
