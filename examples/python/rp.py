@@ -14,7 +14,14 @@ from typing import Any
 import requests
 import uvicorn
 from jwskate import Jwk, SignedJwt
-from requests_oauth2client import AuthorizationRequest, BearerToken, InvalidIdToken, OAuth2Client, PrivateKeyJwt
+from requests_oauth2client import (
+    AuthorizationRequest,
+    BearerToken,
+    DPoPKey,
+    InvalidIdToken,
+    OAuth2Client,
+    PrivateKeyJwt,
+)
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -37,10 +44,15 @@ attempts: dict[str, AuthorizationRequest] = {}
 
 
 class CorpID(OAuth2Client):
-    """The stock client, which expects JSON at userinfo; CorpID answers with a signed JWT."""
+    """The stock client, which takes any type of token, and expects JSON at userinfo: CorpID's is a signed JWT."""
+
+    def parse_token_response(self, response: requests.Response, *, dpop_key: DPoPKey | None = None) -> BearerToken:
+        if response.json()["token_type"] != ("Bearer" if LEGACY else "DPoP"):
+            raise ValueError("the access token is of another type")
+        return super().parse_token_response(response, dpop_key=dpop_key)
 
     def parse_userinfo_response(self, resp: requests.Response, **_: object) -> SignedJwt:
-        return SignedJwt(resp.text)
+        return SignedJwt(resp.text, max_size=4_000_000)  # of a person with thousands of roles
 
 
 @cache  # made once: it holds CorpID's metadata and keys
@@ -89,7 +101,8 @@ def callback(request: Request) -> Response:
     try:
         id_token = unchecked.validate_id_token(client, answer).id_token
     except InvalidIdToken:  # CorpID may have a new signing key: fetch its keys, and try again
-        client.update_authorization_server_public_keys({"timeout": 10})
+        connection.cache_clear()  # the library's own update would go on to trust keys that are gone
+        client = connection()
         id_token = unchecked.validate_id_token(client, answer).id_token
     userinfo, published = client.userinfo(tokens), client.authorization_server_jwks
     for token in (id_token, userinfo):  # for us alone, and made just now

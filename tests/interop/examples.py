@@ -7,6 +7,7 @@ import atexit
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -108,6 +109,16 @@ class Example:
             assert self.process.poll() is None, "\n".join(self.printed)
             time.sleep(0.02)
 
+    def wait_until_it_listens(self) -> None:
+        """Some print their address just before they listen."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", int(self.home.rsplit(":", 1)[1]))) == 0:
+                    return
+            assert time.monotonic() < end, "\n".join(self.printed)
+            time.sleep(0.02)
+
 
 def _shown(response: httpx.Response) -> Shown:
     return Shown(response.status_code, response.text)
@@ -187,6 +198,7 @@ def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: s
     reader.start()
     try:
         running.wait_for("Open ")
+        running.wait_until_it_listens()
         yield running
     finally:
         process.terminate()

@@ -1,4 +1,4 @@
-"""`corpid client keys`: key pairs for a relying party that is being tried."""
+"""`corpid client keys`: key pairs for a relying party on trial."""
 
 from __future__ import annotations
 
