@@ -161,7 +161,7 @@ def _provider(
         passwords=passwords,
         mail=mail,
         signing_keys=_signing_keys(policy, stores.registry, developer),
-        registry_cache=RegistryCache(stores.registry),
+        registry_cache=_registry_cache(stores.registry, developer),
         usage=DeprecatedUsage(),
         refusals=RecentRefusals(),
         issued=RecentlyIssued(),
@@ -173,6 +173,14 @@ def _provider(
         clock=clock,
         new_id=new_id,
     )
+
+
+def _registry_cache(registry: Registry, developer: Developer | None) -> RegistryCache:
+    if developer is not None:
+        from corpid.flows.developer.obeying_cache import ObeyingCache  # noqa: PLC0415 - for a demo only (D66)
+
+        return ObeyingCache(registry, developer=developer)
+    return RegistryCache(registry)
 
 
 def _node(settings: Settings, clock: Callable[[], float], key_encryption_key: str) -> Node:
@@ -379,8 +387,10 @@ def _asgi(
 
 
 def _observed(router: ASGIApp, developer: Developer, provider: Provider) -> ASGIApp:
-    from corpid.web.developer.observer import Observer  # noqa: PLC0415 - for a demo only (D66)
+    from corpid.web.developer.obeying import Obeying  # noqa: PLC0415 - for a demo only (D66)
+    from corpid.web.developer.observer import Observer  # noqa: PLC0415
 
+    developer.obeyer = developer.obeyer or Obeying(developer.orders, developer.sandbox_keys, sleep=developer.sleep)
     return Observer(router, developer, provider.policy, provider.clock)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.developer.people import Developer
+    from corpid.jose.key_ring import KeyRing
     from tests.sign_in.world import World
 
 ALICE = {"user": "alice", "entity": "200000001A"}
@@ -146,7 +147,10 @@ class Recording:
             exchange.status, exchange.response_body = 200, b"{}"
             exchange.orders.append("changed")
 
-    def signing(self, exchange: Exchange, payload: bytes, typ: str) -> str | None:
+    def refusing(self, exchange: Exchange) -> None:
+        """Refuse nothing."""
+
+    def signing(self, exchange: Exchange, ring: KeyRing, payload: bytes, typ: str) -> str | None:
         return None
 
 

@@ -21,6 +21,7 @@ from corpid.jose.encoding import MalformedToken, from_base64url, json_object
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from corpid.jose.key_ring import KeyRing
     from corpid.rules.oauth.explanations import Explanation
 
 Endpoint: TypeAlias = Literal[
@@ -88,6 +89,8 @@ class SignIn:
     client_id: str = ""
     request_uri: str = ""
     """the one that PAR answered; empty for a request in the query"""
+    state: str = ""
+    """of a request in the query"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -168,11 +171,17 @@ class Obeyer(Protocol):
     async def before(self, exchange: Exchange) -> Answer | None:
         """Return an answer in place of the provider's, or None."""
 
+    def refusing(self, exchange: Exchange) -> None:
+        """Raise the error with which the provider is to answer, if any.
+
+        Every protocol endpoint that knows its client asks before it looks at the request.
+        """
+
     async def after(self, exchange: Exchange) -> None:
         """Change status, response_headers and response_body before they are sent."""
 
-    def signing(self, exchange: Exchange, payload: bytes, typ: str) -> str | None:
-        """Return a token in place of the signed one, or None."""
+    def signing(self, exchange: Exchange, ring: KeyRing, payload: bytes, typ: str) -> str | None:
+        """Return a token in place of the ring's, or None."""
 
 
 _current: Final[ContextVar[Exchange | None]] = ContextVar("exchange", default=None)
@@ -221,6 +230,9 @@ class Exchanges:
         if known is None:
             self._sign_ins += 1
             known = SignIn(sign_in_id=str(self._sign_ins), client_id=exchange.client_id)
+            if exchange.endpoint in ("authorize", "callback"):
+                known.request_uri = exchange.first("request_uri")
+                known.state = "" if known.request_uri else exchange.first("state")
         exchange.sign_in = known
         exchange.client_id = exchange.client_id or known.client_id
         self._link(_of_request(exchange), known)

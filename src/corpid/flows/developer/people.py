@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from corpid.flows.developer.exchanges import Exchanges
+from corpid.flows.developer.orders import Orders
+from corpid.flows.developer.sandbox_keys import SandboxKeys
 from corpid.rules.directory import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from corpid.flows.developer.exchanges import Obeyer
 
@@ -39,6 +42,12 @@ class Developer:
     """what relying parties sent and received"""
     obeyer: Obeyer | None = None
     """what may change answers; None: every answer is the provider's own"""
+
+    orders: Orders = field(default_factory=Orders)
+    """the orders of the sandbox that are in force"""
+    sandbox_keys: SandboxKeys = field(default_factory=SandboxKeys)
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    """how an answer is held back"""
 
     def add(self, people: Iterable[Listed]) -> None:
         """Let these people be signed in without their factors. Source: D66"""

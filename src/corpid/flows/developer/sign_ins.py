@@ -7,7 +7,7 @@ code are those of every sign-in. The audit says `simulated`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -29,7 +29,7 @@ from corpid.flows.oauth.arrival import Answered
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.sign_in import Event, StaleStep, Way
 from corpid.rules.directory import names
-from corpid.rules.oauth import acr, discovery
+from corpid.rules.oauth import acr, discovery, parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
@@ -64,6 +64,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """name of the way to sign in that amr claims"""
     consent: Literal["agree", "refuse"] = "agree"
     """the answer if consent is asked for"""
+    orders: list[dict[str, Any]] = []
+    """of the sandbox, for this sign-in"""
 
 
 async def at_once(
@@ -135,6 +137,22 @@ async def without_browser(context: RequestContext, developer: Developer, order: 
 
 def _unfit(description: str) -> InvalidRequest:
     return InvalidRequest(Reason.SIMULATION, description)
+
+
+def orders_of(order: Order) -> list[dict[str, Any]]:
+    """The sandbox's orders for this sign-in, named by its request.
+
+    Raises InvalidRequest if one names another. Source: D66
+    """
+    query = parameters.parse(
+        order.authorize_url.partition("?")[2].partition("#")[0].encode("ascii", "replace"),
+        {"client_id", "request_uri", "state"},
+    )
+    own = {"client_id": query.get("client_id"), "sign_in": query.get("request_uri") or query.get("state")}
+    for each in order.orders:
+        if not own.keys().isdisjoint(each):
+            raise _unfit("orders: leave client_id and sign_in out, they are those of this sign-in")
+    return [{**each, **own} for each in order.orders]
 
 
 def _query(context: RequestContext, order: Order) -> bytes:

@@ -32,7 +32,7 @@ class WatchedRing(KeyRing):
         exchange, obeyer = exchanges.current(), self.developer.obeyer
         token = None
         if exchange is not None and obeyer is not None:
-            token = obeyer.signing(exchange, payload, typ)
+            token = obeyer.signing(exchange, self, payload, typ)
         if token is None:
             token = KeyRing.sign(self, payload, typ)
         if exchange is not None:

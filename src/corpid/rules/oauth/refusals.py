@@ -406,8 +406,11 @@ class Reason(Enum):
         "Open the page again, and allow cookies for this site.")
 
     SIMULATION = _refusal("invalid_request", _RP,
-        "A request to sign a test person in at once, in developer mode, cannot be carried out.",
-        "The description names what is wrong. docs/relying-parties.md shows a request that works.")
+        "A request to the endpoints of developer mode, to sign a person in or to place an order, cannot be carried out.",
+        "The description names what is wrong. docs/relying-parties.md and docs/sandbox.md show requests that work.")
+    SANDBOX_ORDER = _refusal(("temporarily_unavailable", "insufficient_scope", "use_dpop_nonce"), _RP,
+        "In developer mode, an order of the sandbox asked for this error, whatever the request was.",
+        "Nothing is wrong with the request. Withdraw the order: docs/sandbox.md shows how.")
 
     # the token endpoint
     GRANT_TYPE = _refusal("unsupported_grant_type", _RP,

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from corpid.flows.developer import sign_ins
+from corpid.flows.developer import exchanges, placing, sign_ins
+from corpid.flows.developer.orders import MOST, TooMany
 from corpid.flows.developer.sign_ins import Order
 from corpid.flows.oauth import rate_limits
 from corpid.jose.encoding import MalformedToken, json_object
+from corpid.rules.developer.order_documents import Unfit
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.requests import headers, page_request
 from corpid.web.pages.responses import NO_STORE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from starlette.requests import Request
 
+    from corpid.flows.developer.orders import Placed
+    from corpid.flows.request_context import RequestContext
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
     from corpid.web.context import WebContext
     from corpid.web.developer.mode import Mode
@@ -30,12 +36,16 @@ JSON: Final = "application/json"
 
 async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     """Sign a test person in without a browser; answer with the callback (D66)."""
-    _refuse_other_sites(request, web)
+    refuse_other_sites(request, web)
     context = await page_request(request, web.provider)
     log = request.scope["state"]["log"]
     log["detail"] = "simulated"
     await web.provider.rate_limits.address(rate_limits.SIGN_IN, context.address, context.now)
     order = await _order(request)
+    await place(context, mode, sign_ins.orders_of(order))
+    exchange, obeyer = exchanges.current(), mode.developer.obeyer
+    if order.orders and exchange is not None and obeyer is not None:
+        await obeyer.before(exchange)  # it came before these orders
     response = await sign_ins.without_browser(context, mode.developer, order)
     refused = sign_ins.refusal(response)
     if refused is not None:
@@ -50,7 +60,18 @@ def _callback(response: AuthorizationResponse) -> dict[str, object]:
     return {"callback_url": response.url}
 
 
-def _refuse_other_sites(request: Request, web: WebContext) -> None:
+async def place(context: RequestContext, mode: Mode, documents: Sequence[Mapping[str, object]]) -> list[Placed]:
+    """Put orders of the sandbox in force. Raises InvalidRequest."""
+    developer = mode.developer
+    try:
+        return await placing.place(context, developer.orders, developer.sandbox_keys, documents)
+    except Unfit as error:
+        raise InvalidRequest(Reason.SIMULATION, f"orders: {error}") from None
+    except TooMany:
+        raise InvalidRequest(Reason.SIMULATION, f"{MOST} orders are in force: withdraw some") from None
+
+
+def refuse_other_sites(request: Request, web: WebContext) -> None:
     """Return for a program, and for a page of this origin.
 
     Raises InvalidRequest for any other page. Source: D35, D66
@@ -70,15 +91,24 @@ def _refuse_other_sites(request: Request, web: WebContext) -> None:
 
 
 async def _order(request: Request) -> Order:
+    try:
+        return msgspec.convert(await json_members(request), Order)
+    except msgspec.ValidationError as error:
+        description = str(error).replace("`", "'").replace('"', "'")
+        raise InvalidRequest(Reason.SIMULATION, description) from None
+
+
+async def json_members(request: Request) -> dict[str, Any]:
+    """The members of a JSON object in the body.
+
+    Raises InvalidRequest for any other body, and for another Content-Type. Source: D33, D66
+    """
     sent = headers(request, b"content-type")
     if [each.decode("latin-1").partition(";")[0].strip().lower() for each in sent] != [JSON]:
         raise InvalidRequest(Reason.SIMULATION, f"Content-Type must be {JSON}")
     try:
-        return msgspec.convert(json_object(await request.body()), Order)
+        return json_object(await request.body())
     except ClientDisconnect:
         raise InvalidRequest(Reason.BODY_INCOMPLETE, "the request ended before its body was complete") from None
     except MalformedToken as error:
         raise InvalidRequest(Reason.SIMULATION, f"the body must be one JSON object: {error}") from None
-    except msgspec.ValidationError as error:
-        description = str(error).replace("`", "'").replace('"', "'")
-        raise InvalidRequest(Reason.SIMULATION, description) from None

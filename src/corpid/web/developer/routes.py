@@ -5,8 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from corpid.web.developer import endpoints, exchanges, pages
-from corpid.web.developer.mode import ANYBODY_PATH, DEVELOPER_PATH, EVENTS_PATH, EXCHANGES_PATH, SIGN_INS_PATH
+from corpid.web.developer import endpoints, exchanges, orders, pages
+from corpid.web.developer.mode import (
+    ANYBODY_PATH,
+    DEVELOPER_PATH,
+    EVENTS_PATH,
+    EXCHANGES_PATH,
+    ORDERS_PATH,
+    SIGN_INS_PATH,
+)
 from corpid.web.route import Route, as_json, as_page
 
 if TYPE_CHECKING:
@@ -29,6 +36,7 @@ def routes(mode: Mode) -> tuple[Route, ...]:
             developer=True,
         ),
         *_of_exchanges(mode),
+        *_of_orders(mode),
         Route(path=DEVELOPER_PATH, methods=("GET",), endpoint=enter, fails=as_page, own_forms=True, developer=True),
         Route(path=ANYBODY_PATH, methods=both, endpoint=anybody, fails=as_page, own_forms=True, developer=True),
     )
@@ -44,4 +52,24 @@ def _of_exchanges(mode: Mode) -> tuple[Route, ...]:
     return tuple(
         Route(path=path, methods=("GET",), endpoint=partial(endpoint, mode=mode), fails=as_json, developer=True)
         for path, endpoint in named.items()
+    )
+
+
+def _of_orders(mode: Mode) -> tuple[Route, ...]:
+    """The routes of the sandbox's orders, for programs and of their page."""
+    return (
+        Route(
+            path=ORDERS_PATH,
+            methods=("GET", "POST", "DELETE"),
+            endpoint=partial(orders.orders, mode=mode),
+            fails=as_json,
+            developer=True,
+        ),
+        Route(
+            path=f"{ORDERS_PATH}/{{rest}}",
+            methods=("DELETE",),
+            endpoint=partial(orders.order, mode=mode),
+            fails=as_json,
+            developer=True,
+        ),
     )
