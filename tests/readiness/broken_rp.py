@@ -97,7 +97,8 @@ class RelyingParty(Trust):
     def registration(self, *services: str) -> dict[str, Any]:
         """The document that `corpid apply` registers it with (docs/directory.md)."""
         members = {"name": "Broken relying party", "redirect_uris": [self.redirect_uri], "scopes": SCOPE.split(),
-                   "services": list(services), "jwks": self.jwks()}  # fmt: skip
+                   "services": list(services), "jwks": self.jwks(),
+                   "id_token_encryption_alg": ENCRYPTION[0], "userinfo_signing_alg": "ES256"}  # fmt: skip
         return {"clients": {self.client_id: members}}
 
     @asynccontextmanager
