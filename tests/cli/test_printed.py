@@ -140,6 +140,7 @@ KNOWN: Final = {
     ("key", "certify"): (hostile("kid"), "--remove"),
     ("doctor",): (f"http://127.0.0.1:9/{TRICKS}",),
     ("demo",): ("--data-dir", f"keys.json/{TRICKS}"),
+    ("rp-check",): ("http://127.0.0.1:9/", "--developer", f"http://127.0.0.1:9/{TRICKS}"),
     ("serve",): (),
     ("migrate",): ("--plan",),
     ("maintenance", "after-restore"): (),

@@ -24,7 +24,7 @@ from corpid.sandbox.readiness.observation import Verdict
 from corpid.web.developer.mode import DEVELOPER_PATH
 
 if TYPE_CHECKING:
-    from corpid.sandbox.readiness.cases import Case
+    from corpid.sandbox.readiness.case import Case
     from corpid.sandbox.readiness.report import Report
 
 _DEMO = f"http://{PROVIDER_HOST}:{FIRST_PORT}{DEVELOPER_PATH}"
@@ -136,6 +136,6 @@ def _show(report: Report) -> None:
     output.table(f"Readiness of {report.url}", ("Case", "Verdict", "Seen"), rows)
     for each in report.results:
         if each.verdict in (Verdict.FAILED, Verdict.WARNED):
-            output.say(f"{each.case.id}: {each.case.mend} ({'; '.join(source.name for source in each.case.sources)})")
+            output.say(f"{each.case.id}: {each.case.fix} ({'; '.join(source.name for source in each.case.sources)})")
     output.say(f"Session recognised if {report.marker or 'nothing was learned'}.")
     output.say(f"{report.sentence()}.")

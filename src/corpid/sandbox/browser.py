@@ -250,7 +250,7 @@ class Browser:
         return self.page
 
     async def post(self, url: str, fields: Iterable[tuple[str, str]], *, referrer: str) -> Page:
-        """Send a form as if by another site's page, whose URL is `referrer`."""
+        """Send a form as another site's page does, at `referrer`."""
         self.left, self.url = None, referrer
         if not self.origins:
             self.origins = frozenset({_origin(url)})

@@ -189,7 +189,7 @@ class ProviderCache:
     until: float = 0.0
 
     def known(self, now: float) -> tuple[dict[str, Any], KeySet | None]:
-        """What need not be fetched."""
+        """Metadata and keys that need not be fetched."""
         return (self.metadata, self.provider_keys) if now < self.until else ({}, None)
 
     def keep(self, relying_party: RelyingParty, now: float) -> None:

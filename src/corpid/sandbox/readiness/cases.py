@@ -6,11 +6,10 @@ take their cases from here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum, auto
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from corpid.sandbox.readiness.case import RESOURCE, Alteration, Case, OpenedIn
 from corpid.sandbox.readiness.judging import (
     ASSERTION_SECONDS,
     TOKEN_REQUESTS,
@@ -48,59 +47,7 @@ from corpid.sandbox.readiness.sources import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from corpid.sandbox.readiness.judging import Expectation
-
-FOREIGN: Final = "changed-by-corpid-rp-check"
-"""a state, code or issuer that the relying party does not know"""
-RESOURCE: Final = "resource"
-"""in an order: the endpoint that the relying party reads roles from"""
-
-
-class Alteration(Enum):
-    """What happens to a callback on its way back."""
-
-    NONE = auto()
-    STATE = auto()
-    NO_STATE = auto()
-    ISS = auto()
-    NO_ISS = auto()
-    ERROR = auto()
-    ERROR_WITH_FOREIGN_STATE = auto()
-    CODE = auto()
-
-
-class OpenedIn(Enum):
-    """The browser, or browsers, in which the callback is opened."""
-
-    SAME = auto()
-    OTHER = auto()
-    SAME_THEN_OTHER = auto()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One case: what is done, what is expected, and how to mend."""
-
-    id: str
-    title: str
-    """the situation and what is expected, for a reader who does not know the protocol by heart"""
-    expects: tuple[Expectation, ...]
-    mend: str
-    sources: tuple[Source, ...]
-    orders: tuple[Mapping[str, Any], ...] = ()
-    """placed at the provider before the login, in the words of its developer API"""
-    prepared: tuple[Mapping[str, Any], ...] = ()
-    """carried out before an ordinary sign-in that comes before the case"""
-    alteration: Alteration = Alteration.NONE
-    opened_in: OpenedIn = OpenedIn.SAME
-    sign_ins: int = 1
-    needs_iss: bool = False
-    needs_push: bool = False
-    new_key: bool = False
-    """it signs with a new key; some libraries fetch the key set only once a minute, so it may be tried again after one"""
-    advice: bool = False
-    """worth knowing, but no fault"""
-
+    from corpid.sandbox.readiness.observation import Expectation
 
 _CLIENT: Final = "compare it with your client_id"
 
@@ -112,29 +59,29 @@ def _order(name: str, **members: object) -> Mapping[str, Any]:
 def _callback(
     case_id: str,
     title: str,
-    mend: str,
+    fix: str,
     sources: tuple[Source, ...],
     alteration: Alteration,
     **more: Any,
 ) -> Case:
     """A case in which the callback is not what the provider sent."""
     expects = (refused, no_token_request)
-    return Case(id=case_id, title=title, expects=expects, mend=mend, sources=sources, alteration=alteration, **more)
+    return Case(id=case_id, title=title, expects=expects, fix=fix, sources=sources, alteration=alteration, **more)
 
 
-def _id_token(case_id: str, title: str, mend: str, *sources: Source, **members: object) -> Case:
+def _id_token(case_id: str, title: str, fix: str, *sources: Source, **members: object) -> Case:
     """A case in which the ID token is wrong in one way."""
     fault = {"fault": case_id.removeprefix("id-token-")} | members
     order = _order("token", token="id_token", **fault)
-    return Case(id=case_id, title=title, expects=(refused,), mend=mend, sources=sources, orders=(order,))
+    return Case(id=case_id, title=title, expects=(refused,), fix=fix, sources=sources, orders=(order,))
 
 
 def _userinfo(
-    case_id: str, fault: str, title: str, expects: tuple[Expectation, ...], mend: str, *sources: Source
+    case_id: str, fault: str, title: str, expects: tuple[Expectation, ...], fix: str, *sources: Source
 ) -> Case:
     """A case in which the answer of userinfo is unusual or wrong."""
     order = _order("token", token="userinfo", fault=fault)
-    return Case(id=case_id, title=title, expects=expects, mend=mend, sources=sources, orders=(order,))
+    return Case(id=case_id, title=title, expects=expects, fix=fix, sources=sources, orders=(order,))
 
 
 _SIGN_IN: Final = (
@@ -142,14 +89,14 @@ _SIGN_IN: Final = (
         id="baseline",
         title="An ordinary sign-in: a session begins",
         expects=(session_begins,),
-        mend="Until this works, nothing else can be judged: see the calls below, and /developer at the provider.",
+        fix="Until this works, nothing else can be judged: see the calls below, and /developer at the provider.",
         sources=(law("3"),),
     ),
     Case(
         id="pkce-fresh",
         title="Two sign-ins have two different code_challenge values, with S256",
         expects=(fresh("code_challenge"), s256),
-        mend="Make a new code_verifier with a secure random generator for each request, and send its SHA-256.",
+        fix="Make a new code_verifier with a secure random generator for each request, and send its SHA-256.",
         sources=(rfc(7636, "4.1"), rfc(9700, "2.1.1"), FAPI),
         sign_ins=2,
     ),
@@ -157,7 +104,7 @@ _SIGN_IN: Final = (
         id="state-fresh",
         title="Two sign-ins have different values of state and nonce, of 128 bits or more",
         expects=(fresh("state", "nonce"),),
-        mend="Make state and nonce with a secure random generator for each request: 16 bytes or more.",
+        fix="Make state and nonce with a secure random generator for each request: 16 bytes or more.",
         sources=(rfc(6749, "10.10"), core("15.5.2", "NonceNotes")),
         sign_ins=2,
     ),
@@ -165,7 +112,7 @@ _SIGN_IN: Final = (
         id="proof-key-fresh",
         title="Two sign-ins use two different DPoP keys",
         expects=(proof_keys_fresh,),
-        mend="Make a DPoP key for each sign-in, so that what is bound to one user's key is of no use with another's.",
+        fix="Make a DPoP key for each sign-in, so that what is bound to one user's key is of no use with another's.",
         sources=(rfc(9449, "11.1"),),
         sign_ins=2,
         advice=True,
@@ -174,7 +121,7 @@ _SIGN_IN: Final = (
         id="assertions-short",
         title=f"Client assertions live {ASSERTION_SECONDS} seconds at most",
         expects=(assertions_short,),
-        mend="Set exp of the client assertion to a minute after iat, and make a new one for each request.",
+        fix="Set exp of the client assertion to a minute after iat, and make a new one for each request.",
         sources=(rfc(7523, "3"), law("7.3")),
     ),
 )
@@ -236,7 +183,7 @@ _CALLBACKS: Final = (
         id="callback-repeated",
         title="A callback that was used is refused in another browser",
         expects=(refused,),
-        mend="Accept each state once and only in its browser; answer anything else with a page.",
+        fix="Accept each state once and only in its browser; answer anything else with a page.",
         sources=(rfc(6749, "4.1.2"), rfc(9700, "4.7")),
         opened_in=OpenedIn.SAME_THEN_OTHER,
     ),
@@ -244,7 +191,7 @@ _CALLBACKS: Final = (
         id="code-unknown",
         title="A code that the provider never issued ends at a page",
         expects=(refused,),
-        mend="Treat invalid_grant of the token endpoint as a failed sign-in, and show a page.",
+        fix="Treat invalid_grant of the token endpoint as a failed sign-in, and show a page.",
         sources=(rfc(6749, "5.2"),),
         alteration=Alteration.CODE,
     ),
@@ -310,7 +257,7 @@ _ID_TOKENS: Final = (
         id="id-token-sub-missing",
         title="An ID token without sub is refused",
         expects=(refused,),
-        mend="Require sub: without it nobody is named.",
+        fix="Require sub: without it nobody is named.",
         sources=(core("2", "IDToken"),),
         orders=(_order("token", token="id_token", fault="missing-claim", claim="sub"),),
     ),
@@ -318,7 +265,7 @@ _ID_TOKENS: Final = (
         id="id-token-other-key",
         title="An ID token encrypted to another key ends at a page",
         expects=(refused,),
-        mend="Treat what cannot be decrypted as a failed sign-in, and show a page.",
+        fix="Treat what cannot be decrypted as a failed sign-in, and show a page.",
         sources=(ID_TOKEN,),
         orders=(_order("token", token="id_token", fault="other-encryption-key"),),
     ),
@@ -326,7 +273,7 @@ _ID_TOKENS: Final = (
         id="id-token-not-encrypted",
         title="An ID token that is only signed is refused, since encryption was agreed",
         expects=(refused,),
-        mend="If your client registered an encryption, refuse an ID token that is not a JWE.",
+        fix="If your client registered an encryption, refuse an ID token that is not a JWE.",
         sources=(ID_TOKEN,),
         orders=(_order("token", token="id_token", fault="not-encrypted"),),
     ),
@@ -337,7 +284,7 @@ _KEYS: Final = (
         id="keys-cached",
         title="Two sign-ins in a row fetch the key set once at most",
         expects=(session_begins, at_most(1, Endpoint.JWKS)),
-        mend="Keep the key set for an hour, in the process or in a cache that all processes share.",
+        fix="Keep the key set for an hour, in the process or in a cache that all processes share.",
         sources=CACHE,
         sign_ins=2,
     ),
@@ -345,7 +292,7 @@ _KEYS: Final = (
         id="discovery-cached",
         title="Two sign-ins in a row fetch the metadata once at most",
         expects=(session_begins, at_most(1, Endpoint.DISCOVERY)),
-        mend="Keep the metadata for an hour, in the process or in a cache that all processes share.",
+        fix="Keep the metadata for an hour, in the process or in a cache that all processes share.",
         sources=CACHE,
         sign_ins=2,
     ),
@@ -353,7 +300,7 @@ _KEYS: Final = (
         id="key-rotated",
         title="A new, published key signs: the key set is fetched again, and a session begins",
         expects=(session_begins,),
-        mend="If kid is not in your copy of the key set, fetch the set again and try once more.",
+        fix="If kid is not in your copy of the key set, fetch the set again and try once more.",
         sources=UNKNOWN_KEY,
         orders=(_order("rotate-key"),),
         new_key=True,
@@ -362,7 +309,7 @@ _KEYS: Final = (
         id="key-unknown",
         title="A key that no set has is refused, after two further fetches at most",
         expects=(refused, at_most(2, Endpoint.JWKS)),
-        mend="Fetch the key set once for an unknown kid, then refuse: else anybody can make you flood the provider.",
+        fix="Fetch the key set once for an unknown kid, then refuse: else anybody can make you flood the provider.",
         sources=UNKNOWN_KEY,
         orders=(_order("signing-key", which="unknown", token="id_token"),),
     ),
@@ -370,7 +317,7 @@ _KEYS: Final = (
         id="key-retired",
         title="A key that the provider took out of its set is refused",
         expects=(refused,),
-        mend="When you fetch the key set, replace the whole copy: a key that is gone is no longer trusted.",
+        fix="When you fetch the key set, replace the whole copy: a key that is gone is no longer trusted.",
         sources=UNKNOWN_KEY,
         orders=(_order("signing-key", which="retired", token="id_token"),),
     ),
@@ -378,7 +325,7 @@ _KEYS: Final = (
         id="keys-unavailable",
         title="The key set cannot be fetched after a rotation: refused, at a page",
         expects=(refused,),
-        mend="Catch errors of the key set's fetch, show a page, and keep the copy that you have.",
+        fix="Catch errors of the key set's fetch, show a page, and keep the copy that you have.",
         sources=UNKNOWN_KEY,
         orders=(_order("rotate-key"), _order("error", endpoint=Endpoint.JWKS, error="server_error", status=500)),
         new_key=True,
@@ -447,7 +394,7 @@ _USERINFOS: Final = (
         id="userinfo-error",
         title="An error of userinfo is no crash, and gives no roles",
         expects=(no_crash, no_roles),
-        mend="Catch errors of userinfo; without its answer nobody has a role.",
+        fix="Catch errors of userinfo; without its answer nobody has a role.",
         sources=(law("7.4"),),
         orders=(_order("error", endpoint=RESOURCE, error="server_error", status=500),),
     ),
@@ -455,7 +402,7 @@ _USERINFOS: Final = (
         id="userinfo-unauthorized",
         title="A refused access token at userinfo is no crash, and gives no roles",
         expects=(no_crash, no_roles),
-        mend="Treat 401 of userinfo as a failed sign-in, and show a page.",
+        fix="Treat 401 of userinfo as a failed sign-in, and show a page.",
         sources=(law("7.4"), rfc(9449, "7.1")),
         orders=(_order("error", endpoint=RESOURCE, error="invalid_token", status=401),),
     ),
@@ -466,7 +413,7 @@ _ENDPOINTS: Final = (
         id="token-error",
         title="invalid_grant of the token endpoint ends at a page, and the code is not sent again",
         expects=(refused, code_sent_once),
-        mend="A code is good once: after an error begin a new sign-in, and do not retry.",
+        fix="A code is good once: after an error begin a new sign-in, and do not retry.",
         sources=(rfc(6749, "5.2"), law("7.3")),
         orders=(_order("error", endpoint=Endpoint.TOKEN, error="invalid_grant"),),
     ),
@@ -474,7 +421,7 @@ _ENDPOINTS: Final = (
         id="token-unavailable",
         title=f"503 of the token endpoint ends at a page, after {TOKEN_REQUESTS} requests at most",
         expects=(refused, at_most(TOKEN_REQUESTS, Endpoint.TOKEN)),
-        mend="Wait as long as Retry-After says, or show a page at once; never retry in a loop.",
+        fix="Wait as long as Retry-After says, or show a page at once; never retry in a loop.",
         sources=(rfc(9110, "10.2.3"), law("7.3")),
         orders=(_order("error", endpoint=Endpoint.TOKEN, error="temporarily_unavailable", status=503, retry_after=5),),
     ),
@@ -482,7 +429,7 @@ _ENDPOINTS: Final = (
         id="token-slow",
         title="An answer of the token endpoint after five seconds is no crash",
         expects=(no_crash,),
-        mend="Allow ten seconds, and show a page when they have passed.",
+        fix="Allow ten seconds, and show a page when they have passed.",
         sources=(law("7.3"),),
         orders=(_order("latency", endpoint=Endpoint.TOKEN, seconds=5),),
     ),
@@ -490,7 +437,7 @@ _ENDPOINTS: Final = (
         id="token-type",
         title="An access token that is not bound to a key (token_type Bearer) is refused",
         expects=(refused,),
-        mend="Compare token_type with DPoP: otherwise a stolen token works without your key.",
+        fix="Compare token_type with DPoP: otherwise a stolen token works without your key.",
         sources=(rfc(9449, "5"), law("2.4")),
         orders=(_order("token-type", value="Bearer"),),
         needs_push=True,
@@ -499,7 +446,7 @@ _ENDPOINTS: Final = (
         id="dpop-nonce",
         title="A demand for a server nonce is met: the token request is repeated, and a session begins",
         expects=(session_begins,),
-        mend="On use_dpop_nonce repeat the request once, with the value of the header DPoP-Nonce in the proof.",
+        fix="On use_dpop_nonce repeat the request once, with the value of the header DPoP-Nonce in the proof.",
         sources=(rfc(9449, "8"),),
         orders=(_order("dpop-nonce", endpoint=Endpoint.TOKEN),),
         needs_push=True,
@@ -508,7 +455,7 @@ _ENDPOINTS: Final = (
         id="par-error",
         title="A refused pushed request ends at a page",
         expects=(stays_here, no_crash),
-        mend="Send the browser to the provider only after 201; show a page for anything else.",
+        fix="Send the browser to the provider only after 201; show a page for anything else.",
         sources=(rfc(9126, "2.3"), law("7.1")),
         orders=(_order("error", endpoint=Endpoint.PAR, error="invalid_request"),),
         needs_push=True,
@@ -517,7 +464,7 @@ _ENDPOINTS: Final = (
         id="par-unavailable",
         title="A provider in maintenance ends at a page",
         expects=(stays_here, no_crash),
-        mend="Send the browser to the provider only after 201; on 503 show a page that asks to come back later.",
+        fix="Send the browser to the provider only after 201; on 503 show a page that asks to come back later.",
         sources=(rfc(9126, "2.3"), law("7.1")),
         orders=(_order("maintenance"),),
         needs_push=True,

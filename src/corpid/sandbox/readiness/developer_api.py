@@ -1,4 +1,4 @@
-"""The developer API of a running demo, as its readiness report uses it (D66)."""
+"""The developer API of a running demo (D66)."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class DeveloperApi:
         return await self._asked("GET", DISCOVERY_PATH)
 
     async def new_calls(self, client_id: str) -> tuple[Call, ...]:
-        """What this client asked, and what anybody may ask, since the last time.
+        """New calls of this client, and of nobody in particular.
 
-        Without a client_id everything. Raises ReadinessError.
+        New since the last time. Without a client_id everything. Raises ReadinessError.
         """
         listed = (await self._asked("GET", f"{EXCHANGES_PATH}?after={self._seen}"))["exchanges"]
         self._seen = max((int(each["id"]) for each in listed), default=self._seen)
@@ -82,7 +82,7 @@ class DeveloperApi:
                 await self._request("DELETE", f"{ORDERS_PATH}/{order_id}")
 
     async def orders(self, client_id: str) -> list[str]:
-        """The names of orders that are in place for a client. Raises ReadinessError."""
+        """Names of the orders in force for a client. Raises ReadinessError."""
         listed = (await self._asked("GET", ORDERS_PATH)).get("orders", [])
         return [str(each["order"]) for each in listed if each.get("client_id") in (None, client_id)]
 
@@ -100,7 +100,7 @@ class DeveloperApi:
                 wait = response.headers.get("retry-after", "")
                 await asyncio.sleep(min(float(wait) if wait.isdigit() else 1.0, LONGEST_WAIT_SECONDS))
                 response = await self._http.request(method, f"{self.issuer}{path}", json=content)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ReadinessError(
                 f"{self.issuer}{DEVELOPER_PATH} does not answer ({type(error).__name__}): start `corpid demo`, "
                 "or name a running one with --developer"
@@ -109,7 +109,7 @@ class DeveloperApi:
 
 
 def call(exchange: Mapping[str, Any]) -> tuple[Call, str]:
-    """A call and its client, from an exchange as the API lists it."""
+    """A call and its client, from a listed exchange."""
     made = Call(
         exchange_id=str(exchange["id"]),
         endpoint=str(exchange["endpoint"]),

@@ -1,4 +1,4 @@
-"""The driver: what a case does to a relying party, and what is observed."""
+"""Carrying out of cases at a relying party."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import httpx
 
 from corpid.sandbox.readiness import markers
-from corpid.sandbox.readiness.cases import BASELINE, CASES, FOREIGN, RESOURCE, Alteration, Case, OpenedIn
+from corpid.sandbox.readiness.case import FOREIGN, RESOURCE, Alteration, Case, OpenedIn
+from corpid.sandbox.readiness.cases import BASELINE, CASES
 from corpid.sandbox.readiness.developer_api import DeveloperApi, ReadinessError, SignInRefused
 from corpid.sandbox.readiness.judging import judge, not_applicable, session_begins
 from corpid.sandbox.readiness.observation import (
@@ -46,7 +47,7 @@ _RESOURCES: Final = (Endpoint.USERINFO, Endpoint.AUTHORIZATION_INFO)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to check, and how."""
+    """The relying party to check, and the cases."""
 
     url: str
     """where a login begins"""
@@ -62,7 +63,7 @@ class Options:
 
 
 async def check(options: Options, *, tell: Callable[[str], None], clock: Callable[[], float] = time.time) -> Report:
-    """Try every case; `tell` gets a line about each as it is done.
+    """Try every case; `tell` gets a line about each.
 
     Raises ReadinessError if the provider, its API or a marker is missing.
     """
@@ -186,7 +187,7 @@ class _Run:
         return Observation(sign_ins=tuple(sign_ins))
 
     async def _recovers(self, case: Case, facts: Facts) -> bool:
-        """Whether an ordinary sign-in works after a case."""
+        """Return whether an ordinary sign-in works after a case."""
         touched = case.new_key or case.prepared
         if (await self._sign_in(BASELINE, Alteration.NONE, facts.client_id)).session:
             return True
@@ -231,7 +232,7 @@ class _Run:
 
 
 def _reached(observation: Observation) -> bool:
-    """Whether the relying party was at its turn."""
+    """Return whether the relying party showed a page."""
     return bool(observation.last.pages or observation.last.login)
 
 
@@ -246,7 +247,7 @@ def _browsers(opened_in: OpenedIn, first: Visitor, other: Visitor) -> tuple[Visi
 
 
 def _request(url: str | Page, calls: Sequence[Call]) -> dict[str, str]:
-    """The parameters of the authorization request, as the URL and the pushed request have them."""
+    """The parameters of the authorization request, pushed or not."""
     query = dict(parse_qsl(urlsplit(url).query)) if isinstance(url, str) else {}
     pushed = next((call.parameters for call in reversed(calls) if call.endpoint == Endpoint.PAR), {})
     return {**query, **pushed}

@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Final
 from corpid.sandbox.readiness.observation import Endpoint, Facts, Finding, Observation, SignIn, Verdict, calls_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from corpid.sandbox.readiness.cases import Case
-
-    Expectation = Callable[[Observation, Facts], Finding | None]
+    from corpid.sandbox.readiness.case import Case
+    from corpid.sandbox.readiness.observation import Expectation
 
 LEAST_CHARACTERS: Final = 22
 """of a value with 128 bits: base64url carries six bits a character"""
@@ -77,7 +74,7 @@ def stays_here(observation: Observation, facts: Facts) -> Finding | None:  # noq
 
 
 def no_token_request(observation: Observation, facts: Facts) -> Finding | None:  # noqa: ARG001
-    """The code of a refused callback is not sent to the token endpoint."""
+    """The code of a refused callback is not redeemed."""
     calls = calls_to(observation.last.callback_calls, Endpoint.TOKEN)
     return _failed(f"the code was sent to the token endpoint ({len(calls)} requests)") if calls else None
 
@@ -150,7 +147,7 @@ def assertions_short(observation: Observation, facts: Facts) -> Finding | None: 
 
 
 def _not_started(sign_in: SignIn) -> str:
-    """Why the callback was never opened, empty if it was."""
+    """The reason that no callback was opened, empty if one was."""
     if sign_in.problem:
         return sign_in.problem
     if not sign_in.pages:
@@ -191,7 +188,7 @@ def _unmet(case: Case, observation: Observation) -> str:
 
 
 def not_applicable(case: Case, facts: Facts) -> str:
-    """Why a case cannot be tried here, empty if it can."""
+    """The reason to leave a case out, empty if there is none."""
     if case.needs_iss and not facts.sends_iss:
         return "this provider's callbacks carry no iss; `corpid demo --generation fapi2` does so"
     if case.needs_push and not facts.pushes:

@@ -1,4 +1,4 @@
-"""Recognition of a session: by what was told, else by what the ordinary sign-in shows."""
+"""Recognition of a session on a page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _ERRORS_FROM: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What a page shows if, and only if, somebody is signed in. All that is given must hold."""
+    """Signs of a session on a page.
+
+    All that is given must hold.
+    """
 
     url: str = ""
     """the beginning of the page's URL, or of its path"""
@@ -31,23 +34,23 @@ class Marker:
     learned: bool = False
 
     def is_on(self, page: Page) -> bool:
-        """Whether a page shows that somebody is signed in."""
+        """Return whether a page shows that somebody is signed in."""
         if page.status == 0 or page.status >= _ERRORS_FROM:
             return False
         at = page.url if "://" in self.url else urlsplit(page.url).path
         return at.startswith(self.url) and self.text in page.text and self.heading in ("", page.heading)
 
     def __str__(self) -> str:
-        """What the report says of it."""
+        """The marker in words."""
         told = {"the URL begins with": self.url, "the page shows": self.text, "the heading is": self.heading}
         holds = " and ".join(f"{what} “{value}”" for what, value in told.items() if value)
         return f"{holds} (learned from the ordinary sign-in)" if self.learned else holds
 
 
 def learned(signed_in: Page, cancelled: Page, claims: Iterable[Mapping[str, object]]) -> Marker | None:
-    """A marker that the page of a sign-in shows, and that of a cancelled one does not.
+    """A marker that only the page of a successful sign-in shows.
 
-    The heading first, then a text of the tokens, then the URL. None if the pages do not differ in these: then somebody
+    That of a cancelled one does not. The heading first, then a text of the tokens, then the URL. None if the pages do not differ in these: then somebody
     must say it.
     """
     if signed_in.status == 0 or signed_in.status >= _ERRORS_FROM:

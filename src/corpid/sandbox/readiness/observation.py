@@ -1,16 +1,16 @@
-"""Records of what a relying party did, for judging and for the report."""
+"""Records of a relying party's behaviour."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from corpid.sandbox import jwt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _GATEWAY: Final = frozenset({502, 503, 504})
@@ -82,11 +82,11 @@ class Page:
 
     @property
     def crashed(self) -> bool:
-        """Whether no page was made on purpose."""
+        """True if no page was made on purpose."""
         return self.status == 0 or (self.status >= 500 and self.status not in _GATEWAY)
 
     def __str__(self) -> str:
-        """What a reader of the report needs of it."""
+        """Status and heading, for the report."""
         if self.status == 0:
             return f"no answer ({self.problem})"
         return f"status {self.status}{f', “{self.heading[:80]}”' if self.heading else ''}"
@@ -120,13 +120,13 @@ class SignIn:
 
     @property
     def session(self) -> bool:
-        """Whether the last page shows that somebody is signed in."""
+        """True if the last page shows that somebody is signed in."""
         return bool(self.pages) and self.pages[-1].session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What happened in one case."""
+    """The events of one case."""
 
     sign_ins: tuple[SignIn, ...]
     recovered: bool | None = None
@@ -156,7 +156,7 @@ def calls_to(calls: Iterable[Call], endpoint: str) -> list[Call]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the ordinary sign-in taught about provider and relying party."""
+    """Facts that the ordinary sign-in showed."""
 
     client_id: str
     issuer: str
@@ -170,7 +170,7 @@ class Facts:
 
 
 class Verdict(StrEnum):
-    """What became of a case."""
+    """The result of a case."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -180,7 +180,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A verdict, and what was seen."""
+    """A verdict and its reason."""
 
     verdict: Verdict
     seen: str
+
+
+Expectation: TypeAlias = "Callable[[Observation, Facts], Finding | None]"
+"""returns None if an observation is as expected"""

@@ -1,4 +1,4 @@
-"""The readiness report as a page in one file, and as JUnit's XML."""
+"""The readiness report as a page and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def _test(suite: ElementTree.Element, result: Result) -> None:
     match result.verdict:
         case Verdict.FAILED:
             failure = ElementTree.SubElement(test, "failure", {"message": seen, "type": case.id})
-            failure.text = f"How to mend: {case.mend}\nSource: {'; '.join(each.name for each in case.sources)}"
+            failure.text = f"How to fix: {case.fix}\nSource: {'; '.join(each.name for each in case.sources)}"
         case Verdict.NOT_JUDGED:
             ElementTree.SubElement(test, "skipped", {"message": seen})
         case Verdict.WARNED:
-            ElementTree.SubElement(test, "system-out").text = f"Worth a look: {seen}. {case.mend}"
+            ElementTree.SubElement(test, "system-out").text = f"Worth a look: {seen}. {case.fix}"
         case Verdict.PASSED:
             pass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from corpid.sandbox.readiness.observation import Verdict
 
 if TYPE_CHECKING:
-    from corpid.sandbox.readiness.cases import Case
+    from corpid.sandbox.readiness.case import Case
     from corpid.sandbox.readiness.observation import Call, Finding, Observation
 
 
@@ -45,17 +45,17 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether a case failed."""
+        """True if a case failed."""
         return any(each.verdict is Verdict.FAILED for each in self.results)
 
     @property
     def when(self) -> datetime:
-        """When the check began, in UTC."""
+        """The start of the check, in UTC."""
         return datetime.fromtimestamp(self.at, UTC).replace(microsecond=0)
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """How many cases have each verdict."""
+        """The number of cases with each verdict."""
         found = Counter(each.verdict for each in self.results)
         return {verdict: found[verdict] for verdict in Verdict}
 
@@ -85,7 +85,7 @@ def _result(result: Result) -> dict[str, Any]:
         "title": case.title,
         "verdict": result.verdict.value.replace(" ", "_"),
         "seen": result.finding.seen,
-        "mend": case.mend,
+        "fix": case.fix,
         "sources": [{"name": each.name, "url": each.url} for each in case.sources],
         "seconds": round(result.seconds, 3),
         "pages": [

@@ -39,7 +39,9 @@ class Visitor:
         self._marker: Final = marker
 
     async def log_in(self, url: str, *, press: str = "") -> str | Page:
-        """Open the login URL; the authorization URL, or the page where it ends.
+        """Open the login URL and go on to the provider.
+
+        Returns the authorization URL, or the page where it ends.
 
         A page that asks for a click is followed: by the form or link that `press` names, else by the only one that
         looks like it. Raises ReadinessError.
@@ -67,7 +69,7 @@ class Visitor:
         return self._page()
 
     async def _at_provider(self) -> str | None:
-        """The URL at the provider that the browser was sent to, if it was.
+        """The URL at the provider, if the browser was sent there.
 
         Other sites are visited, since a relying party may have several.
         """
@@ -146,6 +148,6 @@ def _tls() -> SSLContext:
 
 
 def _names(form: Form) -> tuple[str, ...]:
-    """What a form may be known by."""
+    """Names that a form may be known by."""
     buttons = (text for button in form.buttons for text in (button.name, button.value, button.label))
     return tuple(filter(None, (form.id, form.action, *buttons)))
