@@ -83,6 +83,8 @@ class RelyingParty(Trust):
         self.home, self.redirect_uri = home, f"{home}/callback"
         self.same_verifier, self.same_state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
         self.same_proof_key = ECKey.generate_key("P-256")
+        self.after_failure = ""
+        """a path of its own to which a person is sent instead of a page, as some relying parties do"""
         self.become(defect)
         routes = [Route("/", self.welcome), Route("/login", self.login), Route("/callback", self.callback)]
         self.asgi: ASGIApp = Starlette(routes=routes, lifespan=self._lifespan)
@@ -133,6 +135,8 @@ class RelyingParty(Trust):
             session = self.finished.get(given.get("code", "")) if self.defect == "callback-repeated" else None
             session = session or await self.finish(self._attempt(request, given), request, given)
         except (Refused, httpx.HTTPError) as problem:
+            if self.after_failure:
+                return RedirectResponse(self.after_failure, status_code=303)
             return page(FAILED, str(problem), status=400)
         self.finished[given["code"]] = session
         session_id = secrets.token_urlsafe(32)
