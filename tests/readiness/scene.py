@@ -19,6 +19,7 @@ from corpid.sandbox.demo import running_issuers
 from corpid.sandbox.readiness.cases import BASELINE, CASES
 from corpid.sandbox.readiness.driver import Options, check
 from tests import quick_start
+from tests.readiness import broken_rp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from corpid.sandbox.interfaces import Interface
     from corpid.sandbox.readiness.markers import Marker
     from corpid.sandbox.readiness.report import Report
+    from tests.readiness.broken_rp import RelyingParty
 
 PATIENCE: Final = 90.0
 USER, ENTITY = "rina", "209900042K"
@@ -100,3 +102,13 @@ def demo(directory: Path, interface: Interface) -> Iterator[RunningDemo]:
 def verdicts(report: Report) -> dict[str, str]:
     """What became of each case, without those that passed."""
     return {each.case.id: f"{each.verdict}: {each.finding.seen}" for each in report.results if each.verdict != "passed"}
+
+
+@contextmanager
+def broken(running: RunningDemo, **more: Any) -> Iterator[RelyingParty]:
+    """A relying party that is registered at the demo, and has any one defect."""
+    with broken_rp.running(issuer=running.issuer) as made:
+        document = made.registration("HARBOUR-PERMIT")
+        document["clients"][made.client_id] |= more
+        running.apply(document)
+        yield made

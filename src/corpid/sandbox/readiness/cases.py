@@ -319,6 +319,7 @@ _KEYS: Final = (
         expects=(refused,),
         fix="When you fetch the key set, replace the whole copy: a key that is gone is no longer trusted.",
         sources=UNKNOWN_KEY,
+        prepared=(_order("rotate-key", withdraw=True),),
         orders=(_order("signing-key", which="retired", token="id_token"),),
     ),
     Case(

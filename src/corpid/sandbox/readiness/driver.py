@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 COOL_DOWN_SECONDS: Final = 61.0
 """libraries fetch a key set again after a minute, at the earliest"""
 API_SECONDS: Final = 70.0
+GRACE_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 0.2
 _EVERY_CLIENT: Final = frozenset({Endpoint.JWKS, Endpoint.DISCOVERY})
 """endpoints that no client is known at"""
 _RESOURCES: Final = (Endpoint.USERINFO, Endpoint.AUTHORIZATION_INFO)
@@ -223,12 +225,18 @@ class _Run:
                 return SignIn(problem=problem, request=request, login_calls=calls)
             browsers = _browsers(case.opened_in, first, other)
             pages = [await each.come_back(altered(callback, alteration)) for each in browsers]
-            return SignIn(
-                request=request,
-                pages=tuple(pages),
-                login_calls=calls,
-                callback_calls=await self.api.new_calls(client_id),
-            )
+            after = await self._calls_after(case, client_id)
+            return SignIn(request=request, pages=tuple(pages), login_calls=calls, callback_calls=after)
+
+    async def _calls_after(self, case: Case, client_id: str) -> tuple[Call, ...]:
+        """The calls of a callback, also one that the relying party did not wait for."""
+        calls = await self.api.new_calls(client_id)
+        late = sum(float(order["seconds"]) for order in case.orders if order["order"] == "latency")
+        end = time.monotonic() + late + GRACE_SECONDS
+        while late and not any(call.orders for call in calls) and time.monotonic() < end:
+            await asyncio.sleep(POLL_SECONDS)
+            calls += await self.api.new_calls(client_id)
+        return calls
 
 
 def _reached(observation: Observation) -> bool:
