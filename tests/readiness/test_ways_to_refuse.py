@@ -38,3 +38,13 @@ def test_a_new_sign_in_in_place_of_a_session_is_a_failure(tmp_path: Path) -> Non
         found = verdicts(provider.checked(f"{rp.home}/login", ["key-rotated"], cool_down=0.1))
         assert SENT_AGAIN in found["key-rotated"]
         assert found["key-rotated"].startswith("failed")
+
+
+@pytest.mark.full
+def test_an_ordinary_sign_in_that_fails_is_a_finding(tmp_path: Path) -> None:
+    """And no question of how a session is recognised, which the developer of a broken login cannot answer."""
+    with demo(tmp_path, CURRENT) as provider, running(issuer=provider.issuer, defect="baseline") as rp:
+        provider.apply(rp.registration("HARBOUR-PERMIT"))
+        assert verdicts(provider.checked(f"{rp.home}/login", [])) == {
+            "baseline": "failed: no session began: status 400, “Sign-in failed”"
+        }

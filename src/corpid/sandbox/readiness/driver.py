@@ -25,7 +25,7 @@ from corpid.sandbox.readiness.observation import (
     Verdict,
     calls_to,
 )
-from corpid.sandbox.readiness.report import Report, Result
+from corpid.sandbox.readiness.report import Report, Result, address
 from corpid.sandbox.readiness.visitor import visitor
 from corpid.sandbox.verification import Callback
 
@@ -143,10 +143,10 @@ class _Run:
         claims = [claim for call in sign_in.callback_calls for claim in call.signed]
         if self.marker is None and cancelled is not None:
             self.marker = markers.learned(page, cancelled, claims)
-            if self.marker is None and not page.crashed and calls_to(sign_in.callback_calls, Endpoint.TOKEN):
+            if self.marker is None and not page.is_error and calls_to(sign_in.callback_calls, Endpoint.TOKEN):
                 raise ReadinessError(
-                    f"the page of a signed-in person ({page.url}) has nothing that shows that somebody is signed in: "
-                    "say what does with --success-text or --success-url"
+                    f"the page after the sign-in ({address(page.url)}: {page}) has nothing that shows that somebody is "
+                    "signed in: say what does with --success-text or --success-url, or look at /developer for what failed"
                 )
         if self.marker is not None:
             signed_in = replace(page, session=self.marker.is_on(page))
