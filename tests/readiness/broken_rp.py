@@ -83,8 +83,6 @@ class RelyingParty(Trust):
         self.home, self.redirect_uri = home, f"{home}/callback"
         self.same_verifier, self.same_state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
         self.same_proof_key = ECKey.generate_key("P-256")
-        self.after_failure = ""
-        """a path of its own to which a person is sent instead of a page, as some relying parties do"""
         self.become(defect)
         routes = [Route("/", self.welcome), Route("/login", self.login), Route("/callback", self.callback)]
         self.asgi: ASGIApp = Starlette(routes=routes, lifespan=self._lifespan)
@@ -92,6 +90,10 @@ class RelyingParty(Trust):
     def become(self, defect: str) -> None:
         """Have this defect ("" for none), and nothing cached, no sessions and no attempts."""
         super().become(defect)
+        self.after_failure = ""
+        """a path of its own to which a person is sent instead of a page, as some relying parties do"""
+        self.session_before_userinfo = False
+        """whoever has an ID token is signed in, also if the page then says that it failed"""
         self.attempts: dict[str, Attempt] = {}
         self.sessions: dict[str, Session] = {}
         self.finished: dict[str, Session] = {}
@@ -137,11 +139,16 @@ class RelyingParty(Trust):
         except (Refused, httpx.HTTPError) as problem:
             if self.after_failure:
                 return RedirectResponse(self.after_failure, status_code=303)
-            return page(FAILED, str(problem), status=400)
+            failed = page(FAILED, str(problem), status=400)
+            if self.session_before_userinfo and "userinfo" in str(problem):
+                self._remember(failed, Session(name="somebody", roles=()))
+            return failed
         self.finished[given["code"]] = session
+        return self._remember(RedirectResponse("/", status_code=303), session)
+
+    def _remember(self, response: Response, session: Session) -> Response:
         session_id = secrets.token_urlsafe(32)
         self.sessions[session_id] = session
-        response = RedirectResponse("/", status_code=303)
         response.set_cookie("session", session_id, httponly=True, samesite="lax")
         response.delete_cookie("attempt", httponly=True, samesite="lax")
         return response

@@ -172,6 +172,8 @@ class Facts:
     """the endpoint that the roles come from"""
     roles: frozenset[str] = frozenset()
     """role names that only a signed-in person's page shows"""
+    session_url: str = ""
+    """a page other than the callback that shows a session to whoever has one; empty if none is known"""
 
 
 class Verdict(StrEnum):

@@ -13,6 +13,7 @@ import httpx
 from corpid.sandbox.browser import Browser, DeadEndError
 from corpid.sandbox.readiness.developer_api import ReadinessError
 from corpid.sandbox.readiness.observation import Page
+from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from corpid.sandbox.browser import Form
     from corpid.sandbox.readiness.markers import Marker
-    from corpid.sandbox.verification import Callback
 
 PATIENCE_SECONDS: Final = 40.0
 """for a page of the relying party, which waits for the provider meanwhile"""
@@ -70,6 +70,10 @@ class Visitor:
         except (httpx.HTTPError, httpx.InvalidURL, DeadEndError) as error:
             return self._no_answer(callback, error)
         return self._page() if again is None else Page(url=again, status=_FOUND, heading=SENT_AGAIN)
+
+    async def look_at(self, url: str) -> Page:
+        """Open another page, as a link of one's own does."""
+        return await self.come_back(Callback(url))
 
     async def _at_provider(self) -> str | None:
         """The URL at the provider, if the browser was sent there.
