@@ -1,4 +1,4 @@
-"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, the reference."""
+"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, orders of the sandbox, the reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
 from corpid.sandbox.readiness.cases import CASES
 from corpid.settings import documentation
 from corpid.web.api.application import document
-from scripts.reference import answers, bruno, claims, context_types, errors, openapi, pages
+from scripts.reference import answers, bruno, claims, context_types, errors, openapi, pages, sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -123,6 +123,7 @@ PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "administration.md": access,
     _DOCS / "api.md": api_scopes,
     _DOCS / "relying-parties.md": context_types.table,
+    _DOCS / "sandbox.md": sandbox.tables,
     _DOCS / "readiness.md": readiness_cases,
 }
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, Final
 
+from corpid.flows.developer import inspection
+from corpid.flows.developer.exchanges import Exchange, Exchanges, Signed
+from corpid.rules.oauth.explanations import Explanation
+from corpid.sandbox.jwt import base64url
 from corpid.texts import phrase
+from corpid.web.developer import traffic
+from corpid.web.developer.orders_page import OrderRow, OrdersPage
 from corpid.web.developer.pages import AnybodyPage, Typed
 from corpid.web.pages.layout import Frame, Link
 
@@ -26,6 +34,104 @@ ANN: Final = Typed(
     third_party="209900042K; TAX-FILING; Preparer; Tax Year=2026",
 )
 
+ISSUER: Final = "http://localhost:8400"
+AT: Final = 1_795_000_000.0
+
+
+def _token(header: dict[str, object], claims: dict[str, object]) -> str:
+    return ".".join((*(base64url(json.dumps(part).encode()) for part in (header, claims)), "c2lnbmF0dXJl"))
+
+
+def _exchange(endpoint: Any, path: str, status: int, **more: Any) -> Exchange:
+    return Exchange(
+        request_id="0123456789abcdef", at=AT, issuer_id="default", issuer=ISSUER, endpoint=endpoint, method="POST",
+        path=path, query="", client_id="permits-portal", authenticated=True, status=status, seconds=0.0042,
+        **{"headers": (("host", "localhost:8400"), ("content-type", "application/x-www-form-urlencoded")), **more},
+    )  # fmt: skip
+
+
+def _kept() -> tuple[Exchanges, Exchange, Exchange]:
+    """A good push, a refused one, and tokens."""
+    assertion = _token(
+        {"typ": "JWT", "alg": "ES256", "kid": "permits-2026"},
+        {
+            "iss": "permits-portal",
+            "sub": "permits-portal",
+            "aud": ISSUER,
+            "iat": AT - 25,
+            "exp": AT + 35,
+            "jti": "7Gq0",
+        },
+    )
+    proof = _token(
+        {"typ": "dpop+jwt", "alg": "ES256", "jwk": {"kty": "EC", "crv": "P-256", "x": "a" * 43, "y": "b" * 43}},
+        {"htm": "POST", "htu": f"{ISSUER}/request", "iat": AT, "jti": "k2Lw"},
+    )
+    sent = (
+        ("client_id", "permits-portal"), ("client_assertion", assertion), ("response_type", "code"),
+        ("redirect_uri", "https://permits.example/callback"), ("scope", "openid authinfo"), ("state", "Zm9vYmFy"),
+    )  # fmt: skip
+    headers = (("host", "localhost:8400"), ("dpop", proof), ("content-type", "application/x-www-form-urlencoded"))
+    good = _exchange("par", "/request", 201, parameters=sent, headers=headers, body=b"x")
+    wrong = tuple((name, value + "/" if name == "redirect_uri" else value) for name, value in sent)
+    bad = _exchange(
+        "par", "/request", 400, parameters=wrong, headers=headers, body=b"x", error="invalid_request",
+        reason="redirect_uri_not_registered", detail="redirect_uri is not registered",
+        response_headers=[("content-type", "application/json"), ("cache-control", "no-store")],
+        response_body=b'{"error": "invalid_request", "error_description": "redirect_uri is not registered (reference 0123)"}',
+        explanation=Explanation(
+            cause="redirect_uri is not registered: it differs by a slash at the end of the path",
+            received="https://permits.example/callback/", registered="https://permits.example/callback",
+        ),
+    )  # fmt: skip
+    identity = {
+        "iss": ISSUER,
+        "aud": "permits-portal",
+        "sub": "5b0b",
+        "iat": AT,
+        "exp": AT + 600,
+        "amr": ["pwd", "otp"],
+    }
+    token = _exchange(
+        "token", "/mga/sps/oauth/oauth20/token", 200, parameters=(("grant_type", "authorization_code"), ("code", "c" * 43)),
+        response_headers=[("content-type", "application/json")], response_body=b'{"token_type": "DPoP", "expires_in": 600}',
+        signed=[Signed(typ="JWT", token=_token({"alg": "ES256", "kid": "2026", "typ": "JWT"}, identity))],
+    )  # fmt: skip
+    exchanges = Exchanges()
+    for each in (good, bad, token):
+        exchanges.begin(each)
+        exchanges.add(each)
+    return exchanges, bad, token
+
+
+KEPT, REFUSED, TOKEN = _kept()
+ADDRESSES: Final = traffic.Addresses("", UTC)
+UP: Final = Frame(up=Link(url="/developer/traffic", text=phrase("Inspector")))
+TRAFFIC: Final = traffic.TrafficPage(
+    frame=Frame(),
+    here="/developer/traffic",
+    sign_ins_url="/developer/traffic",
+    requests_url="/developer/traffic?view=requests",
+    events="/developer/events",
+    anybody="/developer/anybody",
+    catalogue="/developer/errors",
+    clients=(("permits-portal", 3), ("a-client-whose-identifier-is-as-long-as-one-may-be-or-longer", 12)),
+    client_id="",
+    every=False,
+)
+ROWS: Final = tuple(
+    replace(row, orders=orders) for row, orders in zip(ADDRESSES.rows(KEPT.listed()), ("", "", "token"), strict=True)
+)
+SANDBOX: Final = OrdersPage(
+    frame=Frame(form_token="t0ken", under_way=True, up=Link(url="/developer/traffic", text=phrase("Inspector"))),
+    action="/developer/orders",
+    clients=("demo-rp", "a-client-with-a-name-that-is-as-long-as-a-client-identifier-can-reasonably-be"),
+)
+ORDERS: Final = (
+    OrderRow(order_id="1", name="error", members=(("endpoint", "token"), ("error", "temporarily_unavailable"), ("description", "a description without any spaces: " + "x" * 90)), client_id="demo-rp", sign_in="", left=2, obeyed=0),
+    OrderRow(order_id="2", name="callback", members=(("fault", "late"),), client_id="", sign_in="urn:x", left=None, obeyed=12),
+)  # fmt: skip
+
 STATES: Final[Mapping[str, View]] = {
     "anybody": EMPTY,
     "anybody-made": replace(EMPTY, typed=ANN, made="Ann Anybody", link="/developer/anybody?as=e30"),
@@ -34,5 +140,33 @@ STATES: Final[Mapping[str, View]] = {
         typed=ANN,
         errors=(("roles", phrase("This cannot be used: {problem}", problem="PERMITS is no service")),),
     ),
+    "inspector-empty": TRAFFIC,
+    "inspector-sign-ins": replace(
+        TRAFFIC,
+        sign_ins=(
+            traffic.SignInRow(url="/s/2", at="12:00:02", client_id="permits-portal", steps=(ROWS[0], ROWS[1])),
+            traffic.SignInRow(url="/s/1", at="12:00:00", client_id="permits-portal", steps=(ROWS[0], ROWS[2])),
+        ),
+        more=7,
+    ),
+    "inspector-requests": replace(TRAFFIC, every=True, rows=ROWS, client_id="permits-portal"),
+    "inspector-refused": traffic.exchange_page(REFUSED, KEPT, ADDRESSES),
+    "inspector-token": traffic.exchange_page(TOKEN, KEPT, ADDRESSES),
+    "inspector-sign-in": traffic.SignInPage(
+        frame=UP,
+        client_id="permits-portal",
+        request_uri="urn:ietf:params:oauth:request_uri:" + "r" * 43,
+        day="2026-11-17 10:26:40 UTC",
+        steps=((ROWS[0], inspection.inspect(KEPT.listed()[0], KEPT)), (ROWS[1], inspection.inspect(REFUSED, KEPT))),
+    ),
     "anybody-json": replace(EMPTY, typed=Typed(json='{\n  "entity": "209900042K"\n}'), made="Anybody 1A2B", link="/x"),
+    "sandbox": SANDBOX,
+    "sandbox-orders": replace(SANDBOX, rows=ORDERS, saved=phrase("In force: {name}.", name="callback")),
+    "sandbox-refused": replace(
+        SANDBOX,
+        clients=(),
+        opened="token",
+        typed={"token-token": "id_token", "token-fault": "missing-claim"},
+        errors=(("token-claim", phrase("This cannot be used: {problem}", problem="claim is missing")),),
+    ),
 }

@@ -57,7 +57,7 @@ CHANGES: dict[tuple[str, ...], tuple[str, str]] = {
 WITHOUT = {
     ("user", "invite"), ("user", "link"), ("user", "factors"), ("user", "reset-password"), ("user", "reset-factors"),
     ("user", "unlock"), ("user", "import"), ("provisioning-token", "remove"), ("membership", "resend"), ("client", "drop-keys"), ("client", "migration"),
-    ("client", "refusals"), ("user", "erase"), ("entity", "review"),
+    ("client", "refusals"), ("client", "keys"), ("user", "erase"), ("entity", "review"),
 }  # fmt: skip
 """they show or make a secret, change no record, or many: tests/cli/test_user_import.py, test_provisioning_tokens.py, test_erasing.py"""
 READS = {"list", "show"}

@@ -187,3 +187,21 @@ def test_what_an_operator_resets_ends_the_persons_sessions(terminal: Terminal, c
     assert terminal.look(session) is not None
     terminal.done("user", *command, "test.person")
     assert terminal.look(session) is None
+
+
+def test_keys_of_a_relying_party_are_made_once(terminal: Terminal) -> None:
+    """docs/relying-parties.md: the private file is for its owner alone, and the public one can be registered."""
+    private, public = terminal.folder / "rp.json", terminal.folder / "rp.json.public"
+    terminal.done("client", "keys", str(private))
+    made = private.read_text()
+    assert private.stat().st_mode & 0o777 == 0o600
+    assert '"d"' not in public.read_text()
+    callback = ("--redirect-uri", "https://rp.example/callback")
+    terminal.done("client", "add", "with-keys", "--name", "RP", *callback, "--jwks", str(public))
+    assert "its keys are kept" in terminal.refused("client", "keys", str(private))
+    assert private.read_text() == made
+
+
+def test_keys_in_a_folder_that_is_missing_are_refused_in_one_sentence(terminal: Terminal) -> None:
+    """D29: no traceback."""
+    assert "cannot be written" in terminal.refused("client", "keys", str(terminal.folder / "none" / "rp.json"))

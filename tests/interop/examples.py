@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import html
-import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -30,9 +27,10 @@ from corpid.sandbox.demo import next_free
 from tests import quick_start
 from tests.interop.node_process import NODE
 from tests.interop.running import PATIENCE
+from tests.interop.stock_clients import public_keys, write_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
     from corpid.sandbox.people import Person
     from tests.interop.running import Provider
@@ -40,18 +38,22 @@ if TYPE_CHECKING:
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OFFLINE = {**os.environ, "GOPROXY": "off", "GOTOOLCHAIN": "local"}
 """Go builds with what is there"""
-ROLES = [
-    "may act as Approver at HARBOUR-PERMIT until 9999-12-31",
-    "may act as Applicant at HARBOUR-PERMIT for 209912345D until 9999-12-31",
-]
-"""what the examples tell of everybody's roles"""
+ROLES = ('"CPRole":"Approver"', '"CPRole":"Applicant"', '"CP_Clnt_ID":"209912345D"')
+"""what the examples show of everybody's roles, without spaces"""
 
 
 class Shown(NamedTuple):
     """The page at the end of a sign-in."""
 
     status: int
-    lines: list[str]
+    text: str
+
+    def tells(self, *words: str) -> bool:
+        """Somebody is signed in, and the page has each of these words, whatever the spaces of its JSON."""
+        dense = re.sub(r"\s", "", self.text)
+        assert self.status == 200
+        assert self.text.startswith("Signed in\n")
+        return all(re.sub(r"\s", "", word) in dense for word in words)
 
 
 @dataclass
@@ -71,8 +73,7 @@ class Example:
 
     @property
     def jwks(self) -> dict[str, Any]:
-        public: dict[str, Any] = json.loads(Path(f"{self.keys}.public").read_text())
-        return public
+        return public_keys(self.keys)
 
     def sign_in(self, person: Person, *, change_callback: Callable[[str], str] = str) -> Shown:
         """Press Sign in, walk through the provider's pages in a browser, and follow the redirect back."""
@@ -109,7 +110,7 @@ class Example:
 
 
 def _shown(response: httpx.Response) -> Shown:
-    return Shown(response.status_code, [html.unescape(line) for line in re.findall(r"<li>([^<]*)", response.text)])
+    return Shown(response.status_code, response.text)
 
 
 def _installed(language: str, *programs: str, probe: tuple[str, ...]) -> None:
@@ -164,6 +165,8 @@ KINDS = tuple(COMMANDS)
 def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: str) -> Iterator[Example]:
     """Run the very file of `examples/`; kind is one of KINDS, `environment` has what it reads besides."""
     command = COMMANDS[kind]()
+    if not keys.exists():
+        write_keys(keys)
     port, sockets = next_free("127.0.0.1", 0)
     for taken in sockets:
         taken.close()
@@ -183,7 +186,7 @@ def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: s
     reader = threading.Thread(target=lambda: running.printed.extend(line.rstrip() for line in output))
     reader.start()
     try:
-        running.wait_for("Then open")
+        running.wait_for("Open ")
         yield running
     finally:
         process.terminate()
@@ -192,9 +195,8 @@ def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: s
         output.close()
 
 
-def registered_by_its_own_command(client: Example, running: Provider) -> None:
-    """Run the `corpid client add` that the example printed, against the running provider's directory."""
-    (command,) = re.findall(r"^  corpid (client add .*?)\n\n", "\n".join(client.printed), re.DOTALL | re.MULTILINE)
+def run_documented(words: Sequence[str], running: Provider, folder: Path) -> None:
+    """Run a `corpid` command of docs/relying-parties.md in a folder, against the running provider's directory."""
     environment = {
         **os.environ,
         "CORPID_DATA_DIR": str(running.data_dir),
@@ -202,9 +204,8 @@ def registered_by_its_own_command(client: Example, running: Provider) -> None:
         "CORPID_GENERATIONS": ",".join(running.chosen.generations),
         "CORPID_DEVELOPER_MODE": "true",
     }
-    words = shlex.split(command.replace("\\\n", ""))
     finished = quick_start.run(
         (Path(sys.executable).with_name("corpid"), *words),
-        env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
+        env=environment, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert finished.returncode == 0, finished.stdout + finished.stderr

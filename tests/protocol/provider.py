@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid import app
+    from corpid.flows.developer.people import Developer
     from corpid.flows.provider import Provider
     from corpid.ports import Written
     from corpid.rules.oauth.records import Client
@@ -44,10 +45,12 @@ T = TypeVar("T")
 class World:
     """A provider, its clock, and the relying party `rp-1` with everything it needs. Close it at the end.
 
-    `options` are settings. Single sign-on is on, so that a test that is not about pages gets its code quickly.
+    `options` are settings; with `developer` it is a demo's (D66). Single sign-on is on, so that a test that is not about pages gets its code quickly.
     """
 
-    def __init__(self, *, at: Path | None = None, clock: Clock | None = None, **options: Any) -> None:
+    def __init__(
+        self, *, at: Path | None = None, clock: Clock | None = None, developer: Developer | None = None, **options: Any
+    ) -> None:
         self.directory = at or copied(template(), Path(tempfile.mkdtemp(prefix="corpid-world-")))
         self.clock = clock or Clock()
         self._keep = at is not None
@@ -58,7 +61,8 @@ class World:
         self.interface = INTERFACES[chosen.get("generations", ("current",))[0]]
         self.expected = EXPECTED[self.interface.name]
         self.issuer: str = chosen["base_url"]
-        running = started(RunningProvider, settings.load(data_dir=self.directory, **chosen), clock=self.clock)
+        loaded = settings.load(data_dir=self.directory, **chosen)
+        running = started(RunningProvider, loaded, clock=self.clock, developer=developer)
         self.running = self.run(self._stack.enter_async_context(running))
         self.application: app.Application = self.running.application
         self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)

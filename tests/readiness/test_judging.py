@@ -149,9 +149,17 @@ def test_assertions_are_short(seconds: int, expected: Verdict) -> None:
 
 
 def test_cases_that_the_provider_or_the_relying_party_cannot_have_are_left_out() -> None:
-    facts = Facts(client_id="rp", issuer="https://sso.example", sends_iss=False, pushes=False, resource="userinfo")
+    facts = Facts(
+        client_id="rp",
+        issuer="https://sso.example",
+        sends_iss=False,
+        pushes=False,
+        resource="userinfo",
+        signs_resource=False,
+    )
     left_out = {case_id for case_id, case in CASES.items() if not_applicable(case, facts)}
     assert left_out == {
         "iss-altered", "iss-missing", "token-type", "dpop-nonce", "par-error", "par-unavailable",
+        "userinfo-signature", "userinfo-aud", "userinfo-iss",
     }  # fmt: skip
     assert not any(not_applicable(case, FACTS) for case in CASES.values())

@@ -37,6 +37,7 @@ class Listed(NamedTuple):
 
 COMMANDS: Final = {
     "demo": Listed("demo", "demo", "Run a provider and a demo relying party, with example data."),
+    "sandbox": Listed("sandbox", "app", "Orders to a running demo, to answer wrongly: orders, order, list, withdraw."),
     "rp-check": Listed("rp_check", "rp_check", "Check how a relying party behaves when something is wrong."),
     "serve": Listed("serve", "serve", "Run the provider until SIGTERM or Ctrl-C."),
     "migrate": Listed("database", "migrate", "Bring the database's schema up to this version."),
@@ -46,7 +47,9 @@ COMMANDS: Final = {
     "restore": Listed("database", "restore", "Replace the database by a backup, while nothing runs."),
     "doctor": Listed("doctor", "doctor", "Examine a running deployment: proxy, TLS, clocks, keys, engines."),
     "client": Listed(
-        "client", "app", "Clients: add, update, migration, refusals, list, show, disable, enable, remove, drop-keys."
+        "client",
+        "app",
+        "Clients: add, update, migration, refusals, keys, list, show, disable, enable, remove, drop-keys.",
     ),
     "user": Listed(
         "user",

@@ -17,6 +17,7 @@ import typer
 
 from corpid import settings
 from corpid.cli import api_clients, listing, output
+from corpid.cli.client_keys import keys
 from corpid.cli.client_refusals import refusals
 from corpid.cli.running import run
 from corpid.engines import open_registry
@@ -365,6 +366,7 @@ app.command()(takes_members(add, new=True))
 app.command()(takes_members(update, new=False))
 app.command()(migration)
 app.command()(refusals)
+app.command()(keys)
 
 
 @app.command(name="list")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from joserfc.jwk import KeyParameters
 
+MAX_BYTES = 4 * 1024 * 1024
+"""of a token: userinfo of a person with thousands of roles"""
 _REPEATED = {"iss": HeaderParameter("Issuer", "str"), "aud": HeaderParameter("Audience", "str")}
 ALGORITHM_OF_CURVE = {"P-256": "ES256", "secp256k1": "ES256K", "P-384": "ES384", "P-521": "ES512"}
 
@@ -110,6 +112,7 @@ def decrypted(token: str, key: Key, algorithms: tuple[str, str]) -> bytes:
     joserfc.errors.JoseError or ValueError.
     """
     registry = jwe.JWERegistry(algorithms=list(algorithms), header_registry=_REPEATED)
+    registry.max_ciphertext_length = MAX_BYTES
     plaintext = jwe.decrypt_compact(token, key, registry=registry).plaintext
     if plaintext is None:
         raise ValueError("the JWE has no plaintext")
@@ -123,7 +126,7 @@ def key_set(document: Mapping[str, Any]) -> KeySet:
 
 def _signature_registry(algorithm: str) -> jws.JWSRegistry:
     registry = jws.JWSRegistry(algorithms=[algorithm])
-    registry.max_payload_length = 4 * 1024 * 1024  # userinfo of a person with thousands of roles
+    registry.max_payload_length = MAX_BYTES
     return registry
 
 

@@ -39,7 +39,7 @@ BODY_BYTES: Final = 256 * 1024
 """of one body; the rest is not kept"""
 LINKS: Final = 4000
 """request_uris, sign-ins, codes and access tokens of which it is known to which sign-in they belong"""
-SUBSCRIBERS: Final = 8
+SUBSCRIBERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

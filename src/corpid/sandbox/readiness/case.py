@@ -58,6 +58,9 @@ class Case:
     sign_ins: int = 1
     needs_iss: bool = False
     needs_push: bool = False
+    """it needs pushed requests or DPoP, which come together"""
+    needs_signed: bool = False
+    """it needs answers of userinfo that are signed"""
     new_key: bool = False
     """it signs with a new key; some libraries fetch the key set only once a minute, so it may be tried again after one"""
     advice: bool = False

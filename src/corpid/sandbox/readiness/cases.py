@@ -69,11 +69,10 @@ def _callback(
     return Case(id=case_id, title=title, expects=expects, fix=fix, sources=sources, alteration=alteration, **more)
 
 
-def _id_token(case_id: str, title: str, fix: str, *sources: Source, **members: object) -> Case:
+def _id_token(case_id: str, title: str, fix: str, *sources: Source, advice: bool = False) -> Case:
     """A case in which the ID token is wrong in one way."""
-    fault = {"fault": case_id.removeprefix("id-token-")} | members
-    order = _order("token", token="id_token", **fault)
-    return Case(id=case_id, title=title, expects=(refused,), fix=fix, sources=sources, orders=(order,))
+    order = _order("token", token="id_token", fault=case_id.removeprefix("id-token-"))
+    return Case(id=case_id, title=title, expects=(refused,), fix=fix, sources=sources, orders=(order,), advice=advice)
 
 
 def _userinfo(
@@ -81,7 +80,10 @@ def _userinfo(
 ) -> Case:
     """A case in which the answer of userinfo is unusual or wrong."""
     order = _order("token", token="userinfo", fault=fault)
-    return Case(id=case_id, title=title, expects=expects, fix=fix, sources=sources, orders=(order,))
+    signed = fault in ("signature", "aud", "iss")
+    return Case(
+        id=case_id, title=title, expects=expects, fix=fix, sources=sources, orders=(order,), needs_signed=signed
+    )
 
 
 _SIGN_IN: Final = (
@@ -243,6 +245,7 @@ _ID_TOKENS: Final = (
         "An ID token with an at_hash of another access token is refused",
         "If at_hash is there, compare it with the left half of the access token's SHA-256.",
         AT_HASH,
+        advice=True,
     ),
     _id_token(
         "id-token-exp", "An expired ID token is refused", "Check exp, with a minute of leeway at most.", ID_TOKEN
@@ -252,6 +255,7 @@ _ID_TOKENS: Final = (
         "An ID token issued an hour in the future is refused",
         "Refuse an iat that is more than a minute ahead of your clock.",
         ID_TOKEN,
+        advice=True,
     ),
     Case(
         id="id-token-sub-missing",

@@ -134,6 +134,7 @@ class _Run:
             sends_iss=sends_iss,
             pushes=bool(calls_to(sign_in.login_calls, Endpoint.PAR)),
             resource=next((call.endpoint for call in sign_in.calls if call.endpoint in _RESOURCES), Endpoint.USERINFO),
+            signs_resource=any(call.signed for call in sign_in.calls if call.endpoint in _RESOURCES),
         )
         if not sign_in.pages or sign_in.problem:
             return judge(BASELINE, observation, facts), observation

@@ -183,7 +183,7 @@ def _unmet(case: Case, observation: Observation) -> str:
         name = str(order["order"])
         if name not in _MARKS_NOTHING and name not in obeyed:
             where = order.get("endpoint") or order.get("token") or "the provider"
-            return f"the fault did not reach the relying party: nothing was asked of {where}"
+            return f"the fault did not reach the relying party: nothing came from {where}, or nothing of this kind"
     return ""
 
 
@@ -192,5 +192,7 @@ def not_applicable(case: Case, facts: Facts) -> str:
     if case.needs_iss and not facts.sends_iss:
         return "this provider's callbacks carry no iss; `corpid demo --generation fapi2` does so"
     if case.needs_push and not facts.pushes:
-        return "this relying party pushes no requests, which its generation does not ask for"
+        return "the generation of this relying party has neither pushed requests nor DPoP"
+    if case.needs_signed and not facts.signs_resource:
+        return "this client's answers of userinfo are not signed"
     return ""

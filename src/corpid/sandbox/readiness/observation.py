@@ -170,6 +170,8 @@ class Facts:
     pushes: bool
     resource: str
     """the endpoint that the roles come from"""
+    signs_resource: bool = True
+    """its answers are signed"""
     roles: frozenset[str] = frozenset()
     """role names that only a signed-in person's page shows"""
     session_url: str = ""

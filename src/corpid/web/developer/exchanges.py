@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from starlette.responses import Response
 
+from corpid.flows.developer import inspection
 from corpid.flows.developer.exchanges import SUBSCRIBERS, TooManySubscribers
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
@@ -20,12 +22,14 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from corpid.flows.developer.exchanges import Exchange, Exchanges
+    from corpid.flows.developer.inspection import Clock, Difference, Inspection, Judged
     from corpid.web.context import WebContext
     from corpid.web.developer.mode import Mode
 
 JSON: Final = "application/json"
 _DIGITS: Final = 15
-_HEARTBEAT_SECONDS: Final = 15
+_HEARTBEAT_SECONDS: Final = 1
+"""a caller that has closed its connection is noticed when something is written: it may have closed its half only"""
 _AGAIN_MILLISECONDS: Final = 1000
 
 
@@ -73,7 +77,25 @@ async def listed(request: Request, web: WebContext, mode: Mode) -> Response:  # 
 async def one(request: Request, web: WebContext, mode: Mode) -> Response:
     """One exchange, by its id."""
     found = mode.developer.exchanges.get(number(request.path_params["rest"]))
-    return await not_found(request, web) if found is None else _json(members(found))
+    if found is None:
+        return await not_found(request, web)
+    return _json({**members(found), **_findings(inspection.inspect(found, mode.developer.exchanges))})
+
+
+def _findings(found: Inspection) -> dict[str, Any]:
+    """The inspector's findings as JSON."""
+    return {
+        "checks": [{"part": part.title, **_plain(each)} for part in found.parts for each in part.checks],
+        "clocks": [{**_plain(each), "sentence": each.sentence} for each in found.clocks],
+        "command": found.command,
+        "command_notes": found.command_notes,
+        "last_good": found.last_good,
+        "differences": [_plain(each) for each in found.differences],
+    }
+
+
+def _plain(found: Judged | Clock | Difference) -> dict[str, Any]:
+    return {name: value for name, value in asdict(found).items() if value != ""}
 
 
 async def events(request: Request, web: WebContext, mode: Mode) -> Response:  # noqa: ARG001 - every endpoint gets its context

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.responses import Response
 
-from corpid.web.developer import endpoints
+from corpid.web.developer import endpoints, orders_page
 from corpid.web.developer.endpoints import JSON, json_members, refuse_other_sites
 from corpid.web.http.requests import client_request, headers
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import NO_STORE
+from corpid.web.route import as_json, as_page
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -29,7 +30,9 @@ def for_a_page(request: Request) -> bool:
 
 
 async def orders(request: Request, web: WebContext, mode: Mode) -> Response:
-    """Place an order, list those in force, or withdraw them."""
+    """Place an order, list those in force, or withdraw them; also as a page."""
+    if for_a_page(request):
+        return await orders_page.page(request, web, mode)
     placed, issuer_id = mode.developer.orders, web.provider.policy.issuer_id
     client_id = request.query_params.get("client_id")
     if request.method == "POST":
@@ -52,6 +55,11 @@ async def order(request: Request, web: WebContext, mode: Mode) -> Response:
     if not mode.developer.orders.withdraw(request.path_params["rest"], issuer_id=issuer_id):
         return await not_found(request, web)
     return _json({"withdrawn": 1})
+
+
+def fails(request: Request, error: Exception, web: WebContext) -> Response:
+    """Render an error for whom it is: as a page, or as JSON."""
+    return as_page(request, error, web) if for_a_page(request) else as_json(request, error, web)
 
 
 def _json(content: object, *, status: int = 200) -> Response:

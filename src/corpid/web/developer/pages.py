@@ -16,7 +16,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, interaction_path
-from corpid.web.developer.mode import ANYBODY_PATH, KEY, KEY_COOKIE
+from corpid.web.developer.mode import ANYBODY_PATH, KEY, KEY_COOKIE, TRAFFIC_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, Link
 from corpid.web.pages.responses import add_cookie, page_response, require_own_form, see_other, set_cookie
@@ -99,7 +99,12 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
     here = _here(web, request.query_params.get(SIGN_IN, ""), request.query_params.get(AS, ""))
     back = under_way and Link(url=interaction_path(web, under_way.interaction_id), text=phrase("Back to the sign-in"))
     view = AnybodyPage(
-        frame=_frame(context, browser.browser_id, here=here, up=back or None),
+        frame=_frame(
+            context,
+            browser.browser_id,
+            here=here,
+            up=back or Link(url=web.base_path + TRAFFIC_PATH, text=phrase("Inspector")),
+        ),
         action=here,
         typed=_typed(known),
         made=known.name if known is not None and made else "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from corpid.web.developer import endpoints, exchanges, orders, pages
+from corpid.web.developer import endpoints, exchanges, orders, pages, traffic
 from corpid.web.developer.mode import (
     ANYBODY_PATH,
     DEVELOPER_PATH,
@@ -13,6 +13,7 @@ from corpid.web.developer.mode import (
     EXCHANGES_PATH,
     ORDERS_PATH,
     SIGN_INS_PATH,
+    TRAFFIC_PATH,
 )
 from corpid.web.route import Route, as_json, as_page
 
@@ -43,15 +44,21 @@ def routes(mode: Mode) -> tuple[Route, ...]:
 
 
 def _of_exchanges(mode: Mode) -> tuple[Route, ...]:
-    """The routes of exchanges, for programs."""
+    """The routes of exchanges, for programs and as pages."""
     named = {
         EXCHANGES_PATH: exchanges.listed,
         f"{EXCHANGES_PATH}/{{rest}}": exchanges.one,
         EVENTS_PATH: exchanges.events,
     }
+    shown = {
+        TRAFFIC_PATH: traffic.listed,
+        f"{TRAFFIC_PATH}/sign-ins/{{rest}}": traffic.sign_in,
+        f"{TRAFFIC_PATH}/{{rest}}": traffic.one,
+    }
     return tuple(
-        Route(path=path, methods=("GET",), endpoint=partial(endpoint, mode=mode), fails=as_json, developer=True)
-        for path, endpoint in named.items()
+        Route(path=path, methods=("GET",), endpoint=partial(endpoint, mode=mode), fails=fails, developer=True)
+        for fails, endpoints_of in ((as_json, named), (as_page, shown))
+        for path, endpoint in endpoints_of.items()
     )
 
 
@@ -62,7 +69,7 @@ def _of_orders(mode: Mode) -> tuple[Route, ...]:
             path=ORDERS_PATH,
             methods=("GET", "POST", "DELETE"),
             endpoint=partial(orders.orders, mode=mode),
-            fails=as_json,
+            fails=orders.fails,
             developer=True,
         ),
         Route(

@@ -1,0 +1,32 @@
+"""`corpid client keys`: key pairs for a relying party that is being tried."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads it
+from typing import Annotated
+
+import msgspec
+import typer
+
+from corpid.cli import output
+from corpid.sandbox.jwt import RelyingPartyKeys
+
+
+def keys(
+    file: Annotated[Path, typer.Argument(help="The new file for the private keys, such as keys.json.")],
+) -> None:
+    """Make key pairs for a relying party: one signs, one decrypts.
+
+    The private keys go to the file (mode 0600), as the examples read it; the public JSON Web Key Set goes to a file of
+    the same name with .public at its end, for `corpid client add --jwks`. Nothing is registered.
+    """
+    public = file.with_name(f"{file.name}.public")
+    for each in (file, public):
+        if each.exists():
+            output.fail(f"{each} exists already; its keys are kept")
+    try:
+        made = RelyingPartyKeys.kept_in(file).public()
+        public.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+    except OSError as error:
+        output.fail(f"{error.filename} cannot be written: {error.strerror}")
+    output.say(f"{file} has the private keys: keep it as you keep a password. Register {public}.")

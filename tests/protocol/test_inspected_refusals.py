@@ -1,0 +1,63 @@
+"""Every refusal of the protocol's endpoints, as the inspector of developer mode shows it (D28, D66)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from corpid.flows.developer import inspection
+from corpid.flows.developer.people import Developer
+from corpid.rules.developer.checks import State
+from tests.protocol.every_refusal import CASES, Case
+
+if TYPE_CHECKING:
+    from corpid.flows.developer.inspection import Inspection
+    from tests.protocol.provider import Worlds
+
+pytestmark = pytest.mark.generations("legacy", "current")
+DEMO: Final[dict[str, Any]] = {
+    "base_url": "http://localhost:8080", "developer_mode": True, "trusted_proxies": (), "developer": Developer(key="k")
+}  # fmt: skip
+UNWATCHED: Final = ("no such path", "no such page", "guessed path")
+"""requests at paths of no endpoint"""
+EXPLAINED: Final = ("assertion: aud", "proof: htu", "redirect_uri", "code: verifier")
+
+
+def inspected(worlds: Worlds, case: Case) -> Inspection:
+    """The findings on the refusal of a case."""
+    exchanges = DEMO["developer"].exchanges
+    exchanges.clear()
+    case.provoke(worlds.fresh(**DEMO))
+    exchange = [each for each in exchanges.listed() if each.reason][-1]
+    assert exchange.reason == case.reason
+    return inspection.inspect(exchange, exchanges)
+
+
+def out_of_order(found: Inspection) -> list[str]:
+    """What the inspector shows wrongly: a check that was not passed before the red one, or was looked at after it."""
+    judged = [each for part in found.parts for each in part.checks]
+    red = [each.state for each in judged].index(State.FAILED)
+    before = [each.name for each in judged[:red] if each.state not in (State.PASSED, State.NOT_NEEDED)]
+    return before + [each.name for each in judged[red + 1 :] if each.state is not State.NOT_REACHED]
+
+
+@pytest.mark.full
+def test_one_check_of_each_refusal_is_red_those_before_it_green_and_no_later_one_reached(
+    worlds: Worlds, speaking: str
+) -> None:
+    """D28, D66: as the endpoints answer."""
+    cases = {name: case for name, case in CASES.items() if speaking in case.generations and name not in UNWATCHED}
+    wrong = {name: found for name, case in cases.items() if (found := out_of_order(inspected(worlds, case)))}
+    assert wrong == {}
+    assert len(cases) > 50
+
+
+def test_a_red_check_has_the_values_to_compare(worlds: Worlds, speaking: str) -> None:
+    """D28: those of the refusal's explanation."""
+    for name in EXPLAINED:
+        if speaking in CASES[name].generations:
+            failed = inspected(worlds, CASES[name]).failed
+            assert failed is not None
+            assert failed.received, name
+            assert failed.expected or failed.registered, name
