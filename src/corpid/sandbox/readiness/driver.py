@@ -234,7 +234,7 @@ class _Run:
             return SignIn(request=request, pages=tuple(pages), login_calls=calls, callback_calls=after)
 
     async def _looked_again(self, browser: Visitor, page: Page) -> Page:
-        """The page of a session that began although another page says that it did not."""
+        """The page of a session behind a refusal, else this page."""
         url = self.facts.session_url if self.facts else ""
         if not url or page.session or page.crashed:
             return page
@@ -242,14 +242,14 @@ class _Run:
         return elsewhere if elsewhere.session else page
 
     async def _session_url(self, signed_in: Page, redirect_uri: str) -> str:
-        """The address of a signed-in person's page, if others see no session there."""
+        """Address of a signed-in page that shows others no session."""
         if not signed_in.session or urlsplit(signed_in.url).path == urlsplit(redirect_uri).path:
             return ""
         async with visitor(issuer=self.options.issuer, marker=self.marker) as nobody:
             return "" if (await nobody.look_at(signed_in.url)).session else signed_in.url
 
     async def _calls_after(self, case: Case, client_id: str) -> tuple[Call, ...]:
-        """The calls of a callback, also one that the relying party did not wait for."""
+        """Calls of a callback, also one that was not waited for."""
         calls = await self.api.new_calls(client_id)
         late = sum(float(order["seconds"]) for order in case.orders if order["order"] == "latency")
         end = time.monotonic() + late + GRACE_SECONDS
