@@ -90,6 +90,10 @@ class RelyingParty(Trust):
     def become(self, defect: str) -> None:
         """Have this defect ("" for none), and nothing cached, no sessions and no attempts."""
         super().become(defect)
+        self.after_failure = ""
+        """a path of its own to which a person is sent instead of a page, as some relying parties do"""
+        self.session_before_userinfo = False
+        """whoever has an ID token is signed in, also if the page then says that it failed"""
         self.attempts: dict[str, Attempt] = {}
         self.sessions: dict[str, Session] = {}
         self.finished: dict[str, Session] = {}
@@ -97,7 +101,8 @@ class RelyingParty(Trust):
     def registration(self, *services: str) -> dict[str, Any]:
         """The document that `corpid apply` registers it with (docs/directory.md)."""
         members = {"name": "Broken relying party", "redirect_uris": [self.redirect_uri], "scopes": SCOPE.split(),
-                   "services": list(services), "jwks": self.jwks()}  # fmt: skip
+                   "services": list(services), "jwks": self.jwks(),
+                   "id_token_encryption_alg": ENCRYPTION[0], "userinfo_signing_alg": "ES256"}  # fmt: skip
         return {"clients": {self.client_id: members}}
 
     @asynccontextmanager
@@ -132,11 +137,18 @@ class RelyingParty(Trust):
             session = self.finished.get(given.get("code", "")) if self.defect == "callback-repeated" else None
             session = session or await self.finish(self._attempt(request, given), request, given)
         except (Refused, httpx.HTTPError) as problem:
-            return page(FAILED, str(problem), status=400)
+            if self.after_failure:
+                return RedirectResponse(self.after_failure, status_code=303)
+            failed = page(FAILED, str(problem), status=400)
+            if self.session_before_userinfo and "userinfo" in str(problem):
+                self._remember(failed, Session(name="somebody", roles=()))
+            return failed
         self.finished[given["code"]] = session
+        return self._remember(RedirectResponse("/", status_code=303), session)
+
+    def _remember(self, response: Response, session: Session) -> Response:
         session_id = secrets.token_urlsafe(32)
         self.sessions[session_id] = session
-        response = RedirectResponse("/", status_code=303)
         response.set_cookie("session", session_id, httponly=True, samesite="lax")
         response.delete_cookie("attempt", httponly=True, samesite="lax")
         return response

@@ -40,7 +40,7 @@ class Scene:
     open: ExitStack
 
     def __post_init__(self) -> None:
-        self.browser = self.open.enter_context(httpx.Client(trust_env=False, timeout=30))
+        self.browser = self.open.enter_context(httpx.Client(trust_env=False, timeout=30, verify=False))
 
     def begun(self) -> str:
         """Where the relying party sends the browser; its own page if it does not."""

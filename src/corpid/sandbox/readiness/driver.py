@@ -25,7 +25,7 @@ from corpid.sandbox.readiness.observation import (
     Verdict,
     calls_to,
 )
-from corpid.sandbox.readiness.report import Report, Result
+from corpid.sandbox.readiness.report import Report, Result, address
 from corpid.sandbox.readiness.visitor import visitor
 from corpid.sandbox.verification import Callback
 
@@ -144,15 +144,17 @@ class _Run:
         claims = [claim for call in sign_in.callback_calls for claim in call.signed]
         if self.marker is None and cancelled is not None:
             self.marker = markers.learned(page, cancelled, claims)
-            if self.marker is None and not page.crashed and calls_to(sign_in.callback_calls, Endpoint.TOKEN):
+            if self.marker is None and not page.is_error and calls_to(sign_in.callback_calls, Endpoint.TOKEN):
                 raise ReadinessError(
-                    f"the page of a signed-in person ({page.url}) has nothing that shows that somebody is signed in: "
-                    "say what does with --success-text or --success-url"
+                    f"the page after the sign-in ({address(page.url)}: {page}) has nothing that shows that somebody is "
+                    "signed in: say what does with --success-text or --success-url, or look at /developer for what failed"
                 )
         if self.marker is not None:
             signed_in = replace(page, session=self.marker.is_on(page))
             sign_in = replace(sign_in, pages=(signed_in,))
             observation = Observation(sign_ins=(sign_in,))
+            url = await self._session_url(signed_in, sign_in.request.get("redirect_uri", ""))
+            facts = replace(facts, session_url=url)
         if cancelled is not None:
             facts = replace(facts, roles=markers.roles(claims, page, cancelled))
         self.facts = facts
@@ -227,7 +229,24 @@ class _Run:
             browsers = _browsers(case.opened_in, first, other)
             pages = [await each.come_back(altered(callback, alteration)) for each in browsers]
             after = await self._calls_after(case, client_id)
+            if session_begins not in case.expects:
+                pages[-1] = await self._looked_again(browsers[-1], pages[-1])
             return SignIn(request=request, pages=tuple(pages), login_calls=calls, callback_calls=after)
+
+    async def _looked_again(self, browser: Visitor, page: Page) -> Page:
+        """The page of a session behind a refusal, else this page."""
+        url = self.facts.session_url if self.facts else ""
+        if not url or page.session or page.crashed:
+            return page
+        elsewhere = await browser.look_at(url)
+        return elsewhere if elsewhere.session else page
+
+    async def _session_url(self, signed_in: Page, redirect_uri: str) -> str:
+        """Address of a signed-in page that shows others no session."""
+        if not signed_in.session or urlsplit(signed_in.url).path == urlsplit(redirect_uri).path:
+            return ""
+        async with visitor(issuer=self.options.issuer, marker=self.marker) as nobody:
+            return "" if (await nobody.look_at(signed_in.url)).session else signed_in.url
 
     async def _calls_after(self, case: Case, client_id: str) -> tuple[Call, ...]:
         """The calls of a callback, also late ones."""

@@ -17,7 +17,6 @@ _NAMING: Final = frozenset(
 """members of tokens that a page of a signed-in person is likely to show"""
 _ROLE: Final = "CPRole"
 SHORTEST: Final = 3
-_ERRORS_FROM: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class Marker:
 
     def is_on(self, page: Page) -> bool:
         """Return whether a page shows that somebody is signed in."""
-        if page.status == 0 or page.status >= _ERRORS_FROM:
+        if page.is_error:
             return False
         at = page.url if "://" in self.url else urlsplit(page.url).path
         return at.startswith(self.url) and self.text in page.text and self.heading in ("", page.heading)
@@ -53,7 +52,7 @@ def learned(signed_in: Page, cancelled: Page, claims: Iterable[Mapping[str, obje
     That of a cancelled one does not. The heading first, then a text of the tokens, then the URL. None if the pages do not differ in these: then somebody
     must say it.
     """
-    if signed_in.status == 0 or signed_in.status >= _ERRORS_FROM:
+    if signed_in.is_error:
         return None
     if signed_in.heading and cancelled.heading and signed_in.heading not in cancelled.text + cancelled.heading:
         return Marker(heading=signed_in.heading, learned=True)

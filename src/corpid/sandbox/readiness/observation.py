@@ -81,6 +81,11 @@ class Page:
     """why there was no answer"""
 
     @property
+    def is_error(self) -> bool:
+        """True for an error status, and without an answer."""
+        return self.status == 0 or self.status >= 400
+
+    @property
     def crashed(self) -> bool:
         """True if no page was made on purpose."""
         return self.status == 0 or (self.status >= 500 and self.status not in _GATEWAY)
@@ -169,6 +174,8 @@ class Facts:
     """its answers are signed"""
     roles: frozenset[str] = frozenset()
     """role names that only a signed-in person's page shows"""
+    session_url: str = ""
+    """a page other than the callback that shows a session to whoever has one; empty if none is known"""
 
 
 class Verdict(StrEnum):

@@ -13,6 +13,7 @@ import httpx
 from corpid.sandbox.browser import Browser, DeadEndError
 from corpid.sandbox.readiness.developer_api import ReadinessError
 from corpid.sandbox.readiness.observation import Page
+from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 
     from corpid.sandbox.browser import Form
     from corpid.sandbox.readiness.markers import Marker
-    from corpid.sandbox.verification import Callback
 
 PATIENCE_SECONDS: Final = 40.0
 """for a page of the relying party, which waits for the provider meanwhile"""
 MOST_ORIGINS: Final = 10
+SENT_AGAIN: Final = "sent to the provider again"
+"""in place of a page: some relying parties begin a new sign-in when they refuse one"""
+_FOUND: Final = 302
 _LOGIN: Final = re.compile(r"\b(?:log|sign)[ _-]?(?:in|on)\b|\blogin\b|\bauth(?:orize|enticate)?\b", re.IGNORECASE)
 _TRUSTED: Final = ("localhost", "127.0.0.1", "[::1]")
 """hosts at which browsers return cookies marked Secure also by plain http"""
@@ -63,10 +66,14 @@ class Visitor:
                 await self._browser.open(callback)
             else:
                 await self._browser.post(callback, callback.form, referrer=self._issuer)
-            await self._at_provider()
+            again = await self._at_provider()
         except (httpx.HTTPError, httpx.InvalidURL, DeadEndError) as error:
             return self._no_answer(callback, error)
-        return self._page()
+        return self._page() if again is None else Page(url=again, status=_FOUND, heading=SENT_AGAIN)
+
+    async def look_at(self, url: str) -> Page:
+        """Open another page, as a link of one's own does."""
+        return await self.come_back(Callback(url))
 
     async def _at_provider(self) -> str | None:
         """The URL at the provider, if the browser was sent there.
