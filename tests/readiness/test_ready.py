@@ -39,10 +39,6 @@ UNJUDGED = {
 """generation → the cases that it cannot have"""
 
 
-OPEN = {"python": {"key-retired", "userinfo-many", "token-type"}}
-"""what an example does not do yet: its library adds fetched keys to the old ones, reads 16 KiB, and takes any type"""
-
-
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDemo]:
     with demo(tmp_path_factory.mktemp("demo"), CURRENT) as made:
@@ -64,7 +60,7 @@ def test_every_example_is_ready(running: RunningDemo, tmp_path: Path, kind: str)
     with example(kind, running.issuer, tmp_path / "keys.json", f"{kind}-ready") as client:
         registered(client, running)
         report = running.checked(f"{client.home}/login")
-    assert verdicts(report).keys() == UNJUDGED["current"] | OPEN.get(kind, set())
+    assert verdicts(report).keys() == UNJUDGED["current"]
 
 
 @pytest.mark.full
