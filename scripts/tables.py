@@ -12,6 +12,7 @@ from corpid.rules.oauth import generation_differences
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.rules.oauth.scopes import API_SCOPE_MEANINGS
+from corpid.sandbox.readiness.cases import CASES
 from corpid.settings import documentation
 from corpid.web.api.application import document
 from scripts.reference import answers, bruno, claims, context_types, errors, openapi, pages, sandbox
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from corpid.rules.directory.access import Action, ObjectKind
     from corpid.rules.directory.actors import Role
     from corpid.rules.oauth.client_members import Declared
+    from corpid.sandbox.readiness.sources import Source
 
 _DOCS: Final = Path(__file__).parents[1] / "docs"
 _REFERENCE: Final = _DOCS / "reference"
@@ -68,6 +70,19 @@ def api_scopes() -> str:
     )
 
 
+def readiness_cases() -> str:
+    """The table of the readiness report's cases."""
+    rows = "".join(
+        f"| `{case.id}` | {case.title} | {case.fix} | {', '.join(map(_source, case.sources))} |\n"
+        for case in CASES.values()
+    )
+    return f"| Case | What is expected | How to fix it | Source |\n|---|---|---|---|\n{rows}"
+
+
+def _source(source: Source) -> str:
+    return f"[{source.name}]({source.url})" if source.url else source.name
+
+
 def _allowed(role: Role, action: Action, kind: ObjectKind) -> str:
     conditions = RULES.get((role, action, kind))
     if conditions is None:
@@ -109,6 +124,7 @@ PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "api.md": api_scopes,
     _DOCS / "relying-parties.md": context_types.table,
     _DOCS / "sandbox.md": sandbox.tables,
+    _DOCS / "readiness.md": readiness_cases,
 }
 
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit
 from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import httpx
 
@@ -102,7 +102,8 @@ def parse(html: str) -> Page:
     reader.feed(html)
     reader.close()
     for owner, button in reader.elsewhere:
-        next(form for form in reader.page.forms if form.id == owner).buttons.append(button)
+        for form in [form for form in reader.page.forms if form.id == owner][:1]:
+            form.buttons.append(button)
     reader.page.text = " ".join(" ".join(reader.words).split())
     reader.page.title = " ".join(reader.page.title.split())
     reader.page.heading = " ".join(reader.page.heading.split())
@@ -205,7 +206,9 @@ class _Reader(HTMLParser):
 def _refresh(content: str) -> tuple[float, str] | None:
     seconds, _, target = content.partition(";")
     name, _, address = target.strip().partition("=")
-    return (float(seconds), address.strip().strip("'\"")) if name.strip().lower() == "url" else None
+    if name.strip().lower() != "url" or not seconds.strip().replace(".", "", 1).isdecimal():
+        return None
+    return float(seconds), address.strip().strip("'\"")
 
 
 HOPS: Final = 20
@@ -244,6 +247,14 @@ class Browser:
         if not self.origins:
             self.origins = frozenset({_origin(url)})
         await self._navigate("GET", url, site=site)
+        return self.page
+
+    async def post(self, url: str, fields: Iterable[tuple[str, str]], *, referrer: str) -> Page:
+        """Send a form as another site's page does, at `referrer`."""
+        self.left, self.url = None, referrer
+        if not self.origins:
+            self.origins = frozenset({_origin(url)})
+        await self._navigate("POST", url, site="cross-site", content=urlencode(list(fields)))
         return self.page
 
     async def reload(self) -> Page:
@@ -304,7 +315,7 @@ class Browser:
                 self.left = Callback(url, None if content is None else parse_qsl(content, keep_blank_values=True))
                 return
             response = await self._fetch(method, urldefrag(url).url, site=site, content=content, referrer=referrer)
-            if response.status_code in REDIRECTS:
+            if response.status_code in REDIRECTS and "location" in response.headers:
                 target = urljoin(url, response.headers["location"])
             else:
                 self.url, self.response, self.page = url, response, parse(response.text)

@@ -29,6 +29,7 @@ from corpid.web.pages.rendering import StaticFiles, packaged_static_files, page_
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from joserfc.jwk import KeySet
     from starlette.requests import Request
 
     from corpid.ports import Email, RenderedEmail
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 KEPT: Final = 200
 EMAILS: Final = 50
 """that are kept, the newest"""
+CACHED_SECONDS: Final = 3600
+"""for which the provider's metadata and keys are kept (Spec 8)"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,6 +181,29 @@ class Registration:
         return self.url + CALLBACK_PATH
 
 
+@dataclass(slots=True)
+class ProviderCache:
+    """The provider's metadata and keys, as the last sign-in left them.
+
+    An unknown kid fetches the keys again, whatever is kept (Spec 4.7).
+    """
+
+    metadata: dict[str, Any] = field(default_factory=dict)
+    provider_keys: KeySet | None = None
+    until: float = 0.0
+
+    def known(self, now: float) -> tuple[dict[str, Any], KeySet | None]:
+        """Metadata and keys that need not be fetched."""
+        return (self.metadata, self.provider_keys) if now < self.until else ({}, None)
+
+    def keep(self, relying_party: RelyingParty, now: float) -> None:
+        """Take over what a sign-in fetched."""
+        if now >= self.until:
+            self.metadata, self.provider_keys, self.until = {}, None, now + CACHED_SECONDS
+        self.metadata = relying_party.metadata or self.metadata
+        self.provider_keys = relying_party.provider_keys or self.provider_keys
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaughtEmail:
     """An e-mail as its reader gets it, in their language."""
@@ -239,6 +265,7 @@ class DemoRP:
         self.secure = registration.url.startswith("https:")
         self.cookie_name = f"__Host-{COOKIE}" if self.secure else COOKIE
         self.attempts = Attempts()
+        self.cache = ProviderCache()
         own = {file.name: file.read_bytes() for file in files("corpid").joinpath("sandbox", "static").iterdir()}
         self.static = StaticFiles({**packaged_static_files(), **own})
         self.pages = page_environment(PackageLoader("corpid", "sandbox/templates"), self.static)
@@ -362,8 +389,12 @@ class DemoRP:
             attempt = self.attempts.of_browser_with_state(request.cookies.get(self.cookie_name, ""), answer.state)
         except KeyError:
             return self._page("unknown.html", status=400)
-        await attempt.finish(answer)
+        await self._finish(attempt, answer)
         return RedirectResponse(f"/sign-ins/{attempt.attempt_id}", status_code=303)
+
+    async def _finish(self, attempt: Attempt, answer: Callback) -> None:
+        await attempt.finish(answer)
+        self.cache.keep(attempt.relying_party, self.clock())
 
     async def show(self, request: Request) -> Response:
         """Show the result of a sign-in."""
@@ -374,7 +405,7 @@ class DemoRP:
         except KeyError:
             return self._page("unknown.html", status=404)
         if attempt.posted is not None:
-            await attempt.finish(attempt.posted)
+            await self._finish(attempt, attempt.posted)
         tokens, claims = attempt.relying_party.sign_in.tokens, attempt.userinfo or {}
         return self._page(
             "result.html",
@@ -413,6 +444,7 @@ class DemoRP:
         names = ("authentication_context_message", "prompt") if known.interface.message else ("prompt",)
         chosen = {name: value for name in names for value in form.get(name, [])}
         modes = [mode for mode in form.get("response_mode", []) if mode in known.interface.response_modes]
+        metadata, provider_keys = self.cache.known(self.clock())
         return RelyingParty(
             client_id=CLIENT_ID,
             issuer=known.issuer,
@@ -427,6 +459,8 @@ class DemoRP:
             userinfo_enc=known.userinfo_enc,
             stringified_blocks=known.stringified_blocks,
             clock=self.clock,
+            metadata=metadata,
+            provider_keys=provider_keys,
         )
 
     def _page(self, template: str, *, status: int = 200, **values: object) -> HTMLResponse:

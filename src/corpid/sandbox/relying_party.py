@@ -308,7 +308,11 @@ class RelyingParty(Requests):
         """
         await self.discover()
         if self.interface.pushed:
-            self.sign_in.request_uri = verification.pushed(self.checks, await self.push())
+            pushed = await self.push()
+            if nonce := verification.demanded_nonce(pushed):
+                url = self.metadata["pushed_authorization_request_endpoint"]
+                pushed = await self.push(headers={"DPoP": self.proof("POST", url, nonce=nonce)})
+            self.sign_in.request_uri = verification.pushed(self.checks, pushed)
         return self.authorization_url()
 
     def callback(self, url: str, form: Iterable[tuple[str, str]] | None = None) -> str:
@@ -330,7 +334,11 @@ class RelyingParty(Requests):
     async def redeem(self, callback_url: str) -> TokenAnswer:
         """Check the callback, redeem its code, verify both tokens. Raises CheckFailed, ProviderError."""
         code = self.callback(callback_url)
-        return await self.believe(await self.token(code))
+        response = await self.token(code)
+        if nonce := verification.demanded_nonce(response):
+            proof = self.proof("POST", self.metadata["token_endpoint"], nonce=nonce)
+            response = await self.token(code, headers={"DPoP": proof})
+        return await self.believe(response)
 
     async def believe(self, response: httpx.Response) -> TokenAnswer:
         """Verify a token answer and both its tokens. Raises CheckFailed, ProviderError."""
@@ -392,6 +400,11 @@ class RelyingParty(Requests):
 
     async def _read(self, reading: Reading, method: str | None) -> dict[str, Any]:
         response = await self.resource(method, endpoint=reading.endpoint)
+        if nonce := verification.demanded_nonce(response):
+            proof = self.proof(
+                method or reading.method, self.metadata[reading.endpoint], self._access_token(), nonce=nonce
+            )
+            response = await self.resource(method, {"DPoP": proof}, endpoint=reading.endpoint)
         if not (reading.signed or self.userinfo_signed or self.userinfo_enc):
             return verification.plain_resource(self.checks, reading.name, response)
         token = verification.resource(self.checks, reading.name, response)

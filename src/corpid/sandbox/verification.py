@@ -250,6 +250,15 @@ def kid(token: str) -> object:
         return None
 
 
+def demanded_nonce(response: httpx.Response) -> str | None:
+    """The nonce that an answer demands of the next DPoP proof.
+
+    Source: RFC 9449 §8, §9
+    """
+    said = response.headers.get("www-authenticate", "") + response.text
+    return response.headers.get("dpop-nonce") if response.is_client_error and "use_dpop_nonce" in said else None
+
+
 def _resource(checks: Checklist, what: str, response: httpx.Response, content_type: str) -> None:
     _no_error(what, response)
     answer(checks, what, response, status=200, content_type=content_type)
