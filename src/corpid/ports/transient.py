@@ -75,7 +75,7 @@ class TransientStore(Protocol):
 
     @property
     def loss(self) -> DataLoss:
-        """The last loss of data; what may have been spent before it is refused."""
+        """The last data loss; what may have been spent before is refused."""
 
     def unit(self, now: float) -> AbstractAsyncContextManager[TransientUnit]:
         """Several verbs together.

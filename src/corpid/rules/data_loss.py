@@ -33,18 +33,27 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tag(self) -> str:
-        """The mark of access tokens that were issued after this loss; empty if nothing was lost."""
+        """The mark of access tokens issued after this loss.
+
+        It is empty if nothing was lost.
+        """
         if not self.name:
             return ""
         return base64url(hashlib.sha256(self.name.encode()).digest())[:_TAG_CHARACTERS]
 
     @property
     def ends_at(self) -> float:
-        """The moment from which a credential that was just made is accepted without more."""
+        """The end of the recovery, epoch seconds.
+
+        From then on a credential that was just made is accepted without more.
+        """
         return self.reject_issued_before + CLOCK_AHEAD_SECONDS if self.name else 0.0
 
     def token_tag(self, now: float) -> str:
-        """The mark of an access token that is issued now; empty if its iat is enough."""
+        """The mark of an access token that is issued now.
+
+        It is empty if its iat is enough.
+        """
         return self.tag if now < self.reject_issued_before + 1 else ""
 
     def refuses_token(self, issued_at: float, tag: str) -> bool:
@@ -52,9 +61,9 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
         return issued_at < self.reject_issued_before and tag != self.tag
 
     def may_have_been_spent(self, issued_at: float) -> bool:
-        """Return whether a proof or an assertion with this iat may have been spent before the loss.
+        """Return whether a credential may have been spent before the loss.
 
-        Its iat may lie ahead of the clock. Source: D49
+        A proof or an assertion, by its iat, which may lie ahead of the clock. Source: D49
         """
         return issued_at < self.ends_at
 
@@ -63,7 +72,7 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
         return max(1, math.ceil(self.ends_at - issued_at))
 
     def completion_wait(self, now: float) -> int:
-        """Seconds until every process remembers what is spent from then on; 0 if they do."""
+        """Seconds until every process remembers what is spent."""
         return max(0, math.ceil(self.complete_from - now))
 
 

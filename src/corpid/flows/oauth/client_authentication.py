@@ -180,7 +180,7 @@ async def spend(context: RequestContext, unit: TransientUnit, assertion: Asserti
 
 
 def data_lost(seconds: int) -> TemporarilyUnavailable:
-    """Return the refusal of what may have been spent before data was lost.
+    """The refusal of what may have been spent before a loss.
 
     It passes when it is made again in `seconds`. Source: D67
     """

@@ -52,7 +52,7 @@ async def verify_proof(
 
 
 def _require_nonce(context: RequestContext, proof: Proof) -> None:
-    """Return if the proof has a nonce that was made since the last loss of data.
+    """Require a nonce that was made since the last data loss.
 
     None is made before every process has noticed the loss: one that has not would spend the proof where nobody looks
     later. Raises UseDPoPNonce, TemporarilyUnavailable. Source: RFC 9449 §8, D67

@@ -43,7 +43,7 @@ class Readiness:
         self._asked_at = float("-inf")
 
     async def check(self) -> float:
-        """Return if everything answers as it has to, with the end of a recovery.
+        """Return the end of a recovery, if everything answers.
 
         That is the last moment at which callers may be told to wait because data was lost, epoch seconds; 0.0 if they
         are not. Raises NotReady for the first part that does not answer. Source: D49, D67
@@ -59,16 +59,16 @@ class Readiness:
 
 
 def recovering_until(provider: Provider) -> float:
-    """The end of a recovery from a loss of data, epoch seconds; 0.0 if there is none.
+    """The end of a recovery from a data loss, epoch seconds.
 
-    Until then proofs and assertions that may have been spent before the loss are not accepted. Source: D67
+    It is 0.0 if there is none. Until then proofs and assertions that may have been spent before the loss are not accepted. Source: D67
     """
     end = provider.transient.loss.ends_at
     return end if provider.clock() < end else 0.0
 
 
 class RecoveryNotice:
-    """Reports once that data was lost, and once that the recovery from it is over."""
+    """Report of each data loss: once when it begins, once when it ends."""
 
     def __init__(self, provider: Provider, begun: Callable[[float], None], over: Callable[[], None]) -> None:
         """`begun` is given the end of the recovery, epoch seconds."""

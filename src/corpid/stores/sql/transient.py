@@ -140,7 +140,10 @@ class SqlTransientStore:
 
     @property
     def loss(self) -> DataLoss:
-        """Named by its moment; noted in the transaction that ended what may be incomplete, so it is complete."""
+        """The last loss, named by its moment.
+
+        It was noted in the transaction that ended what may be incomplete, so every process knows of it.
+        """
         moment = max(self._rejected_before, self._lost_at())
         if moment != self._loss.reject_issued_before:
             self._loss = DataLoss(name=repr(moment), reject_issued_before=moment)
