@@ -68,7 +68,7 @@ def recovering_until(provider: Provider) -> float:
 
 
 class RecoveryNotice:
-    """Report of each data loss: once when it begins, once when it ends."""
+    """Reporter of a data loss, when it begins and when it ends."""
 
     def __init__(self, provider: Provider, begun: Callable[[float], None], over: Callable[[], None]) -> None:
         """`begun` is given the end of the recovery, epoch seconds."""

@@ -55,7 +55,7 @@ class ValkeyTransientStore:
 
     @property
     def loss(self) -> DataLoss:
-        """The present epoch, with a margin, since nodes issue things by their own clocks."""
+        """The present epoch, with a margin for the clocks of nodes."""
         keyspace = self.keyspace
         if keyspace.epoch_name == self._whole:
             return NO_LOSS
