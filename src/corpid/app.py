@@ -23,7 +23,7 @@ from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
 from corpid.flows.oauth.recent_refusals import RecentRefusals
 from corpid.flows.oauth.recently_issued import RecentlyIssued
 from corpid.flows.operations.hourly_counters import HourlyCounters
-from corpid.flows.operations.readiness import Readiness
+from corpid.flows.operations.readiness import Readiness, recovering_until
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Node, Policy, Provider
 from corpid.flows.registry_cache import RegistryCache
@@ -320,6 +320,7 @@ def _watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, s
         hashing=lambda: hashing.pending,
         hashing_limit=settings.hashing_threads + settings.hashing_queue,
         pool=stores.connections_in_use,
+        recovering_until=lambda: recovering_until(provider),
         pool_limit=settings.database_connections if engine_type(settings.database_url).has_pool else 0,
     )
 

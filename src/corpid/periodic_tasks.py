@@ -14,6 +14,7 @@ from corpid.flows.directory.notice_emails import NoticeEmails
 from corpid.flows.directory.notices import Notices
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.hourly_counters import remove_old
+from corpid.flows.operations.readiness import RecoveryNotice
 from corpid.flows.operations.server_processes import Registration
 from corpid.ports import StoreUnavailable
 from corpid.web.telemetry import access_log
@@ -32,6 +33,11 @@ _EXPIRE_SECONDS: Final = 60.0
 """between two searches for expired change requests"""
 _COUNTERS_SECONDS: Final = 10.0
 """between two writes of the hourly counters, of which those of a process that dies are lost"""
+
+_DATA_LOST: Final = (
+    "short-lived state was lost: codes, pushed requests and access tokens from before are refused, and what may have "
+    "been used before is temporarily_unavailable"
+)
 
 
 @asynccontextmanager
@@ -72,6 +78,11 @@ class _Tasks:
             lambda detail: access_log.log().info("audit_sealed", detail=detail),
             lambda detail: access_log.log().error("audit_seals_changed", detail=detail),
         )
+        self._recovery: Final = RecoveryNotice(
+            provider,
+            lambda until: _warn("data_lost", f"{_DATA_LOST}, at most for {until - provider.clock():.0f} s"),
+            lambda: access_log.log().info("data_lost_over", detail="nobody is told to wait any more"),
+        )
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""
 
@@ -80,6 +91,7 @@ class _Tasks:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             now = self._provider.clock()
+            self._recovery.look()
             await self._tried("short-lived state", self._provider.transient.sweep(now=now))
             await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
             await self._tried("consents", self._provider.registry.consents.sweep(now=now))

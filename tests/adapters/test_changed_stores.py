@@ -73,14 +73,14 @@ def started(options: dict[str, str], look: Look) -> Any:
 
 async def takes(opened: Engines, issued_at: float) -> bool:
     """Whether a proof of that moment is believed, and is the first."""
-    if issued_at < opened.transient.reject_issued_before:
+    if issued_at < opened.transient.loss.reject_issued_before:
         return False
     async with opened.transient.unit(time.time()) as unit:
         return await unit.add("proof", PROOF, 120)
 
 
 async def reject_issued_before(opened: Engines) -> float:
-    return opened.transient.reject_issued_before
+    return opened.transient.loss.reject_issued_before
 
 
 def taken(options: dict[str, str], issued_at: float) -> bool:
@@ -148,7 +148,7 @@ def test_a_worker_that_starts_right_after_redis_was_emptied_takes_nothing_again(
             server.command("FLUSHALL")
             async with engines.opened(options, time.time) as worker:
                 assert not await takes(worker, issued_at)
-                await until(lambda: one.transient.reject_issued_before > issued_at)
+                await until(lambda: one.transient.loss.reject_issued_before > issued_at)
 
     asyncio.run(scenario())
 
@@ -162,9 +162,9 @@ def test_a_worker_that_starts_long_after_redis_was_lost_refuses_no_more_than_the
     async def scenario() -> None:
         async with engines.opened(options, time.time) as one:
             server.command("FLUSHALL")
-            await until(lambda: one.transient.reject_issued_before > 0.0)
+            await until(lambda: one.transient.loss.reject_issued_before > 0.0)
             async with engines.opened(options, time.time) as worker:
-                assert worker.transient.reject_issued_before == one.transient.reject_issued_before
+                assert worker.transient.loss.reject_issued_before == one.transient.loss.reject_issued_before
 
     asyncio.run(scenario())
 
@@ -198,9 +198,9 @@ from corpid import engines, settings
 async def main():
     go()
     async with engines.opened(settings.load(**OPTIONS), time.time) as opened:
-        first = opened.transient.reject_issued_before
+        first = opened.transient.loss.reject_issued_before
         await asyncio.sleep(2)
-        print(first, opened.transient.reject_issued_before, opened.transient.lineage)
+        print(first, opened.transient.loss.reject_issued_before, opened.transient.lineage)
 asyncio.run(main())
 """
 

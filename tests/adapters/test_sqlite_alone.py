@@ -54,7 +54,7 @@ def test_after_the_machine_went_down_the_short_lived_table_is_empty_and_the_mome
     """DESIGN "What each engine promises": SQLite after a power loss fails closed."""
 
     async def scenario(stores: SqlStores) -> None:
-        assert stores.transient.reject_issued_before == 0.0
+        assert stores.transient.loss.reject_issued_before == 0.0
         async with stores.transient.unit(NOW) as unit:
             await unit.put("code", b"k", b"grant", 60)
         same = await after_machine_restart(stores.database, start="first", now=NOW + 1)

@@ -144,7 +144,7 @@ def test_what_one_node_forgot_is_forgotten_by_all_at_once(cluster: RedisCluster)
                     await late.take("code", key_in(parts[1]))
             assert await recovered(lambda: take(one, key_in(parts[1]))) is None
             await until(lambda: one.keyspace.remembers_since > emptied_at)
-            assert one.reject_issued_before == other.reject_issued_before
+            assert one.loss.reject_issued_before == other.loss.reject_issued_before
 
     asyncio.run(scenario())
 
@@ -191,7 +191,7 @@ def test_a_replica_that_missed_what_was_spent_makes_nothing_spendable_again(prog
             assert any("code" in name for name in replica.ask("KEYS", "*")), "the replica brings the code back"
             assert await recovered(lambda: take(store, code)) is None
             await recovered(lambda: add(store, proof))
-            assert store.reject_issued_before > crashed_at, "so that its time speaks against the proof"
+            assert store.loss.reject_issued_before > crashed_at, "so that its time speaks against the proof"
             primary.start()
             assert await recovered(store.engine_time)
 
@@ -260,7 +260,7 @@ def test_a_node_that_comes_back_with_a_snapshot_brings_nothing_back(program: str
             node.start()
             assert any("code" in name for name in node.ask("KEYS", "*"))
             assert await recovered(lambda: take(store, key_in(part))) is None
-            assert store.reject_issued_before > crashed_at
+            assert store.loss.reject_issued_before > crashed_at
 
     with RedisCluster("--save", "3600 1", program=program) as cluster:
         asyncio.run(scenario(cluster))

@@ -29,7 +29,7 @@ import asyncio, sys, time
 from corpid.stores.valkey.transient import open_valkey
 async def main():
     store = await open_valkey(sys.argv[1], clock=time.time)
-    print(repr(store.reject_issued_before))
+    print(repr(store.loss.reject_issued_before))
     await store.close()
 asyncio.run(main())
 """
@@ -85,7 +85,7 @@ def test_whatever_was_issued_before_a_crash_is_refused_by_all_after_it(options: 
             server.start()
             assert await recovered(lambda: add(store)), "it has forgotten what was spent"
             assert store.keyspace.remembers_since > crashed_at
-            here = store.reject_issued_before
+            here = store.loss.reject_issued_before
         assert seen_by_another_process(server.url) == here
 
     with RedisServer(*options, program=program) as running:
@@ -132,7 +132,7 @@ def test_a_unit_that_began_before_a_crash_does_not_go_on_after_it(server: RedisS
 def test_a_second_process_agrees_since_when_the_engine_remembers(server: RedisServer) -> None:
     async def scenario() -> None:
         async with opened(server.url) as store:
-            assert seen_by_another_process(server.url) == store.reject_issued_before
+            assert seen_by_another_process(server.url) == store.loss.reject_issued_before
 
     asyncio.run(scenario())
 
@@ -154,12 +154,12 @@ def test_a_deployment_that_began_with_this_memory_refuses_nothing_until_it_is_lo
     async def scenario() -> None:
         async with opened(server.url) as store:
             store.reject_before(0.0, lineage=store.lineage)
-            assert store.reject_issued_before == 0.0
+            assert store.loss.reject_issued_before == 0.0
             crashed_at = time.time()
             server.crash()
             server.start()
             await recovered(store.engine_time)
-            assert store.reject_issued_before > crashed_at
+            assert store.loss.reject_issued_before > crashed_at
 
     asyncio.run(scenario())
 

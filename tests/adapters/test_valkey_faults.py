@@ -115,11 +115,11 @@ def test_a_lost_connection_to_the_same_run_loses_nothing(server: RedisServer) ->
         async with opened(server.url) as store:
             await put(store)
             assert await add(store)
-            before = store.reject_issued_before
+            before = store.loss.reject_issued_before
             for _ in range(5):
                 server.command("CLIENT", "KILL", "TYPE", "normal")
                 assert not await recovered(lambda: add(store))
-            assert store.reject_issued_before == before
+            assert store.loss.reject_issued_before == before
             assert await take(store) == b"grant"
 
     asyncio.run(scenario())

@@ -106,8 +106,8 @@ def _picture() -> bytes:
 
 @asynccontextmanager
 async def _serving(renderer: Renderer) -> AsyncIterator[str]:
-    async def always() -> None:
-        pass
+    async def always() -> float:
+        return 0.0
 
     port, sockets = next_free("localhost", 0)
     address = f"http://localhost:{port}"

@@ -175,7 +175,7 @@ def test_what_redis_holds_of_before_a_restore_is_never_used_again(terminal: Term
                     await unit.put("code", key, b"value", 60)
                 found = await unit.get("code", key)
             assert found == await stores.transient.get("code", key, now=time.time())
-            return found, stores.transient.reject_issued_before
+            return found, stores.transient.loss.reject_issued_before
 
     with postgresql() as url, redis() as transient_url:
         options = chosen(terminal.folder, url, transient_url=transient_url)

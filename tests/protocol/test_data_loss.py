@@ -1,11 +1,11 @@
-"""A store that lost its memory: what was made before that moment is refused (DESIGN "What each engine promises", D49)."""
+"""A store that lost data: what may have been spent before is not accepted (DESIGN "What each engine promises", D67)."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,11 +13,13 @@ from tests.protocol.deployment import ISSUER, PAR, fill
 from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World
 from tests.protocol.refusals import json_refusal
-from tests.protocol.test_client_assertion import ask, is_accepted, is_refused
+from tests.protocol.test_client_assertion import ask, is_accepted
 from tests.world.clock import NOON, Clock
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import httpx
 
 AHEAD = 30
 
@@ -30,40 +32,94 @@ def after_a_power_loss(path: Path) -> None:
 
 
 @pytest.mark.generations(*PUSHED)
-def test_proofs_are_refused_until_none_can_be_older_than_the_loss(tmp_path: Path, speaking: str) -> None:
+def test_a_proof_with_a_nonce_made_since_the_loss_is_accepted_at_once(tmp_path: Path, speaking: str) -> None:
+    """D67: the nonce says that the proof is younger than the loss; without one it may have been spent before it."""
+    after_a_power_loss(tmp_path)
+    with World(at=tmp_path, generations=(speaking,)) as world:
+        world.clock.now = NOON + 1
+
+        def push(**claims: Any) -> httpx.Response:
+            """With an assertion that nobody can have made before the loss."""
+            assertion = world.rp.assertion(iat=NOON + AHEAD, exp=NOON + AHEAD + 60)
+            proof = world.rp.proof("POST", PAR, **claims)
+            return world.push(headers={"DPoP": proof}, client_assertion=assertion, state="s")
+
+        before = world.run(world.provider.signing_keys.at(NOON)).dpop_nonce(NOON, loss="")
+        for claims in ({}, {"nonce": before}, {"nonce": "n" * 43}):
+            with world.nothing_spent():
+                demanded = push(**claims)
+                json_refusal(demanded, 400, "use_dpop_nonce", state="s")
+        nonce = demanded.headers["dpop-nonce"]
+        assert push(nonce=nonce).status_code == 201
+        assert push(iat=NOON + AHEAD).status_code == 201, "nobody can have made it before the loss"
+
+
+@pytest.mark.generations(*PUSHED)
+def test_it_is_spent_all_the_same(tmp_path: Path, speaking: str) -> None:
+    """D7, D67: a nonce is good for many proofs, a proof for one request."""
+    after_a_power_loss(tmp_path)
+    with World(at=tmp_path, generations=(speaking,)) as world:
+        proof = world.rp.proof("POST", PAR)
+        demanded = world.push(headers={"DPoP": proof})
+        proof = world.rp.proof("POST", PAR, nonce=demanded.headers["dpop-nonce"])
+        fresh: Any = {"iat": NOON + AHEAD, "exp": NOON + AHEAD + 60}
+        for status in (201, world.expected.bad_proof_status):
+            answer = world.push(headers={"DPoP": proof}, client_assertion=world.rp.assertion(**fresh))
+            assert answer.status_code == status, answer.text
+        assert answer.json()["error"] == "invalid_dpop_proof"
+
+
+@pytest.mark.generations(*PUSHED)
+def test_later_no_nonce_is_demanded(tmp_path: Path, speaking: str) -> None:
     """D7: iat may lie 30 s ahead, so what was spent just before the loss may be dated 30 s after it."""
     after_a_power_loss(tmp_path)
     with World(at=tmp_path, generations=(speaking,)) as world:
-        world.clock.now = NOON + AHEAD - 1
-        refused = world.push(headers={"DPoP": world.rp.proof("POST", PAR)}, state="s")
-        sentence = json_refusal(refused, world.expected.bad_proof_status, "invalid_dpop_proof", state="s")
-        assert "restart" in sentence
-        assert world.kinds() == []
         world.clock.now = NOON + AHEAD
         assert world.push(headers={"DPoP": world.rp.proof("POST", PAR)}).status_code == 201
 
 
-@pytest.mark.generations("legacy")
-def test_so_are_assertions(tmp_path: Path, speaking: str) -> None:
-    """D8: also where no proof is beside them."""
+@pytest.mark.generations("current", "legacy", "fapi2")
+def test_assertions_that_may_have_been_spent_are_unavailable_until_a_moment_that_is_named(
+    tmp_path: Path, speaking: str
+) -> None:
+    """D67: 503 and Retry-After, since it is not the client's fault; what is made then is accepted."""
     after_a_power_loss(tmp_path)
     with World(at=tmp_path, generations=(speaking,)) as world:
-        world.clock.now = NOON + AHEAD - 1
-        assert "restart" in is_refused(world, ask(world, world.rp.assertion()))
-        assert world.kinds() == []
-        world.clock.now = NOON + AHEAD
-        is_accepted(world, ask(world, world.rp.assertion()))
+        world.clock.now = NOON + 9
+        says, wait = is_unavailable(world, ask(world, world.rp.assertion(), **with_nonce(world)))
+        assert (wait, f"in {wait} s" in says) == (AHEAD - 9, True)
+        world.clock.now += wait - 1
+        is_unavailable(world, ask(world, world.rp.assertion(), **with_nonce(world)))
+        world.clock.now += 1
+        is_accepted(world, ask(world, world.rp.assertion(), **with_nonce(world)))
 
 
 @pytest.mark.generations("fapi2")
-def test_an_assertion_without_iat_is_refused_for_the_length_of_its_cap(tmp_path: Path, speaking: str) -> None:
+def test_an_assertion_without_iat_waits_for_the_length_of_its_cap(tmp_path: Path, speaking: str) -> None:
     """DESIGN "What each engine promises": it may have been made 600 s before its exp."""
     after_a_power_loss(tmp_path)
     with World(at=tmp_path, generations=(speaking,)) as world:
         for later, lifetime in ((AHEAD - 1, 600), (AHEAD, 60), (AHEAD + 539, 60)):
             world.clock.now = NOON + later
             assertion = world.rp.assertion(iat=None, exp=world.clock.now + lifetime)
-            assert "restart" in is_refused(world, ask(world, assertion))
+            _, wait = is_unavailable(world, ask(world, assertion, **with_nonce(world)))
+            assert wait == AHEAD + 600 - later - lifetime
         for later, lifetime in ((AHEAD + 539, 600), (AHEAD + 540, 60)):
             world.clock.now = NOON + later
             is_accepted(world, ask(world, world.rp.assertion(iat=None, exp=world.clock.now + lifetime)))
+
+
+def is_unavailable(world: World, answer: httpx.Response) -> tuple[str, int]:
+    """The sentence, and the seconds of Retry-After."""
+    state = "s" if world.interface.pushed else None
+    says = json_refusal(answer, 503, "temporarily_unavailable", state=state)
+    return says, int(answer.headers["retry-after"])
+
+
+def with_nonce(world: World) -> dict[str, Any]:
+    """The proof of a client that has asked for a nonce; none where no proof is sent."""
+    if not world.interface.pushed:
+        return {}
+    keys, now = world.run(world.provider.signing_keys.at(world.clock())), world.clock()
+    nonce = keys.dpop_nonce(now, loss=world.provider.transient.loss.name)
+    return {"DPoP": world.rp.proof("POST", PAR, nonce=nonce)}

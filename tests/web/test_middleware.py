@@ -47,8 +47,9 @@ def logged(stream: io.BytesIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-async def ready() -> None:
-    """The deployment answers."""
+async def ready() -> float:
+    """The deployment answers, and recovers from nothing."""
+    return 0.0
 
 
 def answering(headers: list[tuple[bytes, bytes]], **added: str) -> ASGIApp:
@@ -168,6 +169,18 @@ def test_a_deployment_that_is_not_ready_says_which_part_and_is_alive(lines: io.B
     assert (answer.status_code, answer.json()) == (503, {"status": "not ready", "part": "database"})
     assert logged(lines)[0]["detail"] == "not ready: database: it does not answer"
     assert asked(app, "/healthz").status_code == 200
+
+
+@pytest.mark.usefixtures("lines")
+def test_one_that_recovers_from_a_loss_of_data_is_ready_and_says_until_when() -> None:
+    """D67: all nodes are equal, so none is taken out."""
+
+    async def recovering() -> float:
+        return 1_700_000_042.3
+
+    answer = asked(shell(answering(PAGE), ready=recovering), "/readyz")
+    expected = {"status": "ready", "recovering": "short-lived state", "until": "2023-11-14T22:14:03Z"}
+    assert (answer.status_code, answer.json()) == (200, expected)
 
 
 @pytest.mark.usefixtures("lines")

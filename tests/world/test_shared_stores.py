@@ -39,7 +39,7 @@ def test_a_world_on_its_first_store_refuses_nothing_for_its_age() -> None:
     """D49: however far the clock of the test is from the engine's, and however often the engine was looked at since."""
 
     async def story(made: World) -> None:
-        assert made.provider.transient.reject_issued_before == 0.0
+        assert made.provider.transient.loss.reject_issued_before == 0.0
 
     with engines.redis() as url:
         run(story, transient_url=url)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from corpid.rules.data_loss import DataLoss
+
 
 class StoreUnavailable(Attributed):
     """The store cannot be reached or stayed busy; becomes temporarily_unavailable.
@@ -72,8 +74,8 @@ class TransientStore(Protocol):
     """The transient store: entries that live for minutes."""
 
     @property
-    def reject_issued_before(self) -> float:
-        """Moment of the last data loss, epoch seconds; earlier credentials are refused."""
+    def loss(self) -> DataLoss:
+        """The last data loss; what may have been spent before is refused."""
 
     def unit(self, now: float) -> AbstractAsyncContextManager[TransientUnit]:
         """Several verbs together.

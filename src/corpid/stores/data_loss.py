@@ -25,7 +25,7 @@ What follows, the same in each case:
 - What may be incomplete ends: entries of the transient store from before are deleted, or no longer found by their names.
   So codes and pushed requests from before do not exist. After a restore or a takeover sessions end too, and the codes
   of authenticators for the present minute count as used (`forget`).
-- ports.TransientStore.reject_issued_before becomes the moment of the loss, epoch seconds; if several nodes write
+- ports.TransientStore.loss names it, with its moment in epoch seconds; if several nodes write
   their own time, the seconds are added by which their clocks may differ. Flows compare it with `iat`: of proofs
   (flows.oauth.dpop), of assertions (flows.oauth.client_authentication) and of access tokens (flows.oauth.userinfo).
 - The moment is stored with the notice of the loss: in the deployment table, or in the name of the epoch. Of several
@@ -45,6 +45,7 @@ import sqlalchemy as sa
 
 from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
+from corpid.rules.data_loss import DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
@@ -183,8 +184,14 @@ class SinceRestore:
         self._epoch: Final = f"{restored_at!r}:"
 
     @property
-    def reject_issued_before(self) -> float:
-        return max(self._restored_at, self._store.reject_issued_before)
+    def loss(self) -> DataLoss:
+        """The restore, or a later loss of the other store."""
+        inner = self._store.loss
+        return DataLoss(
+            name=f"{self._epoch}{inner.name}",
+            reject_issued_before=max(self._restored_at, inner.reject_issued_before),
+            complete_from=inner.complete_from,
+        )
 
     def unit(self, now: float) -> SinceRestoreUnit:
         return SinceRestoreUnit(self._store.unit(now), self._epoch)

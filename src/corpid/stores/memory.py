@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
+from corpid.rules.data_loss import NO_LOSS
 from corpid.rules.oauth.errors import OAuthError
 from corpid.stores import in_turn, milliseconds
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from corpid.ports import BatchedVerb
+    from corpid.rules.data_loss import DataLoss
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -31,9 +33,9 @@ class _Entry(msgspec.Struct, frozen=True):
 class MemoryTransientStore:
     """A ports.TransientStore that ends with its process."""
 
-    def __init__(self, *, reject_issued_before: float = 0.0) -> None:
-        self.reject_issued_before: Final = reject_issued_before
-        """see ports.TransientStore; a server gives the time of its start"""
+    def __init__(self, *, loss: DataLoss = NO_LOSS) -> None:
+        self.loss: Final = loss
+        """see ports.TransientStore; a server's begins with its start"""
         self.entries: Final[dict[tuple[str, bytes], _Entry]] = {}
         self.lock: Final = asyncio.Lock()
         self.owner: asyncio.Task[Any] | None = None

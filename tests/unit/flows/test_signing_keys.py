@@ -189,13 +189,26 @@ def test_a_proofs_nonce_holds_for_its_step_of_two_minutes_and_the_next(tmp_path:
 
     async def story(provider: Provider) -> None:
         keys, begin = await provider.signing_keys.at(NOW), NOW // 120 * 120
-        nonce = keys.dpop_nonce(begin)
-        assert keys.dpop_nonce(begin + 119.9) == nonce
-        assert keys.is_dpop_nonce(nonce, begin)
-        assert keys.is_dpop_nonce(nonce, begin + 239.9)
-        assert not keys.is_dpop_nonce(nonce, begin + 240)
-        assert not keys.is_dpop_nonce(nonce, begin - 1)
+        nonce = keys.dpop_nonce(begin, loss="")
+        assert keys.dpop_nonce(begin + 119.9, loss="") == nonce
+        assert keys.is_dpop_nonce(nonce, begin, loss="")
+        assert keys.is_dpop_nonce(nonce, begin + 239.9, loss="")
+        assert not keys.is_dpop_nonce(nonce, begin + 240, loss="")
+        assert not keys.is_dpop_nonce(nonce, begin - 1, loss="")
         for wrong in (None, "", nonce + "x", "ü"):
-            assert not keys.is_dpop_nonce(wrong, begin)
+            assert not keys.is_dpop_nonce(wrong, begin, loss="")
+
+    with_provider(tmp_path, story)
+
+
+def test_a_nonce_of_before_a_loss_of_data_is_none_after_it(tmp_path: Path) -> None:
+    """D67: the name of the loss is part of it."""
+
+    async def story(provider: Provider) -> None:
+        keys = await provider.signing_keys.at(NOW)
+        before, after = keys.dpop_nonce(NOW, loss=""), keys.dpop_nonce(NOW, loss="0001-a-b")
+        assert keys.is_dpop_nonce(after, NOW, loss="0001-a-b")
+        for nonce, loss in ((before, "0001-a-b"), (after, "0002-c-b"), (after, "")):
+            assert not keys.is_dpop_nonce(nonce, NOW, loss=loss)
 
     with_provider(tmp_path, story)

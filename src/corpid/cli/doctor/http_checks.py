@@ -254,6 +254,10 @@ def ready(reached: Deployment) -> Finding:
         return ok("readiness", "Not checked: base_url has a path, and /readyz is outside it.")
     answer = reached.origin.ask("GET", _READY)
     status = answer.json.get("status")
+    if answer.status == _OK and status == "ready" and answer.json.get("recovering"):
+        seen = f"It lost its {answer.json['recovering']}; until {answer.json.get('until')} callers may be told to wait."
+        change = "Change: nothing, if the engine was restarted. Otherwise look at its log, and at its memory and disk."
+        return warning("readiness", seen, change)
     if answer.status == _OK and status == "ready":
         return ok("readiness", "The node that responded is ready.")
     if answer.status == _NOT_READY and isinstance(status, str):

@@ -70,6 +70,7 @@ async def issue(
         granted=granted,
         jkt=proof.jkt,
         token_id=context.provider.new_id(),
+        loss=context.provider.transient.loss.token_tag(context.now),
         now=int(context.now),
     )
     ring = (await context.provider.signing_keys.at(context.now)).ring
@@ -157,8 +158,11 @@ async def _proven(
 
 
 async def _spend(context: RequestContext, token: AccessToken, proof: Proof) -> None:
-    if token.issued_at < context.provider.transient.reject_issued_before:
-        raise InvalidToken(Reason.ACCESS_TOKEN_BEFORE_RESTART, "access token: issued before this provider's restart")
+    if context.provider.transient.loss.refuses_token(token.issued_at, token.loss):
+        raise InvalidToken(
+            Reason.ACCESS_TOKEN_BEFORE_RESTART,
+            "access token: issued before this provider lost its short-lived data; request a new one",
+        )
     async with context.provider.transient.unit(context.now) as unit:
         await dpop.spend(context, unit, proof, client_id=token.client_id)
 

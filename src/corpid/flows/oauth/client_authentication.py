@@ -16,11 +16,10 @@ from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.actors import ANONYMOUS
-from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import client_assertion, client_registration
 from corpid.rules.oauth.client_assertion import Assertion, KeyNotFound
 from corpid.rules.oauth.discovery import PAR_PATH, TOKEN_PATH
-from corpid.rules.oauth.errors import InvalidClient, RequestOf, ServerError
+from corpid.rules.oauth.errors import InvalidClient, RequestOf, ServerError, TemporarilyUnavailable
 from corpid.rules.oauth.explanations import Explanation, clipped, listed
 from corpid.rules.oauth.records import FIRST_ISSUER, Client
 from corpid.rules.oauth.refusals import Reason
@@ -163,15 +162,12 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
 async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion) -> None:
     """Spend the assertion's jti.
 
-    Raises InvalidClient if it was spent before (RFC 7523 §3, D8).
+    Raises InvalidClient if it was spent before, TemporarilyUnavailable if it may have been spent before data was lost.
+    Source: RFC 7523 §3, D8, D67
     """
-    if (
-        assertion.issued_at < context.provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS
-    ):  # iat may lie ahead (D49)
-        raise InvalidClient(
-            Reason.ASSERTION_BEFORE_RESTART,
-            "client_assertion: created before this provider's restart or just after it, or without iat; create a new one, with iat",
-        )
+    loss = context.provider.transient.loss
+    if loss.may_have_been_spent(assertion.issued_at):
+        raise data_lost(loss.assertion_wait(assertion.issued_at))
     if assertion.jti is None:
         return
     spent = namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)
@@ -181,6 +177,19 @@ async def spend(context: RequestContext, unit: TransientUnit, assertion: Asserti
             Reason.ASSERTION_REPLAYED,
             "client_assertion: its jti was already used; create a new assertion for each request",
         )
+
+
+def data_lost(seconds: int) -> TemporarilyUnavailable:
+    """The refusal of what may have been spent before a loss.
+
+    It passes when it is made again in `seconds`. Source: D67
+    """
+    return TemporarilyUnavailable(
+        Reason.DATA_LOST,
+        f"this provider lost its short-lived data a moment ago: repeat the request in {seconds} s, with a new "
+        "client_assertion and DPoP proof",
+        retry_after=seconds,
+    )
 
 
 async def audit_replay(context: RequestContext, action: AuditAction, client_id: str, reason: Reason) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 from corpid.flows import namespaces
 from corpid.flows.oauth import client_authentication
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 from corpid.rules.oauth import dpop
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest, UseDPoPNonce
 from corpid.rules.oauth.explanations import abbreviated
@@ -47,13 +46,26 @@ async def verify_proof(
     if text is None:
         return None
     proof = dpop.verify(text, target, algorithms=rules.proof_algorithms, now=context.now, access_token=access_token)
-    if context.provider.policy.dpop_nonces and not context.keys.is_dpop_nonce(proof.nonce, context.now):
+    if context.provider.policy.dpop_nonces:
+        _require_nonce(context, proof)
+    return proof
+
+
+def _require_nonce(context: RequestContext, proof: Proof) -> None:
+    """Require a nonce that was made since the last data loss.
+
+    None is made before every process has noticed the loss: one that has not would spend the proof where nobody looks
+    later. Raises UseDPoPNonce, TemporarilyUnavailable. Source: RFC 9449 §8, D67
+    """
+    loss = context.provider.transient.loss
+    if wait := loss.completion_wait(context.now):
+        raise client_authentication.data_lost(wait)
+    if not context.keys.is_dpop_nonce(proof.nonce, context.now, loss=loss.name):
         raise UseDPoPNonce(
             Reason.PROOF_NONCE,
             "the DPoP proof must carry the nonce of the DPoP-Nonce header",
-            nonce=context.keys.dpop_nonce(context.now),
+            nonce=context.keys.dpop_nonce(context.now, loss=loss.name),
         )
-    return proof
 
 
 def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generation) -> str | None:
@@ -75,7 +87,8 @@ def bound_key(proof: Proof | None, dpop_jkt: str | None, *, generation: Generati
 async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, client_id: str) -> None:
     """Spend the jti of a client's proof.
 
-    Raises InvalidDPoPProof if it was spent before (RFC 9449 §11.1, D7).
+    Raises InvalidDPoPProof if it was spent before, UseDPoPNonce or TemporarilyUnavailable if it may have been spent
+    before data was lost. Source: RFC 9449 §11.1, D7, D67
     """
     if not await _unspent(context, proof).add(unit, seconds=proof.remember_seconds):
         raise await _replayed(context, client_id)
@@ -86,7 +99,7 @@ async def spend_with(
 ) -> T:
     """As `spend`, in one batch with another verb.
 
-    Returns the result of that verb. Raises InvalidDPoPProof. Source: RFC 9449 §11.1, D7
+    Returns the result of that verb. Raises as `spend`. Source: RFC 9449 §11.1, D7, D67
     """
     spending = _unspent(context, proof).adding(seconds=proof.remember_seconds)
     is_new, result = await namespaces.together(unit, spending, verb)
@@ -96,13 +109,8 @@ async def spend_with(
 
 
 def _unspent(context: RequestContext, proof: Proof) -> Entry[bytes]:
-    if (
-        proof.issued_at < context.provider.transient.reject_issued_before + CLOCK_AHEAD_SECONDS
-    ):  # iat may lie ahead (D49)
-        raise InvalidDPoPProof(
-            Reason.PROOF_BEFORE_RESTART,
-            "DPoP proof: iat is before this provider's restart, or just after it; create a new one",
-        )
+    if context.provider.transient.loss.may_have_been_spent(proof.issued_at):
+        _require_nonce(context, proof)
     return namespaces.PROOF.entry(context.provider.policy.base_url, proof.jkt, proof.jti)
 
 

@@ -254,6 +254,7 @@ async def _issue(context: RequestContext, redemption: _Redemption, grant: Grant,
         issuer=issuer,
         audience=[issuer + resource.path for resource in generation.resources],
         token_id=redemption.token_id,
+        loss=context.provider.transient.loss.token_tag(context.now),
         now=int(context.now),
     )
     access = ring.sign(msgspec.json.encode(access_claims), tokens.TYPE)

@@ -113,9 +113,10 @@ async def _verify(
 async def _spend(context: RequestContext, token: AccessToken, proof: Proof | None) -> None:
     denied = namespaces.DENIED_TOKEN.entry(context.provider.policy.base_url, token.jti)
     async with context.provider.transient.unit(context.now) as unit:
-        if token.issued_at < context.provider.transient.reject_issued_before:
+        if context.provider.transient.loss.refuses_token(token.issued_at, token.loss):
             raise InvalidToken(
-                Reason.ACCESS_TOKEN_BEFORE_RESTART, "access token: issued before this provider's restart"
+                Reason.ACCESS_TOKEN_BEFORE_RESTART,
+                "access token: issued before this provider lost its short-lived data; sign in again",
             )
         if proof is None:
             is_denied = await denied.get(unit)

@@ -75,20 +75,21 @@ class ServerKeys:
         keyed.update(msgspec.msgpack.encode((purpose, *parts)))
         return keyed.digest()
 
-    def dpop_nonce(self, now: float, *, steps_back: int = 0) -> str:
+    def dpop_nonce(self, now: float, *, loss: str, steps_back: int = 0) -> str:
         """The server nonce, `steps_back` steps of 120 seconds ago.
 
-        Source: RFC 9449 §8
+        `loss` is the name of the last loss of data: no earlier nonce is one after it. Source: RFC 9449 §8, D67
         """
-        return self.mac("dpop-nonce", str(int(now // _NONCE_SECONDS) - steps_back))
+        return self.mac("dpop-nonce", loss, str(int(now // _NONCE_SECONDS) - steps_back))
 
-    def is_dpop_nonce(self, nonce: str | None, now: float) -> bool:
+    def is_dpop_nonce(self, nonce: str | None, now: float, *, loss: str) -> bool:
         """Return whether a nonce is the present or the previous one.
 
-        Source: RFC 9449 §8
+        Source: RFC 9449 §8, D67
         """
         return nonce is not None and any(
-            hmac.compare_digest(nonce.encode(), self.dpop_nonce(now, steps_back=back).encode()) for back in (0, 1)
+            hmac.compare_digest(nonce.encode(), self.dpop_nonce(now, loss=loss, steps_back=back).encode())
+            for back in (0, 1)
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from corpid.rules.limits import API_TOKEN_SECONDS
-from corpid.rules.oauth import scopes
+from corpid.rules.oauth import scopes, tokens
 from corpid.rules.oauth.discovery import AUTHORIZATION_SERVER_PATH, JWKS_PATH
 from corpid.rules.oauth.errors import UnsupportedGrantType
 from corpid.rules.oauth.generations import ALGORITHMS, AuthenticationRules
@@ -85,11 +85,19 @@ def granted_scopes(asked: str | None, registered: Sequence[str]) -> tuple[str, .
 
 
 def access_token_claims(
-    *, base_url: str, client_id: str, entity_id: str, granted: Sequence[str], jkt: str, token_id: str, now: int
+    *,
+    base_url: str,
+    client_id: str,
+    entity_id: str,
+    granted: Sequence[str],
+    jkt: str,
+    token_id: str,
+    now: int,
+    loss: str = "",
 ) -> dict[str, object]:
     """The claims of a new token, whose subject is its client.
 
-    `entity_id` is the entity that the client is bound to, or empty. Source: RFC 9068 §2.2, RFC 9449 §6.1, D59
+    `entity_id` is the entity that the client is bound to, or empty, `loss` the tag of a recent loss of data. Source: RFC 9068 §2.2, RFC 9449 §6.1, D59
     """
     bound = {"entity_id": entity_id} if entity_id else {}
     return {
@@ -103,6 +111,7 @@ def access_token_claims(
         "exp": now + API_TOKEN_SECONDS,
         "jti": token_id,
         "cnf": {"jkt": jkt},
+        **({tokens.LOSS: loss} if loss else {}),
     }
 
 

@@ -97,6 +97,9 @@ class Reason(Enum):
     STORE_UNAVAILABLE = _refusal("temporarily_unavailable", _OPERATOR,
         "A database or the engine for short-lived state does not respond or accepts no writes.",
         "Read the detail in the log, then run `corpid doctor`. Callers wait and try again.")
+    DATA_LOST = _refusal("temporarily_unavailable", _OPERATOR,
+        "The provider lost its short-lived state a moment ago, and cannot tell whether the assertion or the proof was used before.",
+        "Callers wait as long as Retry-After says, then repeat the request with a new assertion, with iat, and a new proof.")
     MAINTENANCE = _refusal("temporarily_unavailable", _OPERATOR,
         "The provider is under maintenance.",
         "Callers wait. `corpid maintenance off` ends it.")
@@ -162,9 +165,6 @@ class Reason(Enum):
     ASSERTION_REPLAYED = _refusal("invalid_client", _RP,
         "An assertion with this jti was already used.",
         "Create a new assertion for each request, even when you repeat one.")
-    ASSERTION_BEFORE_RESTART = _refusal("invalid_client", _RP,
-        "The assertion was created before the provider lost its short-lived state, or it has no iat to tell.",
-        "Create a new assertion, with iat.")
     CLIENT_UNKNOWN = _refusal("invalid_client", _OPERATOR,
         "The client is not registered, or is a disabled client of the admin API.",
         "Compare the client_id. `corpid client list` shows the registered ones.")
@@ -233,9 +233,6 @@ class Reason(Enum):
     PROOF_REPLAYED = _refusal("invalid_dpop_proof", _RP,
         "A proof with this jti was already used.",
         "Create a new proof for each request, even when you repeat one.")
-    PROOF_BEFORE_RESTART = _refusal("invalid_dpop_proof", _RP,
-        "The proof was created before the provider lost its short-lived state.",
-        "Create a new proof.")
     PROOF_NONCE = _refusal("use_dpop_nonce", _RP,
         "The proof has no nonce of the provider, or an old one.",
         "Repeat the request with a new proof that contains the nonce from the response's DPoP-Nonce header.")

@@ -129,6 +129,8 @@ def access_token(headers: Sequence[bytes], scheme: str) -> str:
 
 TYPE: Final = "at+jwt"
 _TYPES: Final = (TYPE, "application/at+jwt")
+LOSS: Final = "after_loss"
+"""our claim in an access token that was issued shortly after data was lost (D67)"""
 
 
 class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +147,8 @@ class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
     jti: str
     issued_at: float
     jkt: str | None
+    loss: str = ""
+    """the mark of the loss of data after which it was issued; empty: its iat tells"""
 
 
 def identifier(*, issuer: str, client_id: str, code: str, challenge: str) -> str:
@@ -161,8 +165,12 @@ def access_token_claims(
     audience: list[str],
     token_id: str,
     now: int,
+    loss: str = "",
 ) -> dict[str, object]:
-    """The claims of a new token (RFC 9068 §2.2, D20)."""
+    """The claims of a new token.
+
+    `loss` is the tag of a recent loss of data. Source: RFC 9068 §2.2, D20, D67
+    """
     token: dict[str, object] = {
         "iss": issuer,
         "aud": audience,
@@ -177,6 +185,8 @@ def access_token_claims(
     }
     if grant.jkt is not None:
         token["cnf"] = {"jkt": grant.jkt}
+    if loss:
+        token[LOSS] = loss
     return token
 
 
@@ -234,6 +244,7 @@ def _read(token: dict[str, object], *, issuer: str, resource_url: str, now: floa
         jti=token_id,
         issued_at=iat,
         jkt=jkt if isinstance(jkt, str) else None,
+        loss=str(token.get(LOSS, "")),
     )
 
 

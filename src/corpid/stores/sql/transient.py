@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 
 from corpid.ports import TransientEngine
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.stores import READINESS, READINESS_SECONDS, in_turn
 from corpid.stores.sql.statements import Transaction, insert, parameters
 from corpid.stores.sql.tables import transient
@@ -121,6 +122,7 @@ class SqlTransientStore:
         self.database: Final = database
         self._lost_at: Final = reject_issued_before
         self._rejected_before = 0.0
+        self._loss = NO_LOSS
         live = sa.and_(_THIS, transient.c.expires_at > database.now)
         self.put: Final = database.prepare(lambda: _put(database.now))
         self.look: Final = database.prepare(lambda: sa.select(*_CONTENT).where(live))
@@ -137,9 +139,15 @@ class SqlTransientStore:
         self._swept_up_to: tuple[str, bytes] = _START
 
     @property
-    def reject_issued_before(self) -> float:
-        """Epoch seconds; 0.0 for never."""
-        return max(self._rejected_before, self._lost_at())
+    def loss(self) -> DataLoss:
+        """The last loss, named by its moment.
+
+        It was noted in the transaction that ended what may be incomplete, so every process knows of it.
+        """
+        moment = max(self._rejected_before, self._lost_at())
+        if moment != self._loss.reject_issued_before:
+            self._loss = DataLoss(name=repr(moment), reject_issued_before=moment)
+        return self._loss
 
     def reject_before(self, moment: float) -> None:
         self._rejected_before = moment

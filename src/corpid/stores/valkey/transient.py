@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 import msgspec
 
 from corpid.ports import EngineCondition, StoreUnavailable, TransientEngine
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
@@ -53,12 +54,17 @@ class ValkeyTransientStore:
         self._whole = name if is_first and moment == 0.0 else None
 
     @property
-    def reject_issued_before(self) -> float:
-        """With a margin, since nodes issue things by their own clocks."""
+    def loss(self) -> DataLoss:
+        """The present epoch, with a margin for the clocks of nodes."""
         keyspace = self.keyspace
         if keyspace.epoch_name == self._whole:
-            return 0.0
-        return max(self._rejected_before, keyspace.remembers_since + max(keyspace.ahead, CLOCKS_APART_SECONDS))
+            return NO_LOSS
+        moment = keyspace.remembers_since + max(keyspace.ahead, CLOCKS_APART_SECONDS)
+        return DataLoss(
+            name=keyspace.epoch_name.decode(),
+            reject_issued_before=max(self._rejected_before, moment),
+            complete_from=keyspace.remembers_since + keyspace.ahead,
+        )
 
     def unit(self, now: float) -> ValkeyTransientUnit:  # noqa: ARG002 - the engine's clock decides (D49)
         """All its verbs belong to one epoch; it joins no other unit."""

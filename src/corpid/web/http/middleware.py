@@ -6,6 +6,8 @@ exception was left over, and one line in the log (D48). Plain ASGI: it runs for 
 
 from __future__ import annotations
 
+import math
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,7 +61,10 @@ def named_hosts(fields: Mapping[bytes, list[bytes]]) -> list[bytes]:
 
 
 class Middleware:
-    """Wraps the application. `ready` raises NotReady while the deployment cannot answer.
+    """Wraps the application.
+
+    `ready` raises NotReady while the deployment cannot answer, and returns until when it recovers from a loss of data,
+    epoch seconds; 0.0 if it does not (D67).
 
     For an endpoint, `scope["state"]` holds `headers` (see `header_values`), `request_id`, `client_address` and
     `log`, a LogFields it may add to. A
@@ -71,7 +76,7 @@ class Middleware:
         app: ASGIApp,
         *,
         base_url: str,
-        ready: Callable[[], Awaitable[None]],
+        ready: Callable[[], Awaitable[float]],
         further_urls: Sequence[str] = (),
         allowed_hosts: Sequence[str] = (),
         trusted_proxies: Sequence[Network] = (),
@@ -180,12 +185,13 @@ class Middleware:
             await _say(scope, exchange, 503, "stopping")
             return
         try:
-            await self._ready()
+            recovering = await self._ready()
         except NotReady as error:
             scope["state"]["log"]["detail"] = f"not ready: {error}"
             await _say(scope, exchange, 503, "not ready", part=error.part)
         else:
-            await _say(scope, exchange, 200, "ready")
+            more = {"recovering": "short-lived state", "until": _moment(recovering)} if recovering else {}
+            await _say(scope, exchange, 200, "ready", **more)
 
 
 class _Exchange:
@@ -257,6 +263,11 @@ async def _say(scope: Scope, exchange: _Exchange, status: int, word: str, **more
     headers = [(b"content-type", b"application/json"), (b"allow", b"GET, HEAD"), (b"content-length", b"%d" % len(body))]
     await exchange.send({"type": "http.response.start", "status": 405, "headers": headers})
     await exchange.send({"type": "http.response.body", "body": body})
+
+
+def _moment(seconds: float) -> str:
+    """A moment in UTC, rounded up to a second (RFC 3339)."""
+    return datetime.fromtimestamp(math.ceil(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _route_path(scope: Scope) -> str:

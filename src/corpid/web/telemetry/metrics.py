@@ -65,6 +65,10 @@ def _nothing() -> int:
     return 0
 
 
+def _never() -> float:
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
     """Gauges that are read on each scrape; each function is cheap."""
@@ -79,6 +83,8 @@ class Watched:
     """connections of the database's pool that are in use"""
     pool_limit: int = 0
     """how many may be; 0 if the engine has no pool"""
+    recovering_until: Callable[[], float] = _never
+    """the end of a recovery from a loss of data, epoch seconds; 0.0 if there is none (D67)"""
 
 
 class Metrics:
@@ -147,6 +153,12 @@ class Metrics:
         self._connections = sum_of_processes("corpid_connections", "Connections of callers.")
         self._connections_limit = sum_of_processes(
             "corpid_connections_limit", "Connections of callers that there may be."
+        )
+        self._recovery = Gauge(
+            "corpid_data_lost_seconds",
+            "Seconds for which callers may still be told to wait because short-lived state was lost; else 0.",
+            registry=registry,
+            multiprocess_mode="livemax",
         )
         build = Gauge(
             "corpid_build_info", "1, for the version.", ("version",), registry=registry, multiprocess_mode="max"
@@ -238,6 +250,7 @@ class Metrics:
         self._pool.set(self.watched.pool())
         self._pool_limit.set(self.watched.pool_limit)
         now = self.watched.clock()
+        self._recovery.set(max(0.0, self.watched.recovering_until() - now))
         with suppress(StoreUnavailable, ValueError):
             ring = (await self.watched.signing_keys.at(now)).ring
             ahead = [key.active_from for key in ring.by_kid.values() if key.active_from > now]
