@@ -94,7 +94,7 @@ _ENCODING: Final = _check("Not too many parameters, encoded in UTF-8", _R.PARAME
                           _R.PARAMETERS_NOT_UTF_8, _R.PARAMETERS_BADLY_ENCODED)
 _ONCE: Final = _check("Each parameter once", _R.PARAMETER_REPEATED)
 _FAILURES: Final = Part(title="The provider itself", checks=(
-    Check(name="Nothing failed at the provider", reasons=(_R.STORE_UNAVAILABLE, _R.UNFORESEEN), anywhere=True),
+    Check(name="Nothing failed at the provider", reasons=(_R.STORE_UNAVAILABLE, _R.DATA_LOST, _R.UNFORESEEN), anywhere=True),
 ))
 
 _AUTHENTICATION: Final = Part(title="Client authentication", checks=(
@@ -153,9 +153,7 @@ _PROOF_END: Final = (
 )
 _PROOF_MISSING: Final = _check("A DPoP proof is there, if the interface needs one", _R.PROOF_MISSING, source=_DPOP)
 _ONE_TIME: Final = Part(title="What works once", checks=(
-    _check("The proof is newer than the provider's memory", _R.PROOF_BEFORE_RESTART, only_with=_DPOP),
     _check("The proof was not used before", _R.PROOF_REPLAYED, source="proof.jti", only_with=_DPOP),
-    _check("The assertion is newer than the provider's memory", _R.ASSERTION_BEFORE_RESTART),
     _check("The assertion was not used before", _R.ASSERTION_REPLAYED, source="assertion.jti"),
 ))
 
@@ -327,9 +325,8 @@ RESOURCE: Final = (
     )),
     Part(title="What the token allows", checks=(
         _check("The access token has a scope for this resource", _R.ACCESS_TOKEN_SCOPE, source="access_token.scope"),
-        _check("The access token is newer than the provider's memory", _R.ACCESS_TOKEN_BEFORE_RESTART),
-        _check("The proof is newer than the provider's memory", _R.PROOF_BEFORE_RESTART, only_with=_DPOP),
-        _check("The proof was not used before", _R.PROOF_REPLAYED, source="proof.jti", only_with=_DPOP),
+        _check("The access token is younger than the last loss of data", _R.ACCESS_TOKEN_BEFORE_RESTART),
+            _check("The proof was not used before", _R.PROOF_REPLAYED, source="proof.jti", only_with=_DPOP),
         _check("The access token is not revoked", _R.ACCESS_TOKEN_REVOKED),
         _check("The client is registered, and enabled", _R.ACCESS_TOKEN_CLIENT, source="access_token.client_id"),
         _check("The client may still use the interface", _R.GENERATION_WITHDRAWN),
