@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.developer import inspection
@@ -105,7 +104,7 @@ def _kept() -> tuple[Exchanges, Exchange, Exchange]:
 
 
 KEPT, REFUSED, TOKEN = _kept()
-ADDRESSES: Final = traffic.Addresses("", UTC)
+ADDRESSES: Final = traffic.Addresses("")
 UP: Final = Frame(up=Link(url="/developer/traffic", text=phrase("Inspector")))
 TRAFFIC: Final = traffic.TrafficPage(
     frame=Frame(),

@@ -106,6 +106,22 @@ def test_a_refused_request_says_what_to_do_and_what_was_different_the_last_time(
     watched(story)
 
 
+def test_the_reference_of_an_error_leads_to_its_request() -> None:
+    """D28, D66."""
+
+    async def story(made: World, _: Developer) -> None:
+        rp = await made.relying_party()
+        answer = await rp.push({"scope": "authinfo"})
+        reference = answer.json()["error_description"].rpartition("reference ")[2].rstrip(")")
+        http = await made.http()
+        found = await http.get(f"{BASE}/developer/traffic?reference={reference}")
+        [kept] = await listed(made, "?client_id=rp1")
+        assert found.headers["location"] == f"/developer/traffic/{kept['id']}"
+        await page(made, "?reference=0000000000000000", status=404)
+
+    watched(story)
+
+
 def test_a_clock_that_is_wrong_is_measured() -> None:
     """D66: by iat of assertion and proof, each against our clock; the claim that differs is named."""
 

@@ -10,6 +10,7 @@ from corpid.flows.developer import inspection
 from corpid.flows.developer.people import Developer
 from corpid.rules.developer.checks import State
 from tests.protocol.every_refusal import CASES, Case
+from tests.protocol.provider import query
 
 if TYPE_CHECKING:
     from corpid.flows.developer.inspection import Inspection
@@ -51,6 +52,27 @@ def test_one_check_of_each_refusal_is_red_those_before_it_green_and_no_later_one
     wrong = {name: found for name, case in cases.items() if (found := out_of_order(inspected(worlds, case)))}
     assert wrong == {}
     assert len(cases) > 50
+
+
+def test_the_requests_of_a_sign_in_are_linked_in_each_generation(worlds: Worlds, speaking: str) -> None:
+    """D66: pushed or in the query; each passed its checks, and those of the sign-in follow the page."""
+    world, exchanges = worlds.fresh(**DEMO), DEMO["developer"].exchanges
+    exchanges.clear()
+    callback = query(world.sign_in())
+    world.run(world.rp.believe(world.redeem(callback["code"])))
+    world.userinfo()
+    kept = [each for each in exchanges.listed() if each.sign_in]
+    pushed = ["par"] if speaking == "current" else []
+    resource = "userinfo" if speaking == "current" else "authorization-info"
+    assert [each.endpoint for each in kept] == [*pushed, "authorize", "callback", "token", resource]
+    assert len({each.sign_in.sign_in_id for each in kept if each.sign_in}) == 1
+    assert {each.client_id for each in kept} == {"rp-1"}
+    for each in kept:
+        found = inspection.inspect(each, exchanges)
+        states = {check.state for part in found.parts for check in part.checks if part.title != "Sign-in"}
+        assert states <= {State.PASSED, State.NOT_NEEDED}, each.endpoint
+        of_sign_in = {check.state for part in found.parts for check in part.checks if part.title == "Sign-in"}
+        assert of_sign_in == {"authorize": {State.NOT_REACHED}, "callback": {State.PASSED}}.get(each.endpoint, set())
 
 
 def test_a_red_check_has_the_values_to_compare(worlds: Worlds, speaking: str) -> None:

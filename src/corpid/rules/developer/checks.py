@@ -223,6 +223,18 @@ _IN_QUERY: Final = tuple(
     _check(each.name, *each.reasons, source=each.source, expected=each.expected, only_with=each.only_with or _QUERY)
     for each in (*_OBJECTS, _OBJECT_BY_REFERENCE, *_SCOPES, *_CONTENT)
 )
+SIGN_IN: Final = Part(title="Sign-in", checks=(
+    _check("The second factor is right", _R.SECOND_FACTOR_FAILED),
+    _check("The person goes on", _R.CANCELLED),
+    _check("The person can act for an entity that the client accepts", _R.NO_ENTITY),
+    _check("The sign-in has not ended before", _R.SIGN_IN_ENDED, _R.SIGN_IN_REFUSED),
+    _check("The client is still registered", _R.CLIENT_GONE),
+    _check("The client may still use the interface", _R.GENERATION_WITHDRAWN),
+    _check("The client may still ask for the scopes", _R.SCOPE_WITHDRAWN),
+    _check("The sign-in reached the assurance level", _R.ASSURANCE_LEVEL),
+    _check("The person may act for the entity", _R.PERSON_MAY_NOT_ACT),
+))
+"""what is known once the person has signed in"""
 AUTHORIZE: Final = (
     Part(title="Request", checks=(
         *_HTTP, _AVAILABLE,
@@ -255,17 +267,7 @@ AUTHORIZE: Final = (
         _check("Not in too many browsers", _R.REQUEST_IN_TOO_MANY_BROWSERS, _R.SIGN_INS_AT_ONCE,
                _R.SIGN_IN_IN_ANOTHER_BROWSER),
     )),
-    Part(title="Sign-in", checks=(
-        _check("The second factor is right", _R.SECOND_FACTOR_FAILED),
-        _check("The person goes on", _R.CANCELLED),
-        _check("The person can act for an entity that the client accepts", _R.NO_ENTITY),
-        _check("The sign-in has not ended before", _R.SIGN_IN_ENDED, _R.SIGN_IN_REFUSED),
-        _check("The client is still registered", _R.CLIENT_GONE),
-        _check("The client may still use the interface", _R.GENERATION_WITHDRAWN),
-        _check("The client may still ask for the scopes", _R.SCOPE_WITHDRAWN),
-        _check("The sign-in reached the assurance level", _R.ASSURANCE_LEVEL),
-        _check("The person may act for the entity", _R.PERSON_MAY_NOT_ACT),
-    )),
+    SIGN_IN,
     _FAILURES,
 )
 TOKEN: Final = (
@@ -387,11 +389,10 @@ def states(
     found: list[tuple[Part, list[tuple[Check, State]]]] = []
     reached = True
     for part in CHECKS[endpoint]:
-        if pending and part.title == AUTHORIZE[2].title:
-            reached = False
+        later = pending and part is SIGN_IN
         judged = []
         for check in part.checks:
-            state = rest if reached else after
+            state = rest if reached and not later else after
             if check is failed:
                 state, reached = State.FAILED, False
             elif state is State.PASSED and check.only_with and check.only_with not in present:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -20,11 +20,10 @@ from corpid.web.developer.exchanges import number
 from corpid.web.developer.mode import ANYBODY_PATH, EVENTS_PATH, EXCHANGES_PATH, TRAFFIC_PATH
 from corpid.web.pages.layout import Frame, Link, PageView
 from corpid.web.pages.plain import not_found
-from corpid.web.pages.responses import page_response
+from corpid.web.pages.responses import page_response, see_other
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import tzinfo
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -176,15 +175,9 @@ class SignInPage(InspectorPage):
 class Addresses:
     """Addresses and times of one issuer's pages."""
 
-    def __init__(self, base_path: str, zone: tzinfo) -> None:
+    def __init__(self, base_path: str) -> None:
         self.base: Final = base_path
         self.list: Final = base_path + TRAFFIC_PATH
-        self.zone: Final = zone
-
-    @classmethod
-    def of(cls, web: WebContext) -> Self:
-        """Those of an issuer."""
-        return cls(web.base_path, web.provider.policy.timezone)
 
     def row(self, exchange: Exchange, first: Exchange, *, current: bool = False) -> Row:
         """A request as a row, or as a step of a sign-in."""
@@ -217,17 +210,24 @@ class Addresses:
         return f"{self.list}/sign-ins/{sign_in_id}"
 
     def time(self, at: float) -> str:
-        """The time of day."""
-        return f"{datetime.fromtimestamp(at, self.zone):%H:%M:%S}"
+        """The time of day, as logs have it: UTC."""
+        return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
 
     def day(self, at: float) -> str:
-        """The moment, as logs have it."""
+        """The day and the time of day, UTC."""
         return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 async def listed(request: Request, web: WebContext, mode: Mode) -> Response:
-    """The sign-ins, or every request, perhaps of one client."""
-    addresses, exchanges = Addresses.of(web), mode.developer.exchanges
+    """The sign-ins, or every request, perhaps of one client.
+
+    With a reference of an error, the page of its request.
+    """
+    addresses, exchanges = Addresses(web.base_path), mode.developer.exchanges
+    reference = request.query_params.get("reference", "")
+    if reference:
+        known = next((each for each in exchanges.listed() if each.request_id == reference), None)
+        return await not_found(request, web) if known is None else see_other(f"{addresses.list}/{known.exchange_id}")
     client_id, every = request.query_params.get("client_id", ""), request.query_params.get("view") == "requests"
     found = exchanges.listed(client_id=client_id or None)
     counted: dict[str, int] = {}
@@ -282,7 +282,7 @@ async def one(request: Request, web: WebContext, mode: Mode) -> Response:
     exchange = exchanges.get(number(request.path_params["rest"]))
     if exchange is None:
         return await not_found(request, web)
-    return page_response(request, web.renderer, exchange_page(exchange, exchanges, Addresses.of(web)))
+    return page_response(request, web.renderer, exchange_page(exchange, exchanges, Addresses(web.base_path)))
 
 
 def exchange_page(exchange: Exchange, exchanges: Exchanges, addresses: Addresses) -> ExchangePage:
@@ -357,7 +357,7 @@ def _short(name: str, value: object) -> object:
 
 async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     """A sign-in: its requests in order, each with its checks."""
-    exchanges, addresses = mode.developer.exchanges, Addresses.of(web)
+    exchanges, addresses = mode.developer.exchanges, Addresses(web.base_path)
     steps = exchanges.of_sign_in(request.path_params["rest"])
     if not steps:
         return await not_found(request, web)
