@@ -165,7 +165,8 @@ def test_a_token_that_is_missing_is_one_difference() -> None:
         assert rp.sign_in.tokens is not None
         await rp.resource(headers={"DPoP": None})
         _, found = last(mode, "proof_missing")
-        assert [(each.where, each.name, each.now) for each in found.differences] == [("header", "dpop", "absent")]
+        [only] = found.differences
+        assert (only.where, only.name, only.before, only.now) == ("header", "dpop", "present", "absent")
 
     watched(story)
 
@@ -186,6 +187,15 @@ def test_the_command_repeats_the_request_and_says_what_works_once() -> None:
         assert [note.partition(" ")[0] for note in found.command_notes] == ["$DPOP_PROOF", "$CLIENT_ASSERTION"]
 
     watched(story)
+
+
+def test_the_command_names_the_address_of_a_further_issuer() -> None:
+    """D62, RFC 8414 §3.1: the path of the issuer may be at the end."""
+    asked = exchange("rp1")
+    asked.issuer, asked.method = f"{BASE}/legacy", "GET"
+    for path in ("/legacy/.well-known/keys", "/.well-known/oauth-authorization-server/legacy"):
+        asked.path = path
+        assert inspection.inspect(asked, developer().exchanges).command == f"curl -i {BASE}{path}"
 
 
 def test_a_sign_in_is_one_page_from_par_to_userinfo() -> None:

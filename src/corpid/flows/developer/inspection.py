@@ -257,12 +257,11 @@ def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: Stat
     names = [each.strip() for each in check.source.split(",") if each.strip()]
     values = [(name.rpartition(".")[2], known[name]) for name in names if name in known]
     received = values[0][1] if len(names) == 1 and values else ", ".join(f"{name} {value}" for name, value in values)
-    host = exchange.issuer.partition("://")[2].partition("/")[0]
     told = _Named(
         method=exchange.method,
-        url=exchange.issuer + exchange.path.removeprefix(_base_path(exchange.issuer)),
+        url=_url(exchange),
         issuer=exchange.issuer,
-        host=host,
+        host=exchange.issuer.partition("://")[2].partition("/")[0],
         now=f"{exchange.at:.0f}",
         client_id=exchange.client_id,
     )
@@ -281,9 +280,10 @@ def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: Stat
     )
 
 
-def _base_path(issuer: str) -> str:
-    _, slash, path = issuer.partition("://")[2].partition("/")
-    return slash + path
+def _url(exchange: Exchange) -> str:
+    """The URL that was asked for, at the issuer's own name."""
+    scheme, _, rest = exchange.issuer.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}{exchange.path}"
 
 
 def lines(value: Mapping[str, Any], at: float) -> tuple[Line, ...]:
@@ -354,7 +354,7 @@ def _command(exchange: Exchange) -> tuple[str, tuple[str, ...]]:
     """The request as a curl command, with variables for what works once."""
     used: dict[str, str] = {}
     query = f"?{exchange.query}" if exchange.query else ""
-    url = f"{exchange.issuer}{exchange.path.removeprefix(_base_path(exchange.issuer))}{query}"
+    url = _url(exchange) + query
     words = ["curl", "-i"] if exchange.method == "GET" else ["curl", "-i", "-X", exchange.method]
     found = [" ".join((*words, shlex.quote(url)))]
     for name, value in exchange.headers:
@@ -417,9 +417,14 @@ def _differences(good: Exchange, exchange: Exchange) -> Iterator[Difference]:
         was, is_ = before.get((where, name)), now.get((where, name))
         if was == is_ or (name in _NEW_EACH_TIME and was is not None and is_ is not None):
             continue
-        yield Difference(
-            where=where,
-            name=name,
-            before="absent" if was is None else shown(was),
-            now="absent" if is_ is None else shown(is_),
-        )
+        yield Difference(where=where, name=name, before=_side(name, was), now=_side(name, is_))
+
+
+def _side(name: str, value: str | None) -> str:
+    """The value of one side.
+
+    What is new each time is only present or absent.
+    """
+    if value is None:
+        return "absent"
+    return "present" if name in _NEW_EACH_TIME else shown(value)
