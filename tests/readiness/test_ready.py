@@ -56,7 +56,7 @@ def registered(client: Example, running: RunningDemo) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_example_is_ready(running: RunningDemo, tmp_path: Path, kind: str) -> None:
-    """README: an example teaches what is right. One library fetches a key set once a minute, so it takes minutes."""
+    """README: an example teaches what is right."""
     with example(kind, running.issuer, tmp_path / "keys.json", f"{kind}-ready") as client:
         registered(client, running)
         report = running.checked(f"{client.home}/login")

@@ -9,7 +9,6 @@ import msgspec
 import typer
 
 from corpid.cli import output
-from corpid.sandbox.jwt import RelyingPartyKeys
 
 
 def keys(
@@ -20,6 +19,8 @@ def keys(
     The private keys go to the file (mode 0600), as the examples read it; the public JSON Web Key Set goes to a file of
     the same name with .public at its end, for `corpid client add --jwks`. Nothing is registered.
     """
+    from corpid.sandbox.jwt import RelyingPartyKeys  # noqa: PLC0415 - no other command on clients needs it
+
     public = file.with_name(f"{file.name}.public")
     for each in (file, public):
         if each.exists():
