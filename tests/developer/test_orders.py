@@ -318,6 +318,8 @@ def test_the_command_places_lists_and_withdraws() -> None:
             code, text = await told("list", "--json")
             assert json.loads(text)["orders"][0]["error"] == "invalid_grant"
             assert "endpoint=token" in (await told("list"))[1]
+            code, text = await asyncio.to_thread(ran, "list", "--developer", f"{url}?key={mode.key}")
+            assert (code, "endpoint=token" in text) == (0, True), text
             assert await told("order", "latency", "endpoint=token", "seconds=x") == (
                 1, "Error: seconds: must be a number from 0 to 60\n",
             )  # fmt: skip
@@ -327,7 +329,7 @@ def test_the_command_places_lists_and_withdraws() -> None:
             assert (await told("order", "rotate-key")) == (0, "Done: rotate-key.\n")
         assert ran("orders")[0] == 0
         assert all(fault.name in ran("orders", "token")[1] for fault in BY_NAME["token"].faults)
-        code, text = ran("list", "--developer", "http://127.0.0.1:9/developer")
+        code, text = await asyncio.to_thread(ran, "list", "--developer", "http://127.0.0.1:9/developer")
         assert (code, "start `corpid demo`" in text) == (1, True)
 
     with log_left_alone():

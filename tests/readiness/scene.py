@@ -65,7 +65,9 @@ class RunningDemo:
     def checked(self, url: str, only: Iterable[str] = CASES, *, marker: Marker | None = None, **options: Any) -> Report:
         """The report of a relying party that begins its login at this URL."""
         cases = [CASES[case_id] for case_id in dict.fromkeys((BASELINE.id, *only))]
-        chosen = Options(url=url, issuer=self.issuer, user=USER, entity=ENTITY, marker=marker, cases=cases, **options)
+        chosen = Options(
+            url=url, developer=self.issuer, user=USER, entity=ENTITY, marker=marker, cases=cases, **options
+        )
         return asyncio.run(check(chosen, tell=print))
 
 

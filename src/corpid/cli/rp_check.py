@@ -13,15 +13,14 @@ import typer
 
 from corpid.cli import output
 from corpid.sandbox import example_directory
-from corpid.sandbox.developer_api import DEFAULT_URL
+from corpid.sandbox.developer_api import DEFAULT_URL, NotDone
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.readiness import renderings
 from corpid.sandbox.readiness.cases import BASELINE, CASES
-from corpid.sandbox.readiness.developer_api import ReadinessError
 from corpid.sandbox.readiness.driver import Options, check
 from corpid.sandbox.readiness.markers import Marker
 from corpid.sandbox.readiness.observation import Verdict
-from corpid.web.developer.mode import DEVELOPER_PATH
+from corpid.sandbox.readiness.report import ReadinessError
 
 if TYPE_CHECKING:
     from corpid.sandbox.readiness.case import Case
@@ -73,7 +72,7 @@ def rp_check(
         user, entity = first.user_name, entity or first.entities[0]
     options = Options(
         url=url,
-        issuer=developer.rstrip("/").removesuffix(DEVELOPER_PATH),
+        developer=developer,
         user=user,
         entity=entity,
         marker=Marker(url=success_url, text=success_text) if success_url or success_text else None,
@@ -82,7 +81,7 @@ def rp_check(
     )
     try:
         report = asyncio.run(_checked(options))
-    except ReadinessError as error:
+    except (NotDone, ReadinessError) as error:
         output.fail(str(error))
     except asyncio.CancelledError:
         output.fail("Stopped. The orders of this check are withdrawn.")

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
 from corpid.cli import listing, output
 from corpid.rules.developer.order_documents import typed
 from corpid.rules.developer.orders import BY_NAME, KINDS, NAMES
-from corpid.sandbox.developer_api import DEFAULT_URL, DeveloperApi, NotDone
+from corpid.sandbox.developer_api import DEFAULT_URL, NotDone, developer_api
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from corpid.rules.developer.orders import Kind
+    from corpid.sandbox.developer_api import DeveloperApi
+
+_Answer = TypeVar("_Answer")
+_SECONDS: Final = 10.0
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -60,10 +67,7 @@ def order(
         if not found:
             output.fail(f"{each} is no member: write MEMBER=VALUE, such as endpoint=token")
         texts[member] = value
-    try:
-        placed = DeveloperApi(developer).place(typed(name, texts))
-    except NotDone as error:
-        output.fail(str(error))
+    placed = _asked(developer, lambda api: api.place(typed(name, texts)))
     if json:
         output.as_json(placed)
     elif placed["left"] == 0:
@@ -75,10 +79,7 @@ def order(
 @app.command("list")
 def listed(*, client: ClientId = "", developer: Address = DEFAULT_URL, json: listing.AsJson = False) -> None:
     """List the orders in force."""
-    try:
-        found = DeveloperApi(developer).listed(client or None)
-    except NotDone as error:
-        output.fail(str(error))
+    found = _asked(developer, lambda api: api.listed(client or None))
     if json:
         output.as_json({"orders": found})
     elif not found:
@@ -99,19 +100,27 @@ def withdraw(
     """End an order, or all of them."""
     if bool(order_id) == every:
         output.fail("name the order's id, or say --all")
-    try:
-        count = DeveloperApi(developer).withdraw(order_id, client or None)
-    except NotDone as error:
-        output.fail(str(error))
+    count = _asked(developer, lambda api: api.withdraw_all(client or None) if every else api.withdraw(order_id))
     output.say(f"{count} {'order' if count == 1 else 'orders'} withdrawn.")
 
 
+def _asked(developer: str, ask: Callable[[DeveloperApi], Awaitable[_Answer]]) -> _Answer:
+    """The answer of a demo; what it refuses ends the command."""
+
+    async def asked() -> _Answer:
+        async with developer_api(developer, seconds=_SECONDS) as api:
+            return await ask(api)
+
+    try:
+        return asyncio.run(asked())
+    except NotDone as error:
+        output.fail(str(error))
+
+
 def _kind(name: str) -> Kind:
-    return BY_NAME[name] if name in BY_NAME else _unknown(name)
-
-
-def _unknown(name: str) -> NoReturn:
-    output.fail(f"there is no order {name}: choose from {', '.join(NAMES)}")
+    if name not in BY_NAME:
+        output.fail(f"there is no order {name}: choose from {', '.join(NAMES)}")
+    return BY_NAME[name]
 
 
 def _usage(kind: Kind) -> tuple[str, ...] | str:

@@ -1,74 +1,166 @@
-"""The API of a running demo's developer mode, for commands (D66)."""
+"""The developer API of a running demo (D66)."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
+from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.sandbox.demo import FIRST_PORT, PROVIDER_HOST
-from corpid.web.developer.mode import DEVELOPER_PATH, ORDERS_PATH
+from corpid.sandbox.verification import Callback
+from corpid.web.developer.mode import DEVELOPER_PATH, EXCHANGES_PATH, ORDERS_PATH, SIGN_INS_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Iterable
 
 DEFAULT_URL: Final = f"http://{PROVIDER_HOST}:{FIRST_PORT}{DEVELOPER_PATH}"
-SECONDS: Final = 10.0
+SECONDS: Final = 70.0
+"""longer than any latency that an order can add"""
+LONGEST_WAIT_SECONDS: Final = 65.0
 
 
 class NotDone(Exception):
     """The demo did not do it; the message gives the remedy."""
 
 
+class SignInRefused(Exception):
+    """The provider did not complete a sign-in; the message says why."""
+
+
 class DeveloperApi:
-    """Developer mode at one address.
+    """The developer API of one issuer."""
 
-    The address may contain the key of its start. Source: D66
-    """
+    def __init__(self, http: httpx.AsyncClient, url: httpx.URL) -> None:
+        self._http: Final = http
+        self._url: Final = url.copy_with(path=url.path.rstrip("/").removesuffix(DEVELOPER_PATH).rstrip("/") or "/")
+        """the issuer, and the key of this start if there is one"""
+        self._seen = 0
+        """the newest exchange that was read"""
 
-    def __init__(self, url: str) -> None:
-        self._url: Final = url
+    @property
+    def issuer(self) -> str:
+        """The issuer whose API it is."""
+        return str(self._url.copy_with(query=None)).rstrip("/")
 
-    def place(self, order: Mapping[str, object]) -> dict[str, Any]:
+    async def metadata(self) -> dict[str, Any]:
+        """The issuer's metadata. Raises NotDone."""
+        return await self._asked("GET", DISCOVERY_PATH)
+
+    async def place(self, order: Mapping[str, object]) -> dict[str, Any]:
         """Place an order of the sandbox. Raises NotDone."""
-        return self._asked("POST", "", json=order)
+        return await self._asked("POST", ORDERS_PATH, order)
 
-    def listed(self, client_id: str | None) -> list[dict[str, Any]]:
-        """The orders in force. Raises NotDone."""
-        found: list[dict[str, Any]] = self._asked("GET", "", client_id=client_id)["orders"]
+    async def listed(self, client_id: str | None = None) -> list[dict[str, Any]]:
+        """The orders in force, for one client or for all. Raises NotDone."""
+        named = {} if client_id is None else {"client_id": client_id}
+        found: list[dict[str, Any]] = (await self._asked("GET", ORDERS_PATH, query=named)).get("orders", [])
         return found
 
-    def withdraw(self, order_id: str = "", client_id: str | None = None) -> int:
-        """End one order, or all of them. Raises NotDone."""
-        path = f"/{order_id}" if order_id else ""
-        return int(self._asked("DELETE", path, client_id=client_id)["withdrawn"])
+    async def withdraw(self, order_id: str) -> int:
+        """End one order. Raises NotDone."""
+        return int((await self._asked("DELETE", f"{ORDERS_PATH}/{order_id}"))["withdrawn"])
 
-    def _asked(self, method: str, path: str, *, json: object = None, client_id: str | None = None) -> dict[str, Any]:
+    async def withdraw_all(self, client_id: str | None = None) -> int:
+        """End every order, or those of one client. Raises NotDone."""
+        named = {} if client_id is None else {"client_id": client_id}
+        return int((await self._asked("DELETE", ORDERS_PATH, query=named))["withdrawn"])
+
+    @asynccontextmanager
+    async def placed(self, orders: Iterable[Mapping[str, Any]]) -> AsyncIterator[None]:
+        """Have orders in force; they are withdrawn at the end, whatever happens.
+
+        Raises NotDone.
+        """
+        ids: list[str] = []
         try:
-            url = httpx.URL(self._url)
-            base = url.path.rstrip("/").removesuffix(DEVELOPER_PATH)
-            url = url.copy_with(path=f"{base}{ORDERS_PATH}{path}")
-            if client_id is not None:
-                url = url.copy_add_param("client_id", client_id)
-            body: dict[str, Any] = {} if json is None else {"json": json}
-            answer = httpx.request(method, url, timeout=SECONDS, trust_env=False, **body)
+            for each in orders:
+                ids.append(str((await self.place(each))["id"]))  # noqa: PERF401 - each may fail
+            yield
+        finally:
+            for order_id in ids:
+                await self._request("DELETE", f"{ORDERS_PATH}/{order_id}")  # it may have ended before
+
+    async def new_exchanges(self) -> list[dict[str, Any]]:
+        """The exchanges since the last time. Raises NotDone."""
+        found: list[dict[str, Any]] = (
+            await self._asked("GET", EXCHANGES_PATH, query={"after": str(self._seen)})
+        )["exchanges"]  # fmt: skip
+        self._seen = max((int(each["id"]) for each in found), default=self._seen)
+        return found
+
+    async def sign_in(self, authorize_url: str, *, user: str, entity: str) -> Callback:
+        """Sign a test person in. Raises SignInRefused, NotDone."""
+        order = {"authorize_url": authorize_url, "user": user, "entity": entity}
+        response = await self._request("POST", SIGN_INS_PATH, order)
+        answer = _members(response) or {}
+        if response.is_success and isinstance(answer.get("callback_url"), str):
+            form = answer.get("form")
+            return Callback(answer["callback_url"], form.items() if isinstance(form, Mapping) else None)
+        problem = answer.get("error_description") or answer.get("error") or response.reason_phrase
+        raise SignInRefused(f"the provider refused to sign {user} in: {response.status_code}: {problem}")
+
+    async def _asked(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        response = await self._request(method, path, body, query)
+        members = _members(response)
+        if response.is_success and members is not None:
+            return members
+        if response.status_code == httpx.codes.NOT_FOUND:
+            order_id = path.removeprefix(f"{ORDERS_PATH}/")
+            problem = "this is not a demo" if order_id == path else f"there is no order {order_id}"
+            raise NotDone(f"{self.issuer}: {problem}")
+        description = str((members or {}).get("error_description", ""))
+        if not description:
+            raise NotDone(f"{method} {self.issuer}{path} answered {response.status_code} {response.reason_phrase}")
+        raise NotDone(description.partition(" (reference ")[0].removeprefix("orders: "))
+
+    async def _request(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        content = None if body is None else dict(body)
+        try:
+            url = self._url.copy_with(path=f"{self._url.path.rstrip('/')}{path}").copy_merge_params(query or {})
+            # a GET whose address has the key is sent on to the same address without it
+            request = self._http.build_request(method, url, json=content)
+            response = await self._http.send(request, follow_redirects=method == "GET")
+            if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+                wait = response.headers.get("retry-after", "")
+                await asyncio.sleep(min(float(wait) if wait.isdigit() else 1.0, LONGEST_WAIT_SECONDS))
+                response = await self._http.send(request, follow_redirects=method == "GET")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise NotDone(
-                f"no demo answers at {self._url} ({error}): start `corpid demo`, or name its address"
-            ) from None
-        if answer.status_code == httpx.codes.NOT_FOUND:
-            what = f"there is no order {path[1:]}" if path else "what answers there is no demo"
-            raise NotDone(f"{what}: {url.copy_with(query=None)}")
-        members = _members(answer)
-        if answer.is_error or members is None:
-            description = str((members or {}).get("error_description", f"status {answer.status_code}"))
-            raise NotDone(description.partition(" (reference ")[0].removeprefix("orders: "))
-        return members
+            raise _no_demo(self.issuer, error) from None
+        return response
 
 
-def _members(answer: httpx.Response) -> dict[str, Any] | None:
+@asynccontextmanager
+async def developer_api(url: str, *, seconds: float = SECONDS) -> AsyncIterator[DeveloperApi]:
+    """The API of a demo at this address.
+
+    It is an issuer, or the address of its developer mode. It may contain the key of its start; `seconds` is the timeout of a request. Raises NotDone. Source: D66
+    """
     try:
-        found = answer.json()
+        address = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise _no_demo(url, error) from None
+    async with httpx.AsyncClient(timeout=seconds, trust_env=False) as http:
+        yield DeveloperApi(http, address)
+
+
+def _no_demo(url: str, error: Exception) -> NotDone:
+    return NotDone(
+        f"no demo answers at {url} ({str(error) or type(error).__name__}): start `corpid demo`, or give its address "
+        "with --developer"
+    )
+
+
+def _members(response: httpx.Response) -> dict[str, Any] | None:
+    try:
+        found = response.json()
     except ValueError:
         return None
     return found if isinstance(found, dict) else None

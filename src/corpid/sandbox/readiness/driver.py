@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-import httpx
-
+from corpid.sandbox.developer_api import SignInRefused, developer_api
 from corpid.sandbox.readiness import markers
 from corpid.sandbox.readiness.case import FOREIGN, RESOURCE, Alteration, Case, OpenedIn
 from corpid.sandbox.readiness.cases import BASELINE, CASES
-from corpid.sandbox.readiness.developer_api import DeveloperApi, ReadinessError, SignInRefused
 from corpid.sandbox.readiness.judging import judge, not_applicable, session_begins
 from corpid.sandbox.readiness.observation import (
+    Call,
     Endpoint,
     Facts,
     Finding,
@@ -25,7 +24,7 @@ from corpid.sandbox.readiness.observation import (
     Verdict,
     calls_to,
 )
-from corpid.sandbox.readiness.report import Report, Result, address
+from corpid.sandbox.readiness.report import ReadinessError, Report, Result, address
 from corpid.sandbox.readiness.visitor import visitor
 from corpid.sandbox.verification import Callback
 
@@ -33,13 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from corpid.sandbox.developer_api import DeveloperApi
     from corpid.sandbox.readiness.markers import Marker
-    from corpid.sandbox.readiness.observation import Call
     from corpid.sandbox.readiness.visitor import Visitor
 
 COOL_DOWN_SECONDS: Final = 61.0
 """libraries fetch a key set again after a minute, at the earliest"""
-API_SECONDS: Final = 70.0
 GRACE_SECONDS: Final = 1.0
 POLL_SECONDS: Final = 0.2
 _EVERY_CLIENT: Final = frozenset({Endpoint.JWKS, Endpoint.DISCOVERY})
@@ -53,7 +51,8 @@ class Options:
 
     url: str
     """where a login begins"""
-    issuer: str
+    developer: str
+    """address of the demo's developer mode, or its issuer"""
     user: str
     entity: str = ""
     marker: Marker | None = None
@@ -67,15 +66,15 @@ class Options:
 async def check(options: Options, *, tell: Callable[[str], None], clock: Callable[[], float] = time.time) -> Report:
     """Try every case; `tell` gets a line about each.
 
-    Raises ReadinessError if the provider, its API or a marker is missing.
+    Raises NotDone if the demo cannot be asked, ReadinessError if nothing shows that somebody is signed in.
     """
     began = clock()
-    async with httpx.AsyncClient(timeout=API_SECONDS, trust_env=False) as http:
-        run = _Run(options, DeveloperApi(http, options.issuer), tell)
+    async with developer_api(options.developer) as api:
+        run = _Run(options, api, tell)
         results = await run.every_case()
     return Report(
         url=options.url,
-        issuer=options.issuer,
+        issuer=api.issuer,
         client_id=run.facts.client_id if run.facts else "",
         marker=str(run.marker or ""),
         user=options.user,
@@ -95,7 +94,7 @@ class _Run:
 
     async def every_case(self) -> list[Result]:
         """The baseline first: without it nothing can be judged."""
-        await self.api.new_calls("")
+        await self._new_calls("")
         started = time.monotonic()
         found, observation = await self._baseline()
         results = [self._result(BASELINE, found, observation, started)]
@@ -124,13 +123,13 @@ class _Run:
     async def _baseline(self) -> tuple[Finding, Observation]:
         """Sign in, and learn what the other cases need to know."""
         sends_iss = (await self.api.metadata()).get("authorization_response_iss_parameter_supported") is True
-        await self.api.new_calls("")
+        await self._new_calls("")
         sign_in = await self._sign_in(BASELINE, Alteration.NONE)
         observation = Observation(sign_ins=(sign_in,))
         client_id = sign_in.request.get("client_id", "")
         facts = Facts(
             client_id=client_id,
-            issuer=self.options.issuer,
+            issuer=self.api.issuer,
             sends_iss=sends_iss,
             pushes=bool(calls_to(sign_in.login_calls, Endpoint.PAR)),
             resource=next((call.endpoint for call in sign_in.calls if call.endpoint in _RESOURCES), Endpoint.USERINFO),
@@ -161,11 +160,12 @@ class _Run:
         return judge(BASELINE, observation, facts), observation
 
     async def _require_no_orders(self, client_id: str) -> None:
-        placed = await self.api.orders(client_id)
+        placed = await self.api.listed(client_id)
         if placed:
+            names = ", ".join(str(each["order"]) for each in placed)
             raise ReadinessError(
-                f"orders are in place for this relying party ({', '.join(placed)}): withdraw them first, "
-                f"for the results would mix them up ({self.options.issuer}/developer)"
+                f"orders are in force for this relying party ({names}), and would change the results: withdraw them "
+                "first (`corpid sandbox withdraw --all`)"
             )
 
     # --- one case -----------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class _Run:
         if case.prepared:
             async with self.api.placed(self._addressed(order, facts) for order in case.prepared):
                 await self._recovers(case, facts)
-        await self.api.new_calls("")
+        await self._new_calls("")
         async with self.api.placed(self._addressed(order, facts) for order in case.orders):
             sign_ins = [await self._sign_in(case, case.alteration, facts.client_id) for _ in range(case.sign_ins)]
         return Observation(sign_ins=tuple(sign_ins))
@@ -210,11 +210,11 @@ class _Run:
 
     async def _sign_in(self, case: Case, alteration: Alteration, client_id: str = "") -> SignIn:
         async with (
-            visitor(issuer=self.options.issuer, marker=self.marker) as first,
-            visitor(issuer=self.options.issuer, marker=self.marker) as other,
+            visitor(issuer=self.api.issuer, marker=self.marker) as first,
+            visitor(issuer=self.api.issuer, marker=self.marker) as other,
         ):
             url = await first.log_in(self.options.url, press=self.options.press)
-            calls = await self.api.new_calls(client_id)
+            calls = await self._new_calls(client_id)
             request = _request(url, calls)
             if isinstance(url, Page):
                 return SignIn(login=url, request=request, login_calls=calls)
@@ -222,7 +222,7 @@ class _Run:
                 callback = await self.api.sign_in(url, user=self.options.user, entity=self.options.entity)
             except SignInRefused as refused:
                 return SignIn(problem=str(refused), request=request, login_calls=calls)
-            calls += await self.api.new_calls(client_id)
+            calls += await self._new_calls(client_id)
             if urlsplit(callback).fragment:
                 problem = "the callback is behind a # (response_mode=fragment), which only a script can read"
                 return SignIn(problem=problem, request=request, login_calls=calls)
@@ -245,17 +245,25 @@ class _Run:
         """Address of a signed-in page that shows others no session."""
         if not signed_in.session or urlsplit(signed_in.url).path == urlsplit(redirect_uri).path:
             return ""
-        async with visitor(issuer=self.options.issuer, marker=self.marker) as nobody:
+        async with visitor(issuer=self.api.issuer, marker=self.marker) as nobody:
             return "" if (await nobody.look_at(signed_in.url)).session else signed_in.url
+
+    async def _new_calls(self, client_id: str) -> tuple[Call, ...]:
+        """New calls of this client, and of no client in particular.
+
+        Without a client_id everything.
+        """
+        calls = map(Call.of, await self.api.new_exchanges())
+        return tuple(each for each in calls if not client_id or each.client_id in ("", client_id))
 
     async def _calls_after(self, case: Case, client_id: str) -> tuple[Call, ...]:
         """The calls of a callback, also late ones."""
-        calls = await self.api.new_calls(client_id)
+        calls = await self._new_calls(client_id)
         late = sum(float(order["seconds"]) for order in case.orders if order["order"] == "latency")
         end = time.monotonic() + late + GRACE_SECONDS
         while late and not any(call.orders for call in calls) and time.monotonic() < end:
             await asyncio.sleep(POLL_SECONDS)
-            calls += await self.api.new_calls(client_id)
+            calls += await self._new_calls(client_id)
         return calls
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from corpid.sandbox import jwt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _GATEWAY: Final = frozenset({502, 503, 504})
@@ -47,6 +48,25 @@ class Call:
     """names of the orders that the provider obeyed in its answer"""
     signed: tuple[Mapping[str, object], ...] = ()
     """claims of the tokens that the provider signed for the answer"""
+    client_id: str = ""
+    """empty if no client is known"""
+
+    @classmethod
+    def of(cls, exchange: Mapping[str, Any]) -> Self:
+        """A call, from an exchange that the developer API lists."""
+        return cls(
+            exchange_id=str(exchange["id"]),
+            endpoint=str(exchange["endpoint"]),
+            method=str(exchange["method"]),
+            path=str(exchange["path"]),
+            status=int(exchange["status"]),
+            headers=_texts(exchange.get("headers")),
+            parameters=_texts(exchange.get("parameters")),
+            error=str(exchange.get("error") or ""),
+            orders=tuple(map(str, exchange.get("orders") or ())),
+            signed=tuple(each.get("claims") or {} for each in exchange.get("signed") or ()),
+            client_id=str(exchange.get("client_id") or ""),
+        )
 
     def proof_key(self) -> str | None:
         """The key of the request's DPoP proof as text, None without one."""
@@ -152,6 +172,12 @@ class Observation:
     def to(self, endpoint: str) -> list[Call]:
         """The calls of an endpoint."""
         return calls_to(self.calls, endpoint)
+
+
+def _texts(pairs: object) -> dict[str, str]:
+    """Names and values, from an object or a list of pairs."""
+    found = pairs.items() if isinstance(pairs, Mapping) else pairs if isinstance(pairs, list) else ()
+    return {str(name): str(value) for name, value in found}
 
 
 def calls_to(calls: Iterable[Call], endpoint: str) -> list[Call]:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from corpid.sandbox.readiness.observation import Call, Finding, Observation
 
 
+class ReadinessError(Exception):
+    """The report cannot be made; the message gives the remedy."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One case, and what became of it."""

@@ -11,8 +11,8 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import httpx
 
 from corpid.sandbox.browser import Browser, DeadEndError
-from corpid.sandbox.readiness.developer_api import ReadinessError
 from corpid.sandbox.readiness.observation import Page
+from corpid.sandbox.readiness.report import ReadinessError
 from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
