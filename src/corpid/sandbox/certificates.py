@@ -6,7 +6,6 @@ phone that trusts the authority trusts this one certificate, and nobody can make
 
 from __future__ import annotations
 
-import os
 import ssl
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from corpid.sandbox import private_files
 from corpid.web.http.tls import CertificateUnusable, server_context
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ def _made(folder: Path, host: str, now: datetime) -> DemoCertificate:
         (x509.SubjectAlternativeName([_general_name(host)]), False),
     )  # fmt: skip
     trusted = authority.public_bytes(Encoding.PEM)
-    _write(files["authority"], trusted)
-    _write(files["chain"], certificate.public_bytes(Encoding.PEM) + trusted)
-    _write(files["key"], key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    private_files.replace(files["authority"], trusted)
+    private_files.replace(files["chain"], certificate.public_bytes(Encoding.PEM) + trusted)
+    private_files.replace(files["key"], key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return _described(files, certificate)
 
 
@@ -130,13 +130,6 @@ def _described(files: dict[str, Path], certificate: x509.Certificate) -> DemoCer
 
 def _files(folder: Path) -> dict[str, Path]:
     return {"chain": folder / "certificate.pem", "key": folder / "key.pem", "authority": folder / "ca.crt"}
-
-
-def _write(path: Path, content: bytes) -> None:
-    """A new file that its owner alone may read."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
 
 
 def _general_name(host: str) -> x509.GeneralName:

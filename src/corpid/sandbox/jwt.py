@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from joserfc import jwe, jws
 from joserfc.jwk import ECKey, Key, KeySet
 from joserfc.registry import HeaderParameter
+
+from corpid.sandbox import private_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,9 +162,11 @@ class RelyingPartyKeys:
         """
         if not path.exists():
             keys = cls.generate()
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                json.dump({"signing": keys.signing.as_dict(private=True),
-                           "encryption": keys.encryption.as_dict(private=True)}, file, indent=1)  # fmt: skip
+            private = {
+                "signing": keys.signing.as_dict(private=True),
+                "encryption": keys.encryption.as_dict(private=True),
+            }
+            private_files.create(path, json.dumps(private, indent=1).encode())
             return keys
         stored = json.loads(path.read_text())
         try:

@@ -6,11 +6,11 @@ Those of the example directory are published, so that nobody could tell who on t
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from base64 import b32encode
 from typing import TYPE_CHECKING, Any, Final
 
+from corpid.sandbox import private_files
 from corpid.sandbox.example_directory import ExampleDirectory
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ def with_own_secrets(directory: ExampleDirectory, path: Path) -> ExampleDirector
         known = kept.get(user_name, {})
         own = {"password": known.get("password") or _password(), "totp_secret": known.get("totp_secret") or _totp()}
         users[user_name] = {**user, **{name: own[name] for name in _NAMES if name in user}}
-    _write(
-        path, {user_name: {name: user[name] for name in _NAMES if name in user} for user_name, user in users.items()}
-    )
+    own_of = {user_name: {name: user[name] for name in _NAMES if name in user} for user_name, user in users.items()}
+    private_files.replace(path, json.dumps(own_of, indent=1).encode())
     return ExampleDirectory({**directory.sections, "users": users})
 
 
@@ -46,12 +45,6 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
     except ValueError as error:
         raise ValueError(f"{path} does not hold the people's secrets; delete it or use --fresh") from error
     return kept
-
-
-def _write(path: Path, kept: dict[str, dict[str, str]]) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(kept, file, indent=1)
 
 
 def _password() -> str:

@@ -1,7 +1,7 @@
 """Anybody acting for anything: a test person made for one sign-in (D66).
 
 What they are is written with the keys of a directory file, and read by its readers. The same content makes the same
-person again, so an order or a link that holds it can be used at any time.
+person again, so a request or a link that holds it can be used at any time.
 """
 
 from __future__ import annotations

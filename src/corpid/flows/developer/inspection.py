@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from corpid.flows.developer.exchanges import Exchange, Exchanges
     from corpid.rules.developer.checks import Check
 
-JWS_PARTS: Final = 3
 JWE_PARTS: Final = 5
 REFUSED_FROM: Final = 400
 _IN_STEP_SECONDS: Final = 2

@@ -49,7 +49,7 @@ _NAMED: Final = 10
 """organisations that a refusal names"""
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SimulatedSignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A sign-in without a browser: where it begins, and its person's answers."""
 
     authorize_url: str
@@ -103,31 +103,33 @@ async def _account(context: RequestContext, developer: Developer, user_name: str
     return account if account is not None and account.user.enabled else None
 
 
-async def without_browser(context: RequestContext, developer: Developer, order: Order) -> AuthorizationResponse:
+async def without_browser(
+    context: RequestContext, developer: Developer, asked: SimulatedSignIn
+) -> AuthorizationResponse:
     """Answer an authorization request as a test person's browser would.
 
     Returns what the relying party receives at its redirect URI, which may be a refusal. Raises InvalidRequest if the
-    order cannot be carried out, before the request is used up; and the errors of `authorize.arrive`. Source: D40, D66
+    sign-in cannot be carried out, before the request is used up; and the errors of `authorize.arrive`. Source: D40, D66
     """
-    if order.way not in acr.SIMULATED:
+    if asked.way not in acr.SIMULATED:
         raise _unfit(f"way is none of: {', '.join(acr.SIMULATED)}")
-    if (order.anybody is None) == (not order.user):
+    if (asked.anybody is None) == (not asked.user):
         raise _unfit("either user or anybody must be there, and not both")
-    query = _query(context, order)
-    if order.anybody is not None:
-        user_name = await anybody.make(context, developer, order.anybody)
-        order = msgspec.structs.replace(order, user=user_name, entity=order.entity or order.anybody.entity)
-    account = await _account(context, developer, order.user)
+    query = _query(context, asked)
+    if asked.anybody is not None:
+        user_name = await anybody.make(context, developer, asked.anybody)
+        asked = msgspec.structs.replace(asked, user=user_name, entity=asked.entity or asked.anybody.entity)
+    account = await _account(context, developer, asked.user)
     if account is None:
         raise _unfit("user is not the user name of a test person of this demo")
     arrived = await authorize.arrive(context, query, cookie=None, may_complete=True)
     if isinstance(arrived, Answered):
         return arrived.response
     visit = await _first_visit(context, arrived)
-    await _require_entity(context, visit, account, order.entity)
+    await _require_entity(context, visit, account, asked.entity)
     try:
-        visit = await at_once(context, visit, developer, user_name=order.user, way=order.way)
-        visit = await _to_the_end(context, visit, order)
+        visit = await at_once(context, visit, developer, user_name=asked.user, way=asked.way)
+        visit = await _to_the_end(context, visit, asked)
     except (AlreadyCompleted, OtherBrowser, StaleStep):
         raise InvalidRequest(
             Reason.SIGN_IN_IN_ANOTHER_BROWSER, "this request is being answered in a browser: start a new one"
@@ -139,26 +141,26 @@ def _unfit(description: str) -> InvalidRequest:
     return InvalidRequest(Reason.SIMULATION, description)
 
 
-def orders_of(order: Order) -> list[dict[str, Any]]:
+def orders_of(asked: SimulatedSignIn) -> list[dict[str, Any]]:
     """The sandbox's orders for this sign-in, named by its request.
 
     Raises InvalidRequest if one names another. Source: D66
     """
     query = parameters.parse(
-        order.authorize_url.partition("?")[2].partition("#")[0].encode("ascii", "replace"),
+        asked.authorize_url.partition("?")[2].partition("#")[0].encode("ascii", "replace"),
         {"client_id", "request_uri", "state"},
     )
     own = {"client_id": query.get("client_id"), "sign_in": query.get("request_uri") or query.get("state")}
-    for each in order.orders:
+    for each in asked.orders:
         if not own.keys().isdisjoint(each):
             raise _unfit("orders: leave client_id and sign_in out, they are those of this sign-in")
-    return [{**each, **own} for each in order.orders]
+    return [{**each, **own} for each in asked.orders]
 
 
-def _query(context: RequestContext, order: Order) -> bytes:
+def _query(context: RequestContext, asked: SimulatedSignIn) -> bytes:
     """The query of an address of this issuer's authorization endpoint."""
     endpoint = context.provider.policy.base_url + discovery.AUTHORIZATION_PATH
-    address, _, query = order.authorize_url.partition("?")
+    address, _, query = asked.authorize_url.partition("?")
     if address != endpoint or not query.isascii():
         raise _unfit(f"authorize_url must be {endpoint} with the query of an authorization request")
     return query.partition("#")[0].encode()
@@ -175,7 +177,7 @@ async def _first_visit(context: RequestContext, entered: Entered) -> Visit:
 
 
 async def _require_entity(context: RequestContext, visit: Visit, account: Account, entity_id: str) -> None:
-    """Refuse an order whose entity the person could not choose.
+    """Refuse an entity that the person could not choose.
 
     Without any usable entity the sign-in itself ends with access_denied. Source: D17
     """
@@ -191,16 +193,16 @@ async def _require_entity(context: RequestContext, visit: Visit, account: Accoun
         raise _unfit(f"entity is missing, and the person would be asked to choose: {known}")
 
 
-async def _to_the_end(context: RequestContext, visit: Visit, order: Order) -> Visit:
-    """Answer every page after the factors, in the way of the order."""
+async def _to_the_end(context: RequestContext, visit: Visit, asked: SimulatedSignIn) -> Visit:
+    """Answer every page after the factors, as asked."""
     for _ in range(_STEPS):
         if visit.interaction.outcome is not None:
             return visit
         visit = await visits.visit(context, visit.interaction.interaction_id, visit.cookie)
         match await sign_in.current(context, visit):
             case ChooseEntity():
-                visit = await sign_in.submit_entity(context, visit, entity_id=order.entity)
-            case AskConsent() if order.consent == "agree":
+                visit = await sign_in.submit_entity(context, visit, entity_id=asked.entity)
+            case AskConsent() if asked.consent == "agree":
                 visit = await sign_in.submit_consent(context, visit)
             case AskConsent() | NoEntity():
                 visit = await sign_in.cancel(context, visit)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from corpid.rules.oauth.errors import OAuthError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -30,26 +32,36 @@ BOUND: Final = ("par", "token", "userinfo", "entity-info")
 """endpoints that can receive a DPoP proof"""
 ENDPOINTS: Final = ("par", "authorize", "token", *RESOURCES, *REQUESTED_WITHOUT_CLIENT)
 
-_BUSY: Final = {"server_error": 500, "temporarily_unavailable": 503}
-_RESOURCE: Final = {"invalid_request": 400, "invalid_token": 401, "insufficient_scope": 403, **_BUSY}
+ERROR_CLASSES: Final[Mapping[str, type[OAuthError]]] = MappingProxyType(
+    {each.code: each for each in OAuthError.__subclasses__()}
+)
+"""error code → its class"""
+
+
+def _errors(*codes: str) -> dict[str, int]:
+    return {code: ERROR_CLASSES[code].status for code in codes}
+
+
+_BUSY: Final = ("server_error", "temporarily_unavailable")
+_RESOURCE: Final = ("invalid_request", "invalid_token", "insufficient_scope", *_BUSY)
 ERRORS: Final[Mapping[str, Mapping[str, int]]] = MappingProxyType(
     {
-        "par": {
-            "invalid_request": 400, "invalid_client": 401, "invalid_scope": 400, "invalid_dpop_proof": 401, **_BUSY,
-        },
-        "authorize": {
-            "invalid_request": 302, "invalid_request_uri": 302, "access_denied": 302, "login_required": 302,
-            "interaction_required": 302, "consent_required": 302, "server_error": 302, "temporarily_unavailable": 302,
-        },
-        "token": {
-            "invalid_request": 400, "invalid_client": 401, "invalid_grant": 400, "invalid_dpop_proof": 401,
-            "unsupported_grant_type": 400, **_BUSY,
-        },
-        "userinfo": {**_RESOURCE, "invalid_dpop_proof": 401},
-        "authorization-info": _RESOURCE,
-        "entity-info": {**_RESOURCE, "invalid_dpop_proof": 401},
-        "jwks": _BUSY,
-        "discovery": _BUSY,
+        "par": _errors("invalid_request", "invalid_client", "invalid_scope", "invalid_dpop_proof", *_BUSY),
+        "authorize": dict.fromkeys(
+            (
+                "invalid_request", "invalid_request_uri", "access_denied", "login_required", "interaction_required",
+                "consent_required", *_BUSY,
+            ),
+            302,
+        ),
+        "token": _errors(
+            "invalid_request", "invalid_client", "invalid_grant", "invalid_dpop_proof", "unsupported_grant_type", *_BUSY,
+        ),
+        "userinfo": _errors(*_RESOURCE, "invalid_dpop_proof"),
+        "authorization-info": _errors(*_RESOURCE),
+        "entity-info": _errors(*_RESOURCE, "invalid_dpop_proof"),
+        "jwks": _errors(*_BUSY),
+        "discovery": _errors(*_BUSY),
     }
 )  # fmt: skip
 """endpoint → error code → its usual status (Spec 7); of authorize, the errors in the callback"""
@@ -117,7 +129,6 @@ class Kind:
 
 
 _REFUSED: Final = "Refuses the sign-in: shows a page, begins no session."
-_NO_ROLE: Final = "Keeps the session if it likes, gives no role, and shows no error of its own."
 _BOTH: Final = ("id_token", "userinfo")
 _ALL: Final = (*_BOTH, "access_token")
 

@@ -9,10 +9,10 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from corpid.flows.developer import clients, exchanges, placing, sign_ins
+from corpid.flows.developer import clients, exchanges, orders, sign_ins
 from corpid.flows.developer.clients import ClientRefused
 from corpid.flows.developer.orders import MOST, TooMany
-from corpid.flows.developer.sign_ins import Order
+from corpid.flows.developer.sign_ins import SimulatedSignIn
 from corpid.flows.oauth import rate_limits
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.developer.order_documents import Unfit
@@ -41,12 +41,12 @@ async def sign_in(request: Request, web: WebContext, mode: Mode) -> Response:
     context = await _program(request, web)
     log = request.scope["state"]["log"]
     log["detail"] = "simulated"
-    order = await _order(request)
-    await place(context, mode, sign_ins.orders_of(order))
+    asked = await _asked(request)
+    await place(context, mode, sign_ins.orders_of(asked))
     exchange, obeyer = exchanges.current(), mode.developer.obeyer
-    if order.orders and exchange is not None and obeyer is not None:
+    if asked.orders and exchange is not None and obeyer is not None:
         await obeyer.before(exchange)  # it came before these orders
-    response = await sign_ins.without_browser(context, mode.developer, order)
+    response = await sign_ins.without_browser(context, mode.developer, asked)
     refused = sign_ins.refusal(response)
     if refused is not None:
         log["error"], log["reason"] = refused
@@ -95,7 +95,7 @@ async def place(context: RequestContext, mode: Mode, documents: Sequence[Mapping
     """Put orders of the sandbox in force. Raises InvalidRequest."""
     developer = mode.developer
     try:
-        return await placing.place(context, developer.orders, developer.sandbox_keys, documents)
+        return await orders.place(context, developer.orders, developer.sandbox_keys, documents)
     except Unfit as error:
         raise InvalidRequest(Reason.SIMULATION, f"orders: {error}") from None
     except TooMany:
@@ -121,9 +121,9 @@ def refuse_other_sites(request: Request, web: WebContext) -> None:
     )
 
 
-async def _order(request: Request) -> Order:
+async def _asked(request: Request) -> SimulatedSignIn:
     try:
-        return msgspec.convert(await json_members(request), Order)
+        return msgspec.convert(await json_members(request), SimulatedSignIn)
     except msgspec.ValidationError as error:
         description = str(error).replace("`", "'").replace('"', "'")
         raise InvalidRequest(Reason.SIMULATION, description) from None

@@ -17,8 +17,15 @@ from corpid.flows.developer.exchanges import Answer, decoded
 from corpid.flows.developer.orders import Asked
 from corpid.jose.encoding import MalformedToken, json_object
 from corpid.rules.developer import wrong_claims, wrong_tokens
-from corpid.rules.developer.orders import BOUND, ERRORS, LATE_SECONDS, REQUESTED_WITHOUT_CLIENT, RESOURCES
-from corpid.rules.oauth.errors import InsufficientScope, OAuthError, TemporarilyUnavailable, UseDPoPNonce
+from corpid.rules.developer.orders import (
+    BOUND,
+    ERROR_CLASSES,
+    ERRORS,
+    LATE_SECONDS,
+    REQUESTED_WITHOUT_CLIENT,
+    RESOURCES,
+)
+from corpid.rules.oauth.errors import InsufficientScope, TemporarilyUnavailable, UseDPoPNonce
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.developer.mode import SIGN_INS_PATH
 
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from corpid.flows.developer.sandbox_keys import SandboxKeys
     from corpid.jose.key_ring import KeyRing
     from corpid.rules.developer.order_documents import Order
+    from corpid.rules.oauth.errors import OAuthError
 
 _DESCRIPTION: Final = "an order of the sandbox asks for this error"
 _ENCRYPTION_FAULTS: Final = ("other-encryption-key", "not-encrypted")
@@ -216,12 +224,8 @@ def _endpoint(exchange: Exchange) -> str:
     return exchange.endpoint
 
 
-def _classes() -> dict[str, type[OAuthError]]:
-    return {kind.code: kind for kind in OAuthError.__subclasses__()}
-
-
 def _error(order: Order) -> OAuthError:
-    kind, description = _classes()[order.text("error")], order.text("description") or _DESCRIPTION
+    kind, description = ERROR_CLASSES[order.text("error")], order.text("description") or _DESCRIPTION
     if kind is InsufficientScope:
         return InsufficientScope(Reason.SANDBOX_ORDER, description, scope="openid")
     return kind(Reason.SANDBOX_ORDER, description)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.developer import placing
-from corpid.flows.developer.orders import MOST, TooMany
+from corpid.flows.developer.orders import MOST, TooMany, place
 from corpid.rules.developer.order_documents import Unfit, typed
 from corpid.rules.developer.orders import BY_NAME, COMMON, KINDS, Kind, Member
 from corpid.rules.oauth import parameters
@@ -208,7 +207,7 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
     name = form.get("order", "")
     texts = {key.removeprefix(f"{name}-"): text for key, text in form.items() if key.startswith(f"{name}-")}
     try:
-        await placing.place(context, orders, mode.developer.sandbox_keys, [typed(name, texts)])
+        await place(context, orders, mode.developer.sandbox_keys, [typed(name, texts)])
     except Unfit as unfit:
         where = f"{name}-{unfit.member}" if name in BY_NAME and unfit.member != "order" else ""
         problem = f"{unfit.member} {unfit.text}" if unfit.text.startswith(("is ", "must ", "has ")) else str(unfit)
