@@ -42,7 +42,7 @@ INVALID = {"order": "error", "endpoint": "token", "error": "invalid_grant"}
     [
         ({}, "order: must be one of error, latency"),
         ({"order": "explode"}, "order: must be one of error, latency"),
-        ({"order": "error", "error": "server_error"}, "endpoint: is missing; it is one of par"),
+        ({"order": "error", "error": "server_error"}, "endpoint: is missing; it must be one of par"),
         ({**INVALID, "endpoint": "nowhere"}, "endpoint: must be one of par"),
         ({**INVALID, "endpoint": "par"}, "error: par has no error invalid_grant; it has invalid_request"),
         ({**INVALID, "status": 200}, "status: must be a whole number from 400 to 599"),
@@ -133,7 +133,7 @@ def test_an_order_is_placed_listed_and_withdrawn() -> None:
 @pytest.mark.parametrize(
     ("members", "problem"),
     [
-        ({**INVALID, "client_id": "rp9"}, "client_id: is no client that is enabled"),
+        ({**INVALID, "client_id": "rp9"}, "client_id: is not an enabled client"),
         ({"order": "error", "endpoint": "authorization-info", "error": "server_error"}, "this issuer has no authoriz"),
         ({"order": "explode"}, "order: must be one of"),
         ([], "the body must be one JSON object"),

@@ -117,7 +117,7 @@ def test_a_damaged_file_makes_a_new_one(name: str, damage: str, tmp_path: Path) 
         ("laptop.local:8400", "neither a host name nor an address"),
         ("", "neither a host name nor an address"),
         ("a_b", "neither a host name nor an address"),
-        ("no-such-machine.invalid", "this machine does not find that name"),
+        ("no-such-machine.invalid", "this machine cannot resolve that name"),
     ],
 )
 def test_a_host_that_others_cannot_reach_is_refused_with_one_that_they_can(host: str, says: str) -> None:
@@ -155,5 +155,5 @@ def test_a_name_that_leads_to_a_loopback_address_here_is_served_on_the_network_t
 def test_a_name_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("203.0.113.9", 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer)
-    with pytest.raises(HostUnusable, match=r"leads to 203\.0\.113\.9, not to this machine"):
+    with pytest.raises(HostUnusable, match=r"resolves to 203\.0\.113\.9, not to this machine"):
         network_host.find("laptop.local")

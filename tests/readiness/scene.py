@@ -68,7 +68,7 @@ class RunningDemo:
         chosen = Options(
             url=url, developer=self.issuer, user=USER, entity=ENTITY, marker=marker, cases=cases, **options
         )
-        return asyncio.run(check(chosen, tell=print))
+        return asyncio.run(check(chosen, progress=print))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`corpid client keys`: key pairs for a relying party on trial."""
+"""`corpid client keys`: key pairs for a relying party."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def keys(
 ) -> None:
     """Make key pairs for a relying party: one signs, one decrypts.
 
-    The private keys go to the file (mode 0600), as the examples read it; the public JSON Web Key Set goes to a file of
-    the same name with .public at its end, for `corpid client add --jwks`. Nothing is registered.
+    The private keys go to the file (mode 0600), in the form that the examples read; the public JSON Web Key Set goes to
+    a file of the same name with .public at its end, for `corpid client add --jwks`. Nothing is registered.
     """
     from corpid.sandbox.jwt import RelyingPartyKeys  # noqa: PLC0415 - no other command on clients needs it
 
@@ -30,4 +30,4 @@ def keys(
         public.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
     except OSError as error:
         output.fail(f"{error.filename} cannot be written: {error.strerror}")
-    output.say(f"{file} has the private keys: keep it as you keep a password. Register {public}.")
+    output.say(f"{file} has the private keys: keep it secret, like a password. Register {public}.")

@@ -170,7 +170,7 @@ def _from_elsewhere(demo: Demo, network: NetworkHost, certificate: DemoCertifica
         "           sees all pages above; others get 404 from /developer and from the demo RP. Do not pass it on."
     )
     if network.is_name:
-        output.say(f"Name       {network.host} must lead to {network.reached_at} on the phone, too.")
+        output.say(f"Name       {network.host} must resolve to {network.reached_at} on the phone, too.")
     output.say(
         "Warning    The certificate is the demo's own, so the browser warns. Continue if it shows this fingerprint (SHA-256):"
     )

@@ -37,9 +37,11 @@ _STYLES = {
 def rp_check(
     url: Annotated[str, typer.Argument(help="Where a login begins, as https://rp.example/login.")] = "",
     *,
-    developer: Annotated[str, typer.Option(metavar="URL", help="Developer pages of the running demo.")] = DEFAULT_URL,
+    developer: Annotated[
+        str, typer.Option(metavar="URL", help="Address of developer mode, as `corpid demo` prints it.")
+    ] = DEFAULT_URL,
     success_text: Annotated[
-        str, typer.Option(metavar="TEXT", help="Shown only to a signed-in person. Default: learned.")
+        str, typer.Option(metavar="TEXT", help="Text shown only to a signed-in person. Default: learned.")
     ] = "",
     success_url: Annotated[
         str, typer.Option(metavar="URL", help="Beginning of the address after a sign-in. Default: learned.")
@@ -65,7 +67,7 @@ def rp_check(
         output.table("Cases", ("Case", "What is expected"), [(each.id, each.title) for each in CASES.values()])
         return
     if not url:
-        raise typer.BadParameter("where does a login begin?", param_hint="URL")
+        raise typer.BadParameter("give the URL where a login begins", param_hint="URL")
     chosen = _chosen(only or [], skip or [])
     if not user:
         first = ExampleDirectory.read(example_directory.content()).test_people()[0]
@@ -103,13 +105,13 @@ def _chosen(only: list[str], skip: list[str]) -> list[Case]:
 
 async def _checked(options: Options) -> Report:
     """Check, until SIGTERM or Ctrl-C; orders are withdrawn then, too."""
-    running = asyncio.ensure_future(check(options, tell=_tell))
+    running = asyncio.ensure_future(check(options, progress=_progress))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)
     return await running
 
 
-def _tell(sentence: str) -> None:
+def _progress(sentence: str) -> None:
     """Progress, for somebody who waits."""
     if sys.stderr.isatty():
         output.line(sentence, error=True)
@@ -135,5 +137,5 @@ def _show(report: Report) -> None:
     for each in report.results:
         if each.verdict in (Verdict.FAILED, Verdict.WARNED):
             output.say(f"{each.case.id}: {each.case.fix} ({'; '.join(source.name for source in each.case.sources)})")
-    output.say(f"Session recognised if {report.marker or 'nothing was learned'}.")
+    output.say(f"A session is recognised if {report.marker}." if report.marker else "No sign of a session is known.")
     output.say(f"{report.sentence()}.")

@@ -29,7 +29,7 @@ ClientId = Annotated[str, typer.Option("--client", help="Identifier of the clien
 
 @app.command("orders")
 def orders(name: Annotated[str, typer.Argument(help="One order, with its members and faults.")] = "") -> None:
-    """List the orders that there are."""
+    """List the orders that can be placed."""
     if not name:
         output.table("Orders", ("Order", "Members", "Help"), [(each.name, _usage(each), each.help) for each in KINDS])
         output.say("`corpid sandbox orders NAME` shows what an order takes, and what a correct relying party does.")
@@ -65,7 +65,7 @@ def order(
     for each in members or ():
         member, found, value = each.partition("=")
         if not found:
-            output.fail(f"{each} is no member: write MEMBER=VALUE, such as endpoint=token")
+            output.fail(f"{each} is not a member: write MEMBER=VALUE, such as endpoint=token")
         texts[member] = value
     placed = _asked(developer, lambda api: api.place(typed(name, texts)))
     if json:
@@ -99,7 +99,7 @@ def withdraw(
 ) -> None:
     """End an order, or all of them."""
     if bool(order_id) == every:
-        output.fail("name the order's id, or say --all")
+        output.fail("give either the order's id or --all")
     count = _asked(developer, lambda api: api.withdraw_all(client or None) if every else api.withdraw(order_id))
     output.say(f"{count} {'order' if count == 1 else 'orders'} withdrawn.")
 

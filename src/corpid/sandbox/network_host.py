@@ -95,10 +95,10 @@ def _by_name(host: str) -> NetworkHost:
     try:
         found = tuple(dict.fromkeys(_resolved(host)))
     except OSError as error:
-        raise HostUnusable(f"this machine does not find that name ({error.strerror}): {_instead()}") from None
+        raise HostUnusable(f"this machine cannot resolve that name ({error.strerror}): {_instead()}") from None
     own = tuple(each for each in found if _is_own(each))
     if not own:
-        raise HostUnusable(f"the name leads to {', '.join(found)}, not to this machine: {_instead()}")
+        raise HostUnusable(f"the name resolves to {', '.join(found)}, not to this machine: {_instead()}")
     if all(ip_address(each).is_loopback for each in own):
         # Debian writes a machine's own name into /etc/hosts with a loopback address; others find it on the network.
         address = own_address()

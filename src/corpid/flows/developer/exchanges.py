@@ -248,7 +248,7 @@ class Exchanges:
         self._link(_of_answer(exchange), exchange.sign_in)
 
     def add(self, exchange: Exchange) -> None:
-        """Keep a finished exchange, and wake who follows."""
+        """Keep a finished exchange, and notify the subscribers."""
         self._last += 1
         exchange.exchange_id = self._last
         if max(len(exchange.body), len(exchange.response_body)) > BODY_BYTES:

@@ -244,7 +244,7 @@ def _judged(exchange: Exchange, known: Mapping[str, str]) -> tuple[JudgedPart, .
 
 
 class _Named(dict[str, str]):
-    """Values for what a check expects; what is not known stays away."""
+    """Values in an expectation; one that is not known is empty."""
 
     def __missing__(self, key: str) -> str:
         return ""
@@ -256,7 +256,7 @@ def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: Stat
     names = [each.strip() for each in check.source.split(",") if each.strip()]
     values = [(name.rpartition(".")[2], known[name]) for name in names if name in known]
     received = values[0][1] if len(names) == 1 and values else ", ".join(f"{name} {value}" for name, value in values)
-    told = _Named(
+    values_by_name = _Named(
         method=exchange.method,
         url=_url(exchange),
         issuer=exchange.issuer,
@@ -264,18 +264,18 @@ def _one(exchange: Exchange, known: Mapping[str, str], check: Check, state: Stat
         now=f"{exchange.at:.0f}",
         client_id=exchange.client_id,
     )
-    told |= {name.replace(".", "_"): value for name, value in known.items()}
-    expected = check.expected.replace("{assertion.sub}", "{assertion_sub}").format_map(told)
+    values_by_name |= {name.replace(".", "_"): value for name, value in known.items()}
+    expected = check.expected.replace("{assertion.sub}", "{assertion_sub}").format_map(values_by_name)
     if state is not State.FAILED:
         return Judged(name=check.name, state=state, received=received, expected=expected)
-    told_by_provider = dict(exchange.explanation.values) if exchange.explanation else {}
+    explained = dict(exchange.explanation.values) if exchange.explanation else {}
     return Judged(
         name=check.name,
         state=state,
         reason=exchange.reason,
-        received=told_by_provider.get("received", received or ("nothing" if names else "")),
-        expected=told_by_provider.get("expected", expected),
-        registered=told_by_provider.get("registered", ""),
+        received=explained.get("received", received or ("nothing" if names else "")),
+        expected=explained.get("expected", expected),
+        registered=explained.get("registered", ""),
     )
 
 

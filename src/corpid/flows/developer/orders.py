@@ -55,7 +55,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Whose request it is that might be answered as ordered."""
+    """The origin of a request, which orders may concern."""
 
     issuer_id: str
     client_id: str = ""
@@ -155,7 +155,7 @@ async def place(
 ) -> list[Placed]:
     """Put orders in force, all or none.
 
-    Those that are done at once are carried out. Raises Unfit, TooMany. Source: D66
+    One that is carried out when it is placed is over then. Raises Unfit, TooMany. Source: D66
     """
     wanted = [order_documents.read(document) for document in documents]
     for order in wanted:
@@ -183,7 +183,7 @@ def _require_endpoint(context: RequestContext, order: Order) -> None:
 async def _require_client(context: RequestContext, order: Order) -> None:
     client_id = order.client_id
     if client_id is not None and await context.provider.registry_cache.client(client_id, context.now) is None:
-        raise Unfit("client_id", "is no client that is enabled at this issuer")
+        raise Unfit("client_id", "is not an enabled client of this issuer")
 
 
 async def _rotate(context: RequestContext, *, withdraw: bool) -> None:

@@ -129,7 +129,7 @@ def _members(declared: Iterable[Member], document: Mapping[str, object]) -> dict
         sent = document.get(member.name)
         if sent is None:
             if member.required:
-                raise Unfit(member.name, f"is missing; it is {member.type}")
+                raise Unfit(member.name, f"is missing; it must be {_in_words(member)}")
             if member.default is not None:
                 found[member.name] = member.default
             continue
@@ -148,8 +148,12 @@ def _value(member: Member, sent: object) -> Value:
     elif isinstance(sent, str) and _is_short_text(sent) and (not member.choices or sent in member.choices):
         return sent
     if member.choices or member.flag or member.least is not None:
-        raise Unfit(member.name, f"must be {'a ' if not member.choices and not member.flag else ''}{member.type}")
+        raise Unfit(member.name, f"must be {_in_words(member)}")
     raise Unfit(member.name, f"must be text of 1 to {TEXT_CHARACTERS} printable ASCII characters")
+
+
+def _in_words(member: Member) -> str:
+    return f"{'' if member.least is None else 'a '}{member.type}"
 
 
 def _is_short_text(sent: str) -> bool:

@@ -63,14 +63,14 @@ class Options:
     cool_down: float = COOL_DOWN_SECONDS
 
 
-async def check(options: Options, *, tell: Callable[[str], None], clock: Callable[[], float] = time.time) -> Report:
-    """Try every case; `tell` gets a line about each.
+async def check(options: Options, *, progress: Callable[[str], None], clock: Callable[[], float] = time.time) -> Report:
+    """Try every case; `progress` gets a line about each.
 
     Raises NotDone if the demo cannot be asked, ReadinessError if nothing shows that somebody is signed in.
     """
     began = clock()
     async with developer_api(options.developer) as api:
-        run = _Run(options, api, tell)
+        run = _Run(options, api, progress)
         results = await run.every_case()
     return Report(
         url=options.url,
@@ -85,10 +85,10 @@ async def check(options: Options, *, tell: Callable[[str], None], clock: Callabl
 
 
 class _Run:
-    def __init__(self, options: Options, api: DeveloperApi, tell: Callable[[str], None]) -> None:
+    def __init__(self, options: Options, api: DeveloperApi, progress: Callable[[str], None]) -> None:
         self.options = options
         self.api = api
-        self.tell = tell
+        self.progress = progress
         self.marker = options.marker
         self.facts: Facts | None = None
 
@@ -115,7 +115,7 @@ class _Run:
         return results
 
     def _result(self, case: Case, found: Finding, observation: Observation, started: float) -> Result:
-        self.tell(f"{found.verdict.upper()} {case.id}: {found.seen}")
+        self.progress(f"{found.verdict.upper()} {case.id}: {found.seen}")
         return Result(case=case, finding=found, observation=observation, seconds=time.monotonic() - started)
 
     # --- the ordinary sign-in -----------------------------------------------------------------------------------
@@ -145,8 +145,8 @@ class _Run:
             self.marker = markers.learned(page, cancelled, claims)
             if self.marker is None and not page.is_error and calls_to(sign_in.callback_calls, Endpoint.TOKEN):
                 raise ReadinessError(
-                    f"the page after the sign-in ({address(page.url)}: {page}) has nothing that shows that somebody is "
-                    "signed in: say what does with --success-text or --success-url, or look at /developer for what failed"
+                    f"the page after the sign-in ({address(page.url)}: {page}) does not show that somebody is signed in: "
+                    "give --success-text or --success-url, or see in the inspector (/developer/traffic) what failed"
                 )
         if self.marker is not None:
             signed_in = replace(page, session=self.marker.is_on(page))
@@ -173,7 +173,7 @@ class _Run:
     async def _observed(self, case: Case, facts: Facts) -> Observation:
         observation = await self._tried(case, facts)
         if case.new_key and not calls_to(observation.last.callback_calls, Endpoint.JWKS):
-            self.tell(f"({case.id}: the key set was not fetched again at once; waiting a minute for a second try)")
+            self.progress(f"({case.id}: the key set was not fetched again at once; waiting a minute for a second try)")
             await asyncio.sleep(self.options.cool_down)
             observation = replace(await self._tried(case, facts), waited=True)
         if session_begins in case.expects or observation.last.session:

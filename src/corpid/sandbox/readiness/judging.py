@@ -67,7 +67,7 @@ def no_crash(observation: Observation, facts: Facts) -> Finding | None:  # noqa:
 def stays_here(observation: Observation, facts: Facts) -> Finding | None:  # noqa: ARG001
     """The login ends at a page, not at the authorization endpoint."""
     if observation.last.login is None:
-        return _failed("the browser was sent to the authorization endpoint all the same")
+        return _failed("the browser was still sent to the authorization endpoint")
     if observation.last.login.session:
         return _failed(f"a session began: {observation.last.login}")
     return None
@@ -83,7 +83,7 @@ def no_roles(observation: Observation, facts: Facts) -> Finding | None:
     """No page shows a role that was not read."""
     page = observation.last.page
     shown = sorted(role for role in facts.roles if page and role in page.text)
-    return _failed(f"the page shows roles that nobody answered: {', '.join(shown)}") if shown else None
+    return _failed(f"the page shows roles that the provider did not send: {', '.join(shown)}") if shown else None
 
 
 def at_most(most: int, endpoint: str) -> Expectation:

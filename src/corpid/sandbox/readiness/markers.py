@@ -41,16 +41,16 @@ class Marker:
 
     def __str__(self) -> str:
         """The marker in words."""
-        told = {"the URL begins with": self.url, "the page shows": self.text, "the heading is": self.heading}
-        holds = " and ".join(f"{what} “{value}”" for what, value in told.items() if value)
+        signs = {"the URL begins with": self.url, "the page shows": self.text, "the heading is": self.heading}
+        holds = " and ".join(f"{what} “{value}”" for what, value in signs.items() if value)
         return f"{holds} (learned from the ordinary sign-in)" if self.learned else holds
 
 
 def learned(signed_in: Page, cancelled: Page, claims: Iterable[Mapping[str, object]]) -> Marker | None:
     """A marker that only the page of a successful sign-in shows.
 
-    That of a cancelled one does not. The heading first, then a text of the tokens, then the URL. None if the pages do not differ in these: then somebody
-    must say it.
+    The page of a cancelled one does not. The heading is tried first, then a text of the tokens, then the URL. None if
+    the pages do not differ in these; then an option must say what to look for.
     """
     if signed_in.is_error:
         return None

@@ -201,7 +201,7 @@ class Facts:
     roles: frozenset[str] = frozenset()
     """role names that only a signed-in person's page shows"""
     session_url: str = ""
-    """a page other than the callback that shows a session to whoever has one; empty if none is known"""
+    """a page other than the callback that shows if somebody is signed in; empty if none is known"""
 
 
 class Verdict(StrEnum):

@@ -230,7 +230,7 @@ async def _client(at: _At, found: Client, *, own: bool) -> View:
         scopes=found.scopes,
         services=found.services,
         generations=tuple(each.name for each in generations),
-        advice=() if own else tuple(_said(each) for each in advised),
+        advice=() if own else tuple(_sentence(each) for each in advised),
         snippets=() if own else snippets(found, at.web.provider.policy.base_url, _here_first(at, generations)),
         saved=_SAVED in at.request.query_params,
         edit="" if own else _path(at.web, "edit", found.client_id),
@@ -245,7 +245,7 @@ def _here_first(at: _At, generations: Iterable[Generation]) -> Generation | None
     return next(reversed(here or every), None)
 
 
-def _said(fault: Fault) -> str:
+def _sentence(fault: Fault) -> str:
     return f"{fault.member}: {fault.reason}."
 
 

@@ -88,7 +88,7 @@ class OrderField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrdersPage(FormView):
-    """The orders in force, and those that there are.
+    """The orders in force, and a form for each kind.
 
     Fields and error ids: name of the order, a hyphen, member.
     """
