@@ -14,6 +14,7 @@ from corpid.rules.oauth.records import Client
 from corpid.sandbox.jwt import base64url
 from corpid.texts import phrase
 from corpid.web.developer import traffic
+from corpid.web.developer.clients import REGISTERED as CLIENT_SAVED
 from corpid.web.developer.clients import (
     ClientLine,
     DeveloperClient,
@@ -94,7 +95,7 @@ ONE: Final = DeveloperClient(
     generations=("current",),
     advice=("jwks_uri: no key set was fetched: no connection to 127.0.0.1: connection refused.",),
     snippets=snippets(REGISTERED, "http://localhost:8400", CURRENT),
-    saved=True,
+    saved=CLIENT_SAVED,
     edit="/edit",
     remove="/remove",
 )
@@ -230,7 +231,7 @@ STATES: Final[Mapping[str, View]] = {
     "developer-client-form": NEW,
     "developer-client-checked": WRONG_FORM,
     "developer-client": ONE,
-    "developer-client-own": replace(ONE, snippets=(), advice=(), saved=False, edit="", remove=""),
+    "developer-client-own": replace(ONE, snippets=(), advice=(), saved=None, edit="", remove=""),
     "developer-client-remove": RemoveClient(
         frame=replace(OF_CLIENTS, form_token="t0ken"),
         action="/developer/clients/remove/my-rp",

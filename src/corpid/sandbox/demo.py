@@ -29,7 +29,8 @@ from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.oauth.records import FIRST_ISSUER
 from corpid.sandbox import demo_administration, example_directory
-from corpid.sandbox.demo_rp import AUTHORITY_PATH, CLIENT_ID, CaughtMail, DemoRP, ProviderAccess, Registration
+from corpid.sandbox.caught_mail import CaughtMail
+from corpid.sandbox.demo_rp import AUTHORITY_PATH, CLIENT_ID, DemoRP, ProviderAccess, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.hosting import Hosting
 from corpid.sandbox.interfaces import CURRENT, Interface

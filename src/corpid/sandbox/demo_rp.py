@@ -6,7 +6,7 @@ Secrets are shown on purpose: this is a place to learn and to debug, on one's ow
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -32,14 +32,12 @@ if TYPE_CHECKING:
     from joserfc.jwk import KeySet
     from starlette.requests import Request
 
-    from corpid.ports import Email, RenderedEmail
+    from corpid.sandbox.caught_mail import CaughtMail
     from corpid.sandbox.jwt import RelyingPartyKeys
     from corpid.sandbox.people import Person
     from corpid.web.developer.mode import Mode
 
 KEPT: Final = 200
-EMAILS: Final = 50
-"""that are kept, the newest"""
 CACHED_SECONDS: Final = 3600
 """for which the provider's metadata and keys are kept (Spec 8)"""
 
@@ -202,33 +200,6 @@ class ProviderCache:
             self.metadata, self.provider_keys, self.until = {}, None, now + CACHED_SECONDS
         self.metadata = relying_party.metadata or self.metadata
         self.provider_keys = relying_party.provider_keys or self.provider_keys
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaughtEmail:
-    """An e-mail as its reader gets it, in their language."""
-
-    number: int
-    """1 for the first one"""
-    to: str
-    content: RenderedEmail
-
-
-@dataclass(slots=True)
-class CaughtMail:
-    """A ports.Mail that stores e-mails until the demo stops, newest first."""
-
-    render: Callable[[Email], RenderedEmail]
-    emails: deque[CaughtEmail] = field(default_factory=lambda: deque(maxlen=EMAILS))
-    works: bool = True
-
-    def post(self, email: Email) -> None:
-        number = self.emails[0].number + 1 if self.emails else 1
-        self.emails.appendleft(CaughtEmail(number=number, to=email.to, content=self.render(email)))
-
-    async def deliver(self, email: Email) -> None:
-        """See ports.Mail."""
-        self.post(email)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -307,7 +307,10 @@ async def _obey(folder: Path, answers: TextIO) -> None:
     if first is None:
         return
     try:
-        async with started(folder, **first[1]) as sandbox:
+        options = first[1]
+        in_developer_mode = options["settings"].get("developer_mode", True)
+        developer = Developer(key=secrets.token_urlsafe(32)) if in_developer_mode else None
+        async with started(folder, developer=developer, **options) as sandbox:
             tell(result=sandbox.provider.policy.base_url)
             commands: dict[str, Callable[..., Awaitable[object]]] = {
                 "people": sandbox.people, "apply": sandbox.apply, "add_client": sandbox.add_client,

@@ -175,9 +175,11 @@ class Read(HTMLParser):
         attributes = dict(attrs)
         if tag == "html":
             self.root = attributes
-        self.said += [value or "" for name, value in attrs if name in READ_ALOUD]
+        foreign = "lang" in attributes and tag != "html"
+        if not foreign and not any(self._foreign):
+            self.said += [value or "" for name, value in attrs if name in READ_ALOUD]
         if tag not in {"meta", "link", "input", "img"}:
-            self._foreign.append("lang" in attributes and tag != "html")
+            self._foreign.append(foreign)
 
     def handle_endtag(self, tag: str) -> None:
         self._foreign.pop()

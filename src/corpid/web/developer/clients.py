@@ -58,6 +58,7 @@ _CHECK: Final = "check"
 _LEGACY_DAYS: Final = 365
 """for which the form proposes a generation that ends"""
 _SAVED: Final = "saved"
+REGISTERED: Final = phrase("The client is registered, and can be used at once.")
 _COMPLETE: Final[Mapping[str, Json]] = {
     "client_id": "unnamed",
     "name": "Unnamed",
@@ -127,7 +128,7 @@ class DeveloperClient(PageView):
     generations: tuple[str, ...]
     advice: tuple[str, ...]
     snippets: tuple[Snippet, ...]
-    saved: bool = False
+    saved: Phrase | None = None
     edit: str = ""
     """empty for the demo's own"""
     remove: str = ""
@@ -232,7 +233,7 @@ async def _client(at: _At, found: Client, *, own: bool) -> View:
         generations=tuple(each.name for each in generations),
         advice=() if own else tuple(_sentence(each) for each in advised),
         snippets=() if own else snippets(found, at.web.provider.policy.base_url, _here_first(at, generations)),
-        saved=_SAVED in at.request.query_params,
+        saved=REGISTERED if _SAVED in at.request.query_params else None,
         edit="" if own else _path(at.web, "edit", found.client_id),
         remove="" if own else _path(at.web, "remove", found.client_id),
     )
