@@ -310,7 +310,10 @@ class Browser:
                              f"{self.page.text[:300]}")  # fmt: skip
 
     def _target(self, url: str, reference: str) -> str:
-        """The address that a page at `url` names. Raises DeadEndError if it is none."""
+        """The address that a page at `url` names.
+
+        Raises DeadEndError if it is none.
+        """
         try:
             target = urljoin(url, reference)
             _ = urlsplit(target).port

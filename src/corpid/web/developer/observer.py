@@ -142,7 +142,7 @@ class Observer:
         return None
 
     def _is_open_sign_in(self, scope: Scope) -> bool:
-        """Return whether this is an order to sign in that sees developer mode.
+        """Return whether an order to sign in sees developer mode.
 
         Any other uses up no order of the sandbox. Source: D66
         """

@@ -190,7 +190,10 @@ def _curl(client: Client, issuer: str, generation: Generation) -> Snippet:
 
 
 def _quoted(name: str, value: str) -> str:
-    """A parameter as a word of a shell, which replaces nothing but our own variables."""
+    """A parameter as a word of a shell.
+
+    It replaces nothing but our own variables.
+    """
     text = f"{name}={value}"
     return f'"{text}"' if value in _FRESH or not _SHELL.search(text) else shlex.quote(text)
 
