@@ -12,7 +12,7 @@ from corpid.flows.developer import exchanges as kept_exchanges
 from corpid.flows.developer.exchanges import Answer, Exchange, Exchanges
 from corpid.sandbox.verification import Callback
 from corpid.web.http.server import bind
-from tests.developer.scene import developer, order
+from tests.developer.scene import KEY, SIGN_INS, developer, order
 from tests.sign_in.world import BASE, run, walk_to
 from tests.world.provider import served
 
@@ -280,5 +280,35 @@ def test_events_are_sent_as_they_come_and_end_with_the_server() -> None:
             assert again.status_code == 200
             await asyncio.wait_for(server.stop(), 20)
             assert [line async for line in opened[1].aiter_lines()][-1] == ""
+
+    watched(story)
+
+
+def test_the_key_of_this_start_is_in_no_exchange() -> None:
+    """D66: it is in the address of a sign-in without a browser, and may be in any other, or in a Referer."""
+
+    async def story(made: World, mode: Developer) -> None:
+        http = await made.http()
+        rp = await made.relying_party()
+        await http.post(f"{SIGN_INS}?key={KEY}", json={**ALICE, "authorize_url": await rp.begin()})
+        escaped = f"%{ord(KEY[0]):x}{KEY[1:]}"
+        for key in (KEY, escaped):
+            await http.get(f"{BASE}/.well-known/keys?key={key}", headers={"Referer": f"{BASE}/developer?key={key}"})
+        await http.post(f"{BASE}/request", data={"state": KEY, "client_id": "rp1"})
+        kept = mode.exchanges.listed()
+        assert [each.endpoint for each in kept] == ["discovery", "par", "callback", "jwks", "jwks", "par"]
+        assert not [each for each in kept if KEY in repr(each) or escaped in repr(each)]
+
+    watched(story)
+
+
+def test_a_page_of_another_site_cannot_take_the_places_of_those_who_follow() -> None:
+    """D66: it could not read an event, but keep others from it."""
+
+    async def story(made: World, _: Developer) -> None:
+        http = await made.http()
+        for site in ("cross-site", "same-site"):
+            answer = await http.get(f"{BASE}/developer/events", headers={"Sec-Fetch-Site": site})
+            assert answer.status_code == 400
 
     watched(story)

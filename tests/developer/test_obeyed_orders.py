@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from corpid.rules.developer.orders import BY_NAME, CALLBACK_FAULTS, ERRORS, REQUESTED_WITHOUT_CLIENT, TOKEN_FAULTS
+from corpid.rules.oauth.records import FIRST_ISSUER
 from tests.developer.ordering import ALICE, called_back, in_sandbox, outcome, party, placed
 from tests.developer.scene import order
 from tests.sign_in.world import BASE, KEYS, walk_to
@@ -423,3 +424,18 @@ def test_every_order_has_a_test() -> None:
     assert set(BY_NAME) == {
         "error", "latency", "maintenance", "rotate-key", "signing-key", "token", "callback", "token-type", "dpop-nonce",
     }  # fmt: skip
+
+
+def test_who_does_not_see_developer_mode_uses_up_no_order_of_a_sign_in() -> None:
+    """D66: without the key that path is 404, without delay or mark."""
+
+    async def story(made: World, mode: Developer) -> None:
+        await placed(made, "latency", endpoint="authorize", seconds=5, times=1)
+        sent = {**ALICE, "authorize_url": f"{BASE}/authorize?client_id=rp1&request_uri=x"}
+        began = made.clock.now
+        answer = await order(made, sent, address="192.0.2.7")
+        assert (answer.status_code, made.clock.now) == (404, began)
+        assert "corpid-sandbox" not in answer.headers
+        assert [each.left for each in mode.orders.listed(issuer_id=FIRST_ISSUER)] == [1]
+
+    in_sandbox(story)

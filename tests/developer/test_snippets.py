@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from typing import Final
 
 import msgspec
@@ -132,3 +133,15 @@ def test_curl_has_every_parameter_of_the_push() -> None:
     legacy = next(each.text for each in snippets(SHOP_CLIENT, ISSUER, LEGACY) if each.title == "curl")
     assert "client_assertion" not in legacy
     assert "user.name" not in legacy
+
+
+def test_a_shell_runs_nothing_of_a_redirect_uri() -> None:
+    """RFC 3986 allows $, ( and ), so they can be registered."""
+    uri = "https://shop.example/cb?$(id)&a='b'&c=!d;e"
+    text = text_of("curl", msgspec.structs.replace(SHOP_CLIENT, redirect_uris=(uri,)))
+    push = "curl -s " + text.rpartition("curl -s ")[2]
+    program = f'STATE=s NONCE=n; curl() {{ printf "%s\\0" "$@"; }}; {push}'
+    ran = subprocess.run(["/bin/bash", "-c", program], capture_output=True, check=True, text=True)
+    words = ran.stdout.split("\0")
+    assert f"redirect_uri={uri}" in words
+    assert "state=s" in words

@@ -293,3 +293,11 @@ def test_an_order_that_answers_leaves_the_checks_unknown() -> None:
     assert {each.state for part in found.parts for each in part.checks} == {State.UNKNOWN}
     assert inspection.last_good(exchange("rp1"), mode.exchanges) is None
     assert kept_exchanges.current() is None
+
+
+def test_the_command_sends_one_request_whatever_is_in_the_address() -> None:
+    """curl takes [1-9] and {a,b} for several requests."""
+    asked = exchange("rp1")
+    asked.issuer, asked.path, asked.method, asked.query = BASE, "/authorize", "GET", "state=[1-9]"
+    command = inspection.inspect(asked, developer().exchanges).command
+    assert command == f"curl -g -i '{BASE}/authorize?state=[1-9]'"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+import zlib
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -13,9 +15,11 @@ from corpid.sandbox import browser as html_pages
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser, DeadEndError
 from corpid.sandbox.people import Person
+from corpid.sandbox.readiness.observation import Page
+from corpid.sandbox.readiness.visitor import Visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
 PAGE = """<!DOCTYPE html><title>T</title><h1>Choose  <bdi>one</bdi></h1>
 <form method="get" action="/search"><input type="search" name="query"><button>Search</button></form>
@@ -198,3 +202,85 @@ def test_a_person_never_uses_a_code_twice(person: Person) -> None:
     with pytest.raises(RuntimeError, match="wait"):
         person.fresh_code(now)
     assert person.fresh_code(now + 60) == person.code(now + 60)
+
+
+def test_an_endless_page_is_cut_and_a_slow_one_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relying party that is checked may send anything; packed, too."""
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"<h1>Much</h1>"
+        while True:
+            yield b"a" * 65536
+
+    async def slow() -> AsyncIterator[bytes]:
+        while True:
+            await asyncio.sleep(0.01)
+            yield b"a"
+
+    async def visit() -> None:
+        page = await browser(lambda _: httpx.Response(200, content=endless())).open("http://rp.example/", site="none")
+        assert page.heading == "Much"
+        assert len(page.text) < html_pages.PAGE_BYTES
+        packed = zlib.compress(bytes(40 * html_pages.PAGE_BYTES))
+        answer = httpx.Response(200, headers={"content-encoding": "deflate"}, content=packed)
+        bomb = browser(lambda _: answer)
+        await bomb.open("http://rp.example/", site="none")
+        assert bomb.response is not None
+        assert len(bomb.response.content) == html_pages.PAGE_BYTES
+        monkeypatch.setattr(html_pages, "PAGE_SECONDS", 0.1)
+        with pytest.raises(httpx.ReadTimeout, match="not whole"):
+            await browser(lambda _: httpx.Response(200, content=slow())).open("http://rp.example/", site="none")
+
+    asyncio.run(visit())
+
+
+@pytest.mark.parametrize("mischief", ["<a href=x>", "<h1>", "<button>", "<option>", "x<b>"])
+def test_reading_a_page_takes_time_in_proportion_to_its_size(mischief: str) -> None:
+    started = time.process_time()
+    html_pages.parse("<a href=x><form><button>" + mischief * (html_pages.PAGE_BYTES // 8 // len(mischief)))
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({"location": "http://127.0.0.1:99999/"}, ""),
+        ({}, '<meta http-equiv="refresh" content="0;url=http://[">'),
+        ({}, '<form action="http://["><button>Sign in</button></form>'),
+    ],
+)
+def test_what_is_no_address_is_a_dead_end(headers: dict[str, str], text: str) -> None:
+    status = 302 if headers else 200
+
+    async def visit() -> None:
+        here = browser(lambda _: httpx.Response(status, headers=headers, html=text))
+        page = await here.open("http://rp.example/", site="none")
+        await here.submit(page.forms[0])
+
+    with pytest.raises(DeadEndError, match="no address"):
+        asyncio.run(visit())
+
+
+def test_a_page_in_an_encoding_that_is_none_of_text_is_read_all_the_same() -> None:
+    answer = httpx.Response(200, headers={"content-type": "text/html; charset=rot13"}, content=b"<h1>One</h1>")
+    assert asyncio.run(browser(lambda _: answer).open("http://rp.example/", site="none")).heading == "One"
+
+
+def test_a_link_that_is_no_address_hides_no_other() -> None:
+    """`corpid rp-check` looks for the link that begins a login."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        at_login = request.url.path == "/login"
+        return httpx.Response(
+            200, html="<h1>In</h1>" if at_login else '<a href="http://[">x</a><a href="/login">Log in</a>'
+        )
+
+    async def visit() -> None:
+        here = Visitor(
+            httpx.AsyncClient(transport=httpx.MockTransport(answer)), issuer="http://op.example", marker=None
+        )
+        page = await here.log_in("http://rp.example/")
+        assert isinstance(page, Page)
+        assert page.heading == "In"
+
+    asyncio.run(visit())

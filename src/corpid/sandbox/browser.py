@@ -12,15 +12,18 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urldefrag, urlencode, urljoin, urlsplit
 
+import httpx
+
 from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import httpx
-
 VOID_OF_TEXT: Final = frozenset({"script", "style", "template"})
 BUTTON_TYPES: Final = frozenset({"submit", "image"})
+NAME_CHARACTERS: Final = 1000
+"""of a link's or a button's text; what follows is not read"""
+_OPENED: Final = VOID_OF_TEXT | {"title", "h1", "a", "button", "option"}
 
 
 @dataclass(slots=True)
@@ -126,7 +129,7 @@ class _Reader(HTMLParser):
         given = {name: value or "" for name, value in attrs}
         if "template" in self.open:
             return
-        if tag in VOID_OF_TEXT or tag in ("title", "h1", "a", "button", "option"):
+        if tag in _OPENED and tag not in self.open:  # none is within itself
             self.open.append(tag)
         match tag:
             case "form":
@@ -198,8 +201,9 @@ class _Reader(HTMLParser):
             self.page.heading += data
         if "a" in self.open and self.page.links:
             target, text = self.page.links[-1]
-            self.page.links[-1] = (target, " ".join(f"{text} {data}".split()))
-        if "button" in self.open and self.button is not None:
+            if len(text) < NAME_CHARACTERS:
+                self.page.links[-1] = (target, " ".join(f"{text} {data}".split()))
+        if "button" in self.open and self.button is not None and len(self.button.label) < NAME_CHARACTERS:
             self.button.label = " ".join(f"{self.button.label} {data}".split())
 
 
@@ -213,6 +217,11 @@ def _refresh(content: str) -> tuple[float, str] | None:
 
 HOPS: Final = 20
 LONGEST_REFRESH_SECONDS: Final = 2.0
+PAGE_BYTES: Final = 2 * 1024 * 1024
+"""the rest of a page is not read"""
+PAGE_SECONDS: Final = 120.0
+"""after which a page that still comes has not come"""
+_OF_THE_TRANSFER: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
@@ -268,7 +277,7 @@ class Browser:
         """
         self.left = None
         pressed = self._button(form, button)
-        target = urljoin(self.url, form.action)
+        target = self._target(self.url, form.action)
         content = urlencode(list(form.fields(pressed)))
         site = "same-origin" if _origin(target) == _origin(self.url) else _further_site(self.url, target)
         if form.method == "get":
@@ -300,6 +309,18 @@ class Browser:
         return DeadEndError(f"{self.url} ({status}) {self.page.heading or self.page.title!r}: {problem}: "
                              f"{self.page.text[:300]}")  # fmt: skip
 
+    def _target(self, url: str, reference: str) -> str:
+        """The address that a page at `url` names.
+
+        Raises DeadEndError if it is none.
+        """
+        try:
+            target = urljoin(url, reference)
+            _ = urlsplit(target).port
+        except ValueError as error:
+            raise self.dead_end(f"it leads to no address ({reference[:100]!r}: {error})") from None
+        return target
+
     def _button(self, form: Form, wanted: str | None) -> Control | None:
         if wanted is None:
             return next(iter(form.buttons), None)
@@ -316,14 +337,14 @@ class Browser:
                 return
             response = await self._fetch(method, urldefrag(url).url, site=site, content=content, referrer=referrer)
             if response.status_code in REDIRECTS and "location" in response.headers:
-                target = urljoin(url, response.headers["location"])
+                target = self._target(url, response.headers["location"])
             else:
-                self.url, self.response, self.page = url, response, parse(response.text)
+                self.url, self.response, self.page = url, response, parse(_text(response))
                 if self.page.refresh is None:
                     return
                 seconds, address = self.page.refresh
                 await asyncio.sleep(min(seconds, LONGEST_REFRESH_SECONDS))
-                target, site, referrer = urljoin(url, address), "same-origin", url
+                target, site, referrer = self._target(url, address), "same-origin", url
             site = site if _origin(target) == _origin(url) else _further_site(url, target)
             url = target
             if response.status_code not in (307, 308):
@@ -346,7 +367,36 @@ class Browser:
         request = self.http.build_request(method, url, headers=headers, content=content)
         if method == "POST" and site == "cross-site":
             request.headers.pop("cookie", None)
-        return await self.http.send(request, follow_redirects=False)
+        try:
+            async with asyncio.timeout(PAGE_SECONDS):
+                return await self._received(request)
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"the page was not whole after {PAGE_SECONDS:.0f} s", request=request) from None
+
+    async def _received(self, request: httpx.Request) -> httpx.Response:
+        """The answer with as much of its page as is read."""
+        answer = await self.http.send(request, follow_redirects=False, stream=True)
+        body = bytearray()
+        try:
+            async for part in answer.aiter_bytes():
+                body += part
+                if len(body) >= PAGE_BYTES:
+                    break
+        finally:
+            await answer.aclose()
+        headers = [(name, value) for name, value in answer.headers.multi_items() if name not in _OF_THE_TRANSFER]
+        return httpx.Response(
+            answer.status_code, headers=headers, content=bytes(body[:PAGE_BYTES]), request=request,
+            extensions=answer.extensions,
+        )  # fmt: skip
+
+
+def _text(response: httpx.Response) -> str:
+    """The text of a page, whatever encoding it claims."""
+    try:
+        return response.text
+    except (LookupError, TypeError, ValueError):  # Python's codecs are not all encodings of text
+        return response.content.decode("utf-8", "replace")
 
 
 def _further_site(url: str, target: str) -> str:

@@ -42,6 +42,8 @@ _NEW_EACH_TIME: Final = frozenset(
     }
 )  # fmt: skip
 """what differs in every request; whether it is there at all is compared"""
+_GLOB: Final = frozenset("[]{}")
+"""curl sends several requests for these unless -g says not to"""
 _SINGLE_USE: Final = {
     "client_assertion": ("CLIENT_ASSERTION", "the client assertion"),
     "dpop": ("DPOP_PROOF", "the DPoP proof"),
@@ -355,6 +357,8 @@ def _command(exchange: Exchange) -> tuple[str, tuple[str, ...]]:
     query = f"?{exchange.query}" if exchange.query else ""
     url = _url(exchange) + query
     words = ["curl", "-i"] if exchange.method == "GET" else ["curl", "-i", "-X", exchange.method]
+    if not _GLOB.isdisjoint(url):
+        words.insert(1, "-g")
     found = [" ".join((*words, shlex.quote(url)))]
     for name, value in exchange.headers:
         if name in ("host", "content-length", "connection", "accept-encoding", "user-agent", "content-type"):
@@ -364,7 +368,10 @@ def _command(exchange: Exchange) -> tuple[str, tuple[str, ...]]:
         else:
             found.append(f"-H {shlex.quote(f'{name}: {value}')}")
     if exchange.header("content-type").startswith("application/json"):
-        found += ["-H 'content-type: application/json'", f"-d {shlex.quote(exchange.body.decode('utf-8', 'replace'))}"]
+        found += [
+            "-H 'content-type: application/json'",
+            f"--data-raw {shlex.quote(exchange.body.decode('utf-8', 'replace'))}",
+        ]
         return " \\\n  ".join(found), ()
     in_query = len(parse_qsl(exchange.query, keep_blank_values=True))
     for name, value in exchange.parameters[in_query:] if exchange.body else ():

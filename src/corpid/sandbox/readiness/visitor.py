@@ -99,7 +99,8 @@ class Visitor:
         page = self._browser.page
         if self._page().status >= 400:
             return None
-        links = {urljoin(self._browser.url, target): (target, text) for target, text in page.links}
+        named = [(_joined(self._browser.url, target), target, text) for target, text in page.links]
+        links = {url: (target, text) for url, target, text in named if url}
         if press:
             form = next((each for each in page.forms if press in _names(each)), None)
             link = next((url for url, names in links.items() if press in names), None)
@@ -152,6 +153,16 @@ async def visitor(*, issuer: str, marker: Marker | None) -> AsyncIterator[Visito
 def _tls() -> SSLContext:
     """Made once: it reads the authorities that it trusts."""
     return httpx.create_ssl_context(trust_env=False)
+
+
+def _joined(url: str, reference: str) -> str:
+    """The address of a link, empty if it is none."""
+    try:
+        joined = urljoin(url, reference)
+        _ = urlsplit(joined).port
+    except ValueError:
+        return ""
+    return joined
 
 
 def _names(form: Form) -> tuple[str, ...]:

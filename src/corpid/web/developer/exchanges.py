@@ -14,6 +14,7 @@ from corpid.flows.developer import inspection
 from corpid.flows.developer.exchanges import SUBSCRIBERS, TooManySubscribers
 from corpid.rules.oauth.errors import InvalidRequest, TemporarilyUnavailable
 from corpid.rules.oauth.refusals import Reason
+from corpid.web.developer.endpoints import refuse_other_sites
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import NO_STORE
 
@@ -98,11 +99,12 @@ def _plain(found: Judged | Clock | Difference) -> dict[str, Any]:
     return {name: value for name, value in asdict(found).items() if value != ""}
 
 
-async def events(request: Request, web: WebContext, mode: Mode) -> Response:  # noqa: ARG001 - every endpoint gets its context
+async def events(request: Request, web: WebContext, mode: Mode) -> Response:
     """New exchanges as server-sent events, each with its JSON.
 
     Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
     """
+    refuse_other_sites(request, web)  # they could take every place, though they cannot read
     exchanges = mode.developer.exchanges
     sent = request.headers.get("last-event-id") or request.query_params.get("after", "")
     if request.method == "HEAD":

@@ -11,7 +11,9 @@ import re
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
+
+from starlette.requests import Request
 
 from corpid.flows.developer import exchanges
 from corpid.flows.developer.exchanges import Answer, Exchange
@@ -20,11 +22,11 @@ from corpid.rules.oauth import discovery
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.context import SIGN_IN_PATH
-from corpid.web.developer.mode import SIGN_INS_PATH
+from corpid.web.developer.mode import SIGN_INS_PATH, Mode
 from corpid.web.http.middleware import FORM_POST_POLICY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from corpid.flows.developer.people import Developer
     from corpid.flows.provider import Policy
 
+HIDDEN: Final = "[hidden]"
+"""in place of the key of this start"""
 MARK: Final = "corpid-sandbox"
 """the header of an answer that an order changed"""
 _LEAVE: Final = "/leave"
@@ -57,6 +61,7 @@ class Observer:
     def __init__(self, app: ASGIApp, developer: Developer, policy: Policy, clock: Callable[[], float]) -> None:
         self._app: Final = app
         self._developer: Final = developer
+        self._mode: Final = Mode(developer, base_url=policy.base_url)
         self._issuer_id: Final = policy.issuer_id
         self._issuer: Final = policy.base_url
         self._clock: Final = clock
@@ -99,6 +104,11 @@ class Observer:
             return
         self._developer.exchanges.learn(exchange)
         await answer.send(exchange, scope, send)
+        self._keep(exchange)
+
+    def _keep(self, exchange: Exchange) -> None:
+        if self._developer.key:
+            _hide(exchange, self._developer.key)
         self._developer.exchanges.add(_redacted(exchange))
 
     async def _carry_out(self, scope: Scope, body: _Body, answer: _Held, exchange: Exchange, watched: Watched) -> None:
@@ -113,7 +123,7 @@ class Observer:
                 await self._app(scope, body.again, answer)
             except Exception:
                 exchange.status, exchange.error, exchange.reason = 500, "server_error", Reason.UNFORESEEN.code
-                self._developer.exchanges.add(_redacted(exchange))
+                self._keep(exchange)
                 raise
             _take(exchange, answer.whole)
         _read_log(scope, exchange)
@@ -126,10 +136,17 @@ class Observer:
         path: str = scope["path"]
         found = self._exact.get(path)
         if found is not None:
-            return found if found.path != SIGN_INS_PATH or scope["method"] == "POST" else None
+            return found if found.path != SIGN_INS_PATH or self._is_open_sign_in(scope) else None
         if path.startswith(self._sign_in) and path.endswith(_LEAVE) and scope["method"] == "GET":
             return Watched("callback", f"{SIGN_IN_PATH}{{rest}}")
         return None
+
+    def _is_open_sign_in(self, scope: Scope) -> bool:
+        """Return whether an order to sign in sees developer mode.
+
+        Any other uses up no order of the sandbox. Source: D66
+        """
+        return scope["method"] == "POST" and self._mode.opens(Request(scope))
 
     def _exchange(self, scope: Scope, watched: Watched, body: bytes) -> Exchange:
         query = scope["query_string"].decode("latin-1")
@@ -298,6 +315,27 @@ def _mark(scope: Scope, exchange: Exchange) -> None:
     exchange.response_headers.append((MARK, names))
     log = scope["state"]["log"]
     log["detail"] = "; ".join(filter(None, (f"sandbox {names}", log.get("detail", ""))))
+
+
+def _hide(exchange: Exchange, key: str) -> None:
+    """Take the key of this start out of an exchange.
+
+    It may be in an address, as of a sign-in without a browser, or in a Referer. Source: D66
+    """
+
+    def without(text: str) -> str:
+        shown = text.replace(key, HIDDEN)
+        return HIDDEN if key in unquote_plus(shown) else shown
+
+    def every(pairs: Iterable[tuple[str, str]]) -> Pairs:
+        return tuple((without(name), without(value)) for name, value in pairs)
+
+    exchange.query = without(exchange.query)
+    exchange.headers, exchange.parameters = every(exchange.headers), every(exchange.parameters)
+    exchange.response_headers, exchange.callback = list(every(exchange.response_headers)), every(exchange.callback)
+    octets, hidden = key.encode(), HIDDEN.encode()
+    exchange.body = exchange.body.replace(octets, hidden)
+    exchange.response_body = exchange.response_body.replace(octets, hidden)
 
 
 def _redacted(exchange: Exchange) -> Exchange:

@@ -67,6 +67,12 @@ SCOPES: Final = {
 _CALLBACK: Final = re.compile(r"http://127\.0\.0\.1:([0-9]{1,5})/callback")
 
 
+_FRESH: Final = frozenset({"$STATE", "$NONCE", "$CODE_CHALLENGE", "$ASSERTION"})
+"""what a client makes anew for each sign-in"""
+_SHELL: Final = re.compile(r'[$`"\\!]')
+"""what a shell takes for more than itself between double quotes"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
     """A text to copy."""
@@ -179,8 +185,17 @@ def _curl(client: Client, issuer: str, generation: Generation) -> Snippet:
         parameters["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
         parameters["client_assertion"] = "$ASSERTION"
         lines = [f'curl -s {issuer}{discovery.PAR_PATH} -H "DPoP: $PROOF" \\']
-    fields = [f'  --data-urlencode "{name}={value}"' for name, value in parameters.items()]
+    fields = [f"  --data-urlencode {_quoted(name, value)}" for name, value in parameters.items()]
     return Snippet(title="curl", text="\n".join([get, *lines, " \\\n".join(fields)]))
+
+
+def _quoted(name: str, value: str) -> str:
+    """A parameter as a word of a shell.
+
+    It replaces nothing but our own variables.
+    """
+    text = f"{name}={value}"
+    return f'"{text}"' if value in _FRESH or not _SHELL.search(text) else shlex.quote(text)
 
 
 def _members(client: Client) -> dict[str, object]:
