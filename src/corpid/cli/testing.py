@@ -15,7 +15,6 @@ import typer
 
 from corpid.cli import output
 from corpid.flows.developer.people import Developer
-from corpid.rules.networks import is_loopback
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.settings.fields import PREFIX
 from corpid.settings.presets import PRESETS
@@ -68,17 +67,13 @@ def provider_for_tests(
             listen=listen,
             port=port,
             log=sys.stderr.buffer,
-            developer=Developer(key=secrets.token_urlsafe(32), spares_loopback=_is_loopback(listen)),
+            developer=Developer(key=secrets.token_urlsafe(32), spares_loopback=server.is_own_machine(listen)),
         )
         try:
             asyncio.run(_until_stopped(started))
         except server.PROBLEMS as error:
             output.complain(server.sentence(error), label="The provider cannot start:")
             raise typer.Exit(1) from None
-
-
-def _is_loopback(address: str) -> bool:
-    return address == _LOCALHOST or is_loopback(address)
 
 
 def _forget_settings(folder: Path) -> None:

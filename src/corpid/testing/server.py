@@ -35,9 +35,10 @@ from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import DirectoryFile
 from corpid.rules.directory.nodes import DirectoryError
+from corpid.rules.networks import is_loopback
 from corpid.sandbox import example_directory, people
 from corpid.sandbox.browser import Browser, DeadEndError
-from corpid.sandbox.demo import PROVIDER_HOST, DemoError, next_free
+from corpid.sandbox.demo import PROVIDER_HOST, DemoError, NetworkSettings, next_free
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.jwt import RelyingPartyKeys
@@ -222,6 +223,11 @@ def _answer(callback: Callback) -> dict[str, Any]:
     return {"url": str(callback), "form": callback.form}
 
 
+def is_own_machine(address: str) -> bool:
+    """Return whether nobody else can connect to this address."""
+    return address == PROVIDER_HOST or is_loopback(address)
+
+
 @asynccontextmanager
 async def started(
     folder: Path,
@@ -238,7 +244,7 @@ async def started(
 ) -> AsyncIterator[Sandbox]:
     """A provider that answers until the context ends.
 
-    It listens at `listen`, on any free port if `port` is 0, and is localhost to everybody. Its log goes to a file in
+    It listens at `listen` (beyond this machine the rules for key-set URLs hold, D66), on any free port if `port` is 0, and is localhost to everybody. Its log goes to a file in
     `folder` if not to `log`. With `developer` everybody of the directory can sign in at once. Raises what PROBLEMS names.
     """
     unknown = [each for each in generations if each not in INTERFACES]
@@ -253,6 +259,7 @@ async def started(
     if not port:
         port, sockets = next_free(listen, 0)
     chosen = settings_.load(
+        settings_.Settings if is_own_machine(listen) else NetworkSettings,
         **{
             "preset": preset,
             "generations": tuple(generations),
@@ -262,7 +269,7 @@ async def started(
             "host": listen,
             "port": port,
             "data_dir": folder / "provider",
-        }
+        },
     )
     file = folder / "provider.log"
     with file.open("wb", buffering=0) if log is None else nullcontext(log) as stream:
