@@ -13,7 +13,7 @@ import typer
 
 from corpid.cli import output
 from corpid.sandbox import example_directory
-from corpid.sandbox.developer_api import DEFAULT_URL
+from corpid.sandbox.developer_api import DEFAULT_URL, Address, NotDone, trusting
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.readiness import renderings
 from corpid.sandbox.readiness.cases import BASELINE, CASES
@@ -21,7 +21,6 @@ from corpid.sandbox.readiness.developer_api import ReadinessError
 from corpid.sandbox.readiness.driver import Options, check
 from corpid.sandbox.readiness.markers import Marker
 from corpid.sandbox.readiness.observation import Verdict
-from corpid.web.developer.mode import DEVELOPER_PATH
 
 if TYPE_CHECKING:
     from corpid.sandbox.readiness.case import Case
@@ -39,6 +38,9 @@ def rp_check(
     url: Annotated[str, typer.Argument(help="Where a login begins, as https://rp.example/login.")] = "",
     *,
     developer: Annotated[str, typer.Option(metavar="URL", help="Developer pages of the running demo.")] = DEFAULT_URL,
+    ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM file of a certification authority to trust, too.")
+    ] = None,
     success_text: Annotated[
         str, typer.Option(metavar="TEXT", help="Shown only to a signed-in person. Default: learned.")
     ] = "",
@@ -71,9 +73,15 @@ def rp_check(
     if not user:
         first = ExampleDirectory.read(example_directory.content()).test_people()[0]
         user, entity = first.user_name, entity or first.entities[0]
+    try:
+        address, tls = Address.of(developer), trusting(ca)
+    except NotDone as error:
+        output.fail(str(error))
     options = Options(
         url=url,
-        issuer=developer.rstrip("/").removesuffix(DEVELOPER_PATH),
+        issuer=address.issuer,
+        headers=address.headers,
+        tls=tls,
         user=user,
         entity=entity,
         marker=Marker(url=success_url, text=success_text) if success_url or success_text else None,

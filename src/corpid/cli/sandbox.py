@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 Address = Annotated[str, typer.Option("--developer", help="Address of developer mode, as `corpid demo` prints it.")]
+Authority = Annotated[
+    Path | None, typer.Option("--ca", metavar="FILE", help="PEM file of a certification authority to trust, too.")
+]
 ClientId = Annotated[str, typer.Option("--client", help="Identifier of the client. Default: every client.")]
 
 
@@ -50,6 +54,7 @@ def order(
     times: Annotated[str, typer.Option(help="How often it is obeyed. Default: until it is withdrawn.")] = "",
     sign_in: Annotated[str, typer.Option(help="request_uri, or state, of the one sign-in that it is for.")] = "",
     developer: Address = DEFAULT_URL,
+    ca: Authority = None,
     json: listing.AsJson = False,
 ) -> None:
     """Place an order: the demo obeys it from now on."""
@@ -61,7 +66,7 @@ def order(
             output.fail(f"{each} is no member: write MEMBER=VALUE, such as endpoint=token")
         texts[member] = value
     try:
-        placed = DeveloperApi(developer).place(typed(name, texts))
+        placed = DeveloperApi(developer, ca).place(typed(name, texts))
     except NotDone as error:
         output.fail(str(error))
     if json:
@@ -73,10 +78,12 @@ def order(
 
 
 @app.command("list")
-def listed(*, client: ClientId = "", developer: Address = DEFAULT_URL, json: listing.AsJson = False) -> None:
+def listed(
+    *, client: ClientId = "", developer: Address = DEFAULT_URL, ca: Authority = None, json: listing.AsJson = False
+) -> None:
     """List the orders in force."""
     try:
-        found = DeveloperApi(developer).listed(client or None)
+        found = DeveloperApi(developer, ca).listed(client or None)
     except NotDone as error:
         output.fail(str(error))
     if json:
@@ -95,12 +102,13 @@ def withdraw(
     every: Annotated[bool, typer.Option("--all", help="Every order, or with --client those of one client.")] = False,
     client: ClientId = "",
     developer: Address = DEFAULT_URL,
+    ca: Authority = None,
 ) -> None:
     """End an order, or all of them."""
     if bool(order_id) == every:
         output.fail("name the order's id, or say --all")
     try:
-        count = DeveloperApi(developer).withdraw(order_id, client or None)
+        count = DeveloperApi(developer, ca).withdraw(order_id, client or None)
     except NotDone as error:
         output.fail(str(error))
     output.say(f"{count} {'order' if count == 1 else 'orders'} withdrawn.")

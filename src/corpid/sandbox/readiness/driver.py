@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -31,6 +31,7 @@ from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from ssl import SSLContext
     from typing import Any
 
     from corpid.sandbox.readiness.markers import Marker
@@ -55,6 +56,10 @@ class Options:
     """where a login begins"""
     issuer: str
     user: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """sent to the developer API with each request"""
+    tls: SSLContext | None = None
+    """None: the usual certification authorities"""
     entity: str = ""
     marker: Marker | None = None
     """None: learned from the ordinary sign-in"""
@@ -70,7 +75,8 @@ async def check(options: Options, *, tell: Callable[[str], None], clock: Callabl
     Raises ReadinessError if the provider, its API or a marker is missing.
     """
     began = clock()
-    async with httpx.AsyncClient(timeout=API_SECONDS, trust_env=False) as http:
+    verify = options.tls or True
+    async with httpx.AsyncClient(timeout=API_SECONDS, headers=options.headers, verify=verify, trust_env=False) as http:
         run = _Run(options, DeveloperApi(http, options.issuer), tell)
         results = await run.every_case()
     return Report(
@@ -210,8 +216,8 @@ class _Run:
 
     async def _sign_in(self, case: Case, alteration: Alteration, client_id: str = "") -> SignIn:
         async with (
-            visitor(issuer=self.options.issuer, marker=self.marker) as first,
-            visitor(issuer=self.options.issuer, marker=self.marker) as other,
+            visitor(issuer=self.options.issuer, marker=self.marker, tls=self.options.tls) as first,
+            visitor(issuer=self.options.issuer, marker=self.marker, tls=self.options.tls) as other,
         ):
             url = await first.log_in(self.options.url, press=self.options.press)
             calls = await self.api.new_calls(client_id)
@@ -245,7 +251,7 @@ class _Run:
         """Address of a signed-in page that shows others no session."""
         if not signed_in.session or urlsplit(signed_in.url).path == urlsplit(redirect_uri).path:
             return ""
-        async with visitor(issuer=self.options.issuer, marker=self.marker) as nobody:
+        async with visitor(issuer=self.options.issuer, marker=self.marker, tls=self.options.tls) as nobody:
             return "" if (await nobody.look_at(signed_in.url)).session else signed_in.url
 
     async def _calls_after(self, case: Case, client_id: str) -> tuple[Call, ...]:
