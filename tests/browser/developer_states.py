@@ -13,7 +13,7 @@ from corpid.rules.oauth.generations import CURRENT
 from corpid.rules.oauth.records import Client
 from corpid.sandbox.jwt import base64url
 from corpid.texts import phrase
-from corpid.web.developer import traffic
+from corpid.web.developer import index, traffic
 from corpid.web.developer.clients import REGISTERED as CLIENT_SAVED
 from corpid.web.developer.clients import (
     ClientLine,
@@ -179,8 +179,6 @@ TRAFFIC: Final = traffic.TrafficPage(
     sign_ins_url="/developer/traffic",
     requests_url="/developer/traffic?view=requests",
     events="",
-    anybody="/developer/anybody",
-    catalogue="/developer/errors",
     clients=(("permits-portal", 3), ("a-client-whose-identifier-is-as-long-as-one-may-be-or-longer", 12)),
     client_id="",
     every=False,
@@ -226,6 +224,7 @@ STATES: Final[Mapping[str, View]] = {
         steps=((ROWS[0], inspection.inspect(KEPT.listed()[0], KEPT)), (ROWS[1], inspection.inspect(REFUSED, KEPT))),
     ),
     "anybody-json": replace(EMPTY, typed=Typed(json='{\n  "entity": "209900042K"\n}'), made="Anybody 1A2B", link="/x"),
+    "developer-index": index.view("", "http://localhost:8400"),
     "developer-clients": DeveloperClients(frame=OF_CLIENTS, clients=LISTED, register="/new"),
     "developer-clients-removed": DeveloperClients(frame=OF_CLIENTS, clients=LISTED[:1], register="/new", removed=True),
     "developer-client-form": NEW,

@@ -242,6 +242,7 @@ STATES: Final[Mapping[str, View]] = {
         EXPIRED,
         frame=CROWDED,
         reference="0123456789abcdef0123456789abcdef",
+        inspector="/developer/traffic?reference=0123456789abcdef",
         for_developers="redirect_uri is not registered: it differs by a slash at the end of the path",
         compared=(
             ("received", "https://rp.example/callback/"),

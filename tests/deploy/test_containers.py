@@ -129,7 +129,7 @@ def test_the_demo_runs_on_the_machines_own_network_for_this_machine_alone(engine
         assert issuer is not None
         page = httpx.get(f"{issuer[1]}/developer", follow_redirects=True, trust_env=False)
         assert page.status_code == 200
-        assert "Anybody, acting for anything" in page.text
+        assert "Developer mode" in page.text
         assert demo.do("id", "-u") == "10001"
         demo.do("corpid", "demo", "--check")
         assert demo.stop() == 0

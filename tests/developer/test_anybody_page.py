@@ -165,5 +165,6 @@ def test_the_link_with_the_key_opens_the_pages_on_another_machine() -> None:
         assert (answer.status_code, answer.headers["location"]) == (303, "/developer")
         assert f"{KEY_COOKIE}={KEY}; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax" in answer.headers["set-cookie"]
         assert (await http.get("/developer/anybody")).status_code == 200
+        assert 'href="/developer/anybody"' in (await http.get("/developer")).text
 
     in_demo(story)

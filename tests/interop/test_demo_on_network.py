@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner, Result
 
-from corpid import app
+from corpid import app, cli
 from corpid.sandbox import example_directory, network_host, people
 from corpid.sandbox.browser import Browser, DeadEndError
 from corpid.sandbox.check import Inspector, Outcome
@@ -244,6 +245,29 @@ def test_rules_for_key_addresses_are_not_lifted(network: Network) -> None:
     log = (network.demo.data_directory / LOG).read_text()
     assert '"request"' in log
     assert "egress_rules_lifted" not in log
+
+
+def test_commands_take_the_printed_address_with_its_key(network: Network, tmp_path: Path) -> None:
+    """docs/readiness.md, docs/sandbox.md: `--developer` with the key, `--ca`; one case of the report at the demo RP."""
+    certificate = network.demo.hosting.certificate
+    assert certificate is not None
+    known = ("--developer", network.demo.developer_link, "--ca", str(certificate.authority))
+
+    def ran(*arguments: str) -> Result:
+        return CliRunner().invoke(cli.app, [*arguments], env={"COLUMNS": "200"})
+
+    assert "No order" in ran("sandbox", "list", *known).output
+    assert "in force" in ran("sandbox", "order", "latency", "endpoint=token", "seconds=0", *known).output
+    assert ran("sandbox", "withdraw", "--all", *known).output == "1 order withdrawn.\n"
+    person, report = network.demo.registration.persons[0], tmp_path / "report.json"
+    done = ran(
+        *("rp-check", f"{network.demo.link}", "--only", "state-altered", "--json", str(report)),
+        *("--user", person.user_name, "--entity", person.entities[0], *known),
+    )
+    assert done.exit_code == 0, done.output
+    without = ran("sandbox", "list", "--developer", network.demo.developer_url, *known[2:])
+    assert (without.exit_code, "no demo" in without.output) == (1, True)
+    assert network.demo.key not in ran("sandbox", "list", *known[:2]).output
 
 
 def test_the_key_is_written_nowhere(network: Network) -> None:

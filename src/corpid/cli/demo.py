@@ -138,10 +138,7 @@ def _welcome(demos: tuple[Demo, ...]) -> None:
     output.say(f"Mail       {demo.relying_party_url}/mail (what the provider sends is caught there)")
     output.say(f"Portal     {demo.portal_url} (people who administer are listed below)")
     output.say(f"Console    {demo.console_url} (as {demo_administration.OPERATOR}, an operator)")
-    output.say(
-        f"At once    {demo.developer_url} makes test people, who sign in with one click; for CI see docs/relying-parties.md"
-    )
-    output.say(f"Register   {demo.clients_url} registers your own relying party, and names mistakes at once")
+    output.say(f"Developer  {demo.developer_link} (your clients, test people who sign in at once, inspector, sandbox)")
     output.say(f"Data       {demo.data_directory} (log: {LOG})")
     output.say("")
     people = demo.registration.persons

@@ -13,7 +13,7 @@ import typer
 
 from corpid.cli import output
 from corpid.sandbox import example_directory
-from corpid.sandbox.developer_api import DEFAULT_URL, NotDone
+from corpid.sandbox.developer_api import DEFAULT_URL, NotDone, trusting
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.readiness import renderings
 from corpid.sandbox.readiness.cases import BASELINE, CASES
@@ -40,6 +40,9 @@ def rp_check(
     developer: Annotated[
         str, typer.Option(metavar="URL", help="Address of developer mode, as `corpid demo` prints it.")
     ] = DEFAULT_URL,
+    ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM file of a certification authority to trust, too.")
+    ] = None,
     success_text: Annotated[
         str, typer.Option(metavar="TEXT", help="Text shown only to a signed-in person. Default: learned.")
     ] = "",
@@ -72,9 +75,14 @@ def rp_check(
     if not user:
         first = ExampleDirectory.read(example_directory.content()).test_people()[0]
         user, entity = first.user_name, entity or first.entities[0]
+    try:
+        tls = trusting(ca)
+    except NotDone as error:
+        output.fail(str(error))
     options = Options(
         url=url,
         developer=developer,
+        tls=tls,
         user=user,
         entity=entity,
         marker=Marker(url=success_url, text=success_text) if success_url or success_text else None,

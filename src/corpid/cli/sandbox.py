@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from corpid.cli import listing, output
 from corpid.rules.developer.order_documents import typed
 from corpid.rules.developer.orders import BY_NAME, KINDS, NAMES
-from corpid.sandbox.developer_api import DEFAULT_URL, NotDone, developer_api
+from corpid.sandbox.developer_api import DEFAULT_URL, NotDone, developer_api, trusting
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,6 +25,9 @@ _SECONDS: Final = 10.0
 app = typer.Typer(no_args_is_help=True)
 
 Address = Annotated[str, typer.Option("--developer", help="Address of developer mode, as `corpid demo` prints it.")]
+Authority = Annotated[
+    Path | None, typer.Option("--ca", metavar="FILE", help="PEM file of a certification authority to trust, too.")
+]
 ClientId = Annotated[str, typer.Option("--client", help="Identifier of the client. Default: every client.")]
 
 
@@ -57,6 +61,7 @@ def order(
     times: Annotated[str, typer.Option(help="How often it is obeyed. Default: until it is withdrawn.")] = "",
     sign_in: Annotated[str, typer.Option(help="request_uri, or state, of the one sign-in that it is for.")] = "",
     developer: Address = DEFAULT_URL,
+    ca: Authority = None,
     json: listing.AsJson = False,
 ) -> None:
     """Place an order: the demo obeys it from now on."""
@@ -67,7 +72,7 @@ def order(
         if not found:
             output.fail(f"{each} is not a member: write MEMBER=VALUE, such as endpoint=token")
         texts[member] = value
-    placed = _asked(developer, lambda api: api.place(typed(name, texts)))
+    placed = _asked(developer, ca, lambda api: api.place(typed(name, texts)))
     if json:
         output.as_json(placed)
     elif placed["left"] == 0:
@@ -77,9 +82,11 @@ def order(
 
 
 @app.command("list")
-def listed(*, client: ClientId = "", developer: Address = DEFAULT_URL, json: listing.AsJson = False) -> None:
+def listed(
+    *, client: ClientId = "", developer: Address = DEFAULT_URL, ca: Authority = None, json: listing.AsJson = False
+) -> None:
     """List the orders in force."""
-    found = _asked(developer, lambda api: api.listed(client or None))
+    found = _asked(developer, ca, lambda api: api.listed(client or None))
     if json:
         output.as_json({"orders": found})
     elif not found:
@@ -96,19 +103,20 @@ def withdraw(
     every: Annotated[bool, typer.Option("--all", help="Every order, or with --client those of one client.")] = False,
     client: ClientId = "",
     developer: Address = DEFAULT_URL,
+    ca: Authority = None,
 ) -> None:
     """End an order, or all of them."""
     if bool(order_id) == every:
         output.fail("give either the order's id or --all")
-    count = _asked(developer, lambda api: api.withdraw_all(client or None) if every else api.withdraw(order_id))
+    count = _asked(developer, ca, lambda api: api.withdraw_all(client or None) if every else api.withdraw(order_id))
     output.say(f"{count} {'order' if count == 1 else 'orders'} withdrawn.")
 
 
-def _asked(developer: str, ask: Callable[[DeveloperApi], Awaitable[_Answer]]) -> _Answer:
+def _asked(developer: str, ca: Path | None, ask: Callable[[DeveloperApi], Awaitable[_Answer]]) -> _Answer:
     """The answer of a demo; what it refuses ends the command."""
 
     async def asked() -> _Answer:
-        async with developer_api(developer, seconds=_SECONDS) as api:
+        async with developer_api(developer, seconds=_SECONDS, tls=trusting(ca)) as api:
             return await ask(api)
 
     try:

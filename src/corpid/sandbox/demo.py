@@ -124,6 +124,11 @@ class Demo:
         return self.issuer + DEVELOPER_PATH
 
     @property
+    def developer_link(self) -> str:
+        """The URL of developer mode, on the network with the key."""
+        return self._with_key(self.developer_url)
+
+    @property
     def authority_url(self) -> str:
         """The URL of the certificate to install, for those with the key."""
         return self.relying_party_url + AUTHORITY_PATH
@@ -141,11 +146,10 @@ class Demo:
     @property
     def link(self) -> str:
         """The URL to start at, on the network with the key."""
-        return (
-            f"{self.relying_party_url}/?{urlencode({KEY: self.key})}"
-            if self.hosting.network
-            else self.relying_party_url
-        )
+        return self._with_key(f"{self.relying_party_url}/") if self.hosting.network else self.relying_party_url
+
+    def _with_key(self, url: str) -> str:
+        return f"{url}?{urlencode({KEY: self.key})}" if self.hosting.network else url
 
 
 @asynccontextmanager

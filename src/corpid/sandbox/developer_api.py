@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import httpx
 
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.sandbox.demo import FIRST_PORT, PROVIDER_HOST
 from corpid.sandbox.verification import Callback
-from corpid.web.developer.mode import DEVELOPER_PATH, EXCHANGES_PATH, ORDERS_PATH, SIGN_INS_PATH
+from corpid.web.developer.mode import DEVELOPER_PATH, EXCHANGES_PATH, KEY, ORDERS_PATH, SIGN_INS_PATH, key_cookie
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
+    from pathlib import Path
 
 DEFAULT_URL: Final = f"http://{PROVIDER_HOST}:{FIRST_PORT}{DEVELOPER_PATH}"
 SECONDS: Final = 70.0
@@ -31,20 +34,56 @@ class SignInRefused(Exception):
     """The provider did not complete a sign-in; the message says why."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """An issuer in developer mode, and the key of its start."""
+
+    issuer: str
+    key: str = ""
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """Read an address, as `corpid demo` prints it. Raises NotDone."""
+        try:
+            found = httpx.URL(url)
+        except httpx.InvalidURL as error:
+            raise NotDone(f"{url.partition('?')[0]} is no address: {error}") from None
+        path = found.path.rstrip("/").removesuffix(DEVELOPER_PATH)
+        plain = found.copy_with(path=path, query=None, fragment=None)
+        return cls(issuer=str(plain).rstrip("/"), key=found.params.get(KEY, ""))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header that shows the key.
+
+        It is that of browsers: a key in the query is answered with a redirect without it. Source: D66
+        """
+        return {"Cookie": f"{key_cookie(self.issuer)}={self.key}"} if self.key else {}
+
+
+def trusting(authority: Path | None) -> ssl.SSLContext | None:
+    """A TLS context with one more certification authority.
+
+    None without one: the usual ones are trusted. Raises NotDone.
+    """
+    if authority is None:
+        return None
+    context = httpx.create_ssl_context(trust_env=False)
+    try:
+        context.load_verify_locations(authority)
+    except (OSError, ssl.SSLError) as error:
+        raise NotDone(f"--ca {authority} cannot be read: {error}") from None
+    return context
+
+
 class DeveloperApi:
     """The developer API of one issuer."""
 
-    def __init__(self, http: httpx.AsyncClient, url: httpx.URL) -> None:
+    def __init__(self, http: httpx.AsyncClient, issuer: str) -> None:
         self._http: Final = http
-        self._url: Final = url.copy_with(path=url.path.rstrip("/").removesuffix(DEVELOPER_PATH).rstrip("/") or "/")
-        """the issuer, and the key of this start if there is one"""
+        self.issuer: Final = issuer
         self._seen = 0
         """the newest exchange that was read"""
-
-    @property
-    def issuer(self) -> str:
-        """The issuer whose API it is."""
-        return str(self._url.copy_with(query=None)).rstrip("/")
 
     async def metadata(self) -> dict[str, Any]:
         """The issuer's metadata. Raises NotDone."""
@@ -124,31 +163,29 @@ class DeveloperApi:
     ) -> httpx.Response:
         content = None if body is None else dict(body)
         try:
-            url = self._url.copy_with(path=f"{self._url.path.rstrip('/')}{path}").copy_merge_params(query or {})
-            # a GET whose address has the key is sent on to the same address without it
-            request = self._http.build_request(method, url, json=content)
-            response = await self._http.send(request, follow_redirects=method == "GET")
+            request = self._http.build_request(method, f"{self.issuer}{path}", params=query, json=content)
+            response = await self._http.send(request)
             if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
                 wait = response.headers.get("retry-after", "")
                 await asyncio.sleep(min(float(wait) if wait.isdigit() else 1.0, LONGEST_WAIT_SECONDS))
-                response = await self._http.send(request, follow_redirects=method == "GET")
+                response = await self._http.send(request)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _no_demo(self.issuer, error) from None
         return response
 
 
 @asynccontextmanager
-async def developer_api(url: str, *, seconds: float = SECONDS) -> AsyncIterator[DeveloperApi]:
+async def developer_api(
+    url: str, *, seconds: float = SECONDS, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[DeveloperApi]:
     """The API of a demo at this address.
 
-    It is an issuer, or the address of its developer mode. It may contain the key of its start; `seconds` is the timeout of a request. Raises NotDone. Source: D66
+    It is an issuer, or the address of its developer mode. It may contain the key of its start. `seconds` is the timeout
+    of a request; with `tls` None the usual certification authorities are trusted. Raises NotDone. Source: D66
     """
-    try:
-        address = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise _no_demo(url, error) from None
-    async with httpx.AsyncClient(timeout=seconds, trust_env=False) as http:
-        yield DeveloperApi(http, address)
+    address = Address.of(url)
+    async with httpx.AsyncClient(headers=address.headers, timeout=seconds, verify=tls or True, trust_env=False) as http:
+        yield DeveloperApi(http, address.issuer)
 
 
 def _no_demo(url: str, error: Exception) -> NotDone:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
     from corpid.rules.networks import Network
     from corpid.rules.oauth.client_registration import Rules
+    from corpid.web.pages.layout import Link
     from corpid.web.pages.rendering import Renderer
 
 Part: TypeAlias = Literal["api", "scim", "manage", "console"]
@@ -58,6 +59,13 @@ class DeveloperMode(Protocol):
     @property
     def anybody_path(self) -> str:
         """The path of the page that makes a test person, under base_url."""
+
+    @property
+    def up(self) -> Link:
+        """The link to the first page of developer mode."""
+
+    def inspector(self, request: Request) -> str:
+        """The address of this request in the inspector, or empty."""
 
     def opens(self, request: Request) -> bool:
         """Return whether this request sees developer mode."""

@@ -450,7 +450,9 @@ class Router:
         return None
 
     async def _answer(self, request: Request, route: Route) -> Response:
-        method = request.method
+        method, mode = request.method, self._context.developer
+        if mode is not None:
+            request.scope["state"]["inspector"] = mode.inspector(request)
         if method == "OPTIONS" and route.path in CORS_PATHS:
             return Response(b"", 204, {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET"})
         methods = (*route.methods, "HEAD") if "GET" in route.methods else route.methods

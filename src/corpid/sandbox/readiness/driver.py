@@ -30,6 +30,7 @@ from corpid.sandbox.verification import Callback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from ssl import SSLContext
     from typing import Any
 
     from corpid.sandbox.developer_api import DeveloperApi
@@ -54,6 +55,8 @@ class Options:
     developer: str
     """address of the demo's developer mode, or its issuer"""
     user: str
+    tls: SSLContext | None = None
+    """None: the usual certification authorities"""
     entity: str = ""
     marker: Marker | None = None
     """None: learned from the ordinary sign-in"""
@@ -69,7 +72,7 @@ async def check(options: Options, *, progress: Callable[[str], None], clock: Cal
     Raises NotDone if the demo cannot be asked, ReadinessError if nothing shows that somebody is signed in.
     """
     began = clock()
-    async with developer_api(options.developer) as api:
+    async with developer_api(options.developer, tls=options.tls) as api:
         run = _Run(options, api, progress)
         results = await run.every_case()
     return Report(
@@ -210,8 +213,8 @@ class _Run:
 
     async def _sign_in(self, case: Case, alteration: Alteration, client_id: str = "") -> SignIn:
         async with (
-            visitor(issuer=self.api.issuer, marker=self.marker) as first,
-            visitor(issuer=self.api.issuer, marker=self.marker) as other,
+            visitor(issuer=self.api.issuer, marker=self.marker, tls=self.options.tls) as first,
+            visitor(issuer=self.api.issuer, marker=self.marker, tls=self.options.tls) as other,
         ):
             url = await first.log_in(self.options.url, press=self.options.press)
             calls = await self._new_calls(client_id)
@@ -245,7 +248,7 @@ class _Run:
         """Address of a signed-in page that shows others no session."""
         if not signed_in.session or urlsplit(signed_in.url).path == urlsplit(redirect_uri).path:
             return ""
-        async with visitor(issuer=self.api.issuer, marker=self.marker) as nobody:
+        async with visitor(issuer=self.api.issuer, marker=self.marker, tls=self.options.tls) as nobody:
             return "" if (await nobody.look_at(signed_in.url)).session else signed_in.url
 
     async def _new_calls(self, client_id: str) -> tuple[Call, ...]:

@@ -134,10 +134,10 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visitor(*, issuer: str, marker: Marker | None) -> AsyncIterator[Visitor]:
+async def visitor(*, issuer: str, marker: Marker | None, tls: SSLContext | None = None) -> AsyncIterator[Visitor]:
     """A new browser, without cookies."""
     timeout = httpx.Timeout(PATIENCE_SECONDS)
-    async with httpx.AsyncClient(timeout=timeout, verify=_tls(), trust_env=False) as http:
+    async with httpx.AsyncClient(timeout=timeout, verify=tls or _tls(), trust_env=False) as http:
 
         async def trust_this_machine(response: httpx.Response) -> None:
             # the jar sends Secure cookies by https only; browsers make an exception for this machine

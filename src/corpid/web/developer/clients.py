@@ -16,7 +16,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.client_registration import IssuerRules, used
 from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.texts import Phrase, phrase
-from corpid.web.developer.mode import ANYBODY_PATH, CLIENTS_PATH
+from corpid.web.developer.mode import CLIENTS_PATH
 from corpid.web.developer.snippets import Snippet, snippets
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.client_fields import (
@@ -149,9 +149,7 @@ async def clients(request: Request, web: WebContext, mode: Mode) -> Response:
     context = await page_request(request, web.provider)
     found = await flow.clients(context)
     view = DeveloperClients(
-        frame=Frame(
-            up=Link(url=web.base_path + ANYBODY_PATH, text=phrase("Anybody, acting for anything")), under_way=True
-        ),
+        frame=Frame(up=mode.up, under_way=True),
         clients=tuple(
             ClientLine(
                 url=_path(web, "client", each.client_id),

@@ -29,14 +29,17 @@ class ErrorCatalogue(PageView):
     frame: Frame = BARE
 
 
-def catalogue() -> ErrorCatalogue:
+def catalogue(frame: Frame = BARE) -> ErrorCatalogue:
     """The view of every declared reason."""
     by_error = (
         (error, tuple(each for each in Reason if each.value.errors[0] == error)) for error in get_args(ErrorCode)
     )
-    return ErrorCatalogue(errors_and_reasons=tuple((error, reasons) for error, reasons in by_error if reasons))
+    return ErrorCatalogue(
+        frame=frame, errors_and_reasons=tuple((error, reasons) for error, reasons in by_error if reasons)
+    )
 
 
 async def page(request: Request, web: WebContext) -> Response:
     """The page of the catalogue."""
-    return page_response(request, web.renderer, catalogue())
+    frame = BARE if web.developer is None else Frame(up=web.developer.up)
+    return page_response(request, web.renderer, catalogue(frame))

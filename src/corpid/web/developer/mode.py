@@ -6,10 +6,12 @@ import hmac
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from corpid.flows.developer import sign_ins
+from corpid.flows.developer import exchanges, sign_ins
+from corpid.texts import phrase
 from corpid.web.http.addresses import is_from_this_machine
 from corpid.web.http.middleware import named_hosts
 from corpid.web.http.requests import cookie
+from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import see_other
 
 if TYPE_CHECKING:
@@ -30,11 +32,17 @@ EXCHANGES_PATH: Final = f"{DEVELOPER_PATH}/exchanges"
 EVENTS_PATH: Final = f"{DEVELOPER_PATH}/events"
 TRAFFIC_PATH: Final = f"{DEVELOPER_PATH}/traffic"
 ORDERS_PATH: Final = f"{DEVELOPER_PATH}/orders"
+TITLE: Final = phrase("Developer mode")
 KEY: Final = "key"
 """the parameter with which a link from another machine shows the key of this start"""
 KEY_COOKIE: Final = "corpid_developer"
 """on plain http; ports do not separate cookies, so that the demo RP gets the one of https, too (D34)"""
 KEY_SECONDS: Final = 86400
+
+
+def key_cookie(base_url: str) -> str:
+    """The name of the cookie that shows the key of a start."""
+    return f"__Host-{KEY_COOKIE}" if base_url.startswith("https:") else KEY_COOKIE
 
 
 class Mode:
@@ -45,14 +53,30 @@ class Mode:
 
     def __init__(self, developer: Developer, *, base_url: str) -> None:
         self.developer: Final = developer
+        self._base_url: Final = base_url
         self._host: Final = urlsplit(base_url).netloc.encode()
         self._secure: Final = base_url.startswith("https:")
-        self.cookie_name: Final = f"__Host-{KEY_COOKIE}" if self._secure else KEY_COOKIE
+        self.cookie_name: Final = key_cookie(base_url)
 
     @property
     def anybody_path(self) -> str:
         """The path of the page that makes a test person, under base_url."""
         return ANYBODY_PATH
+
+    @property
+    def up(self) -> Link:
+        """The link to the first page of developer mode."""
+        return Link(url=urlsplit(self._base_url).path.rstrip("/") + DEVELOPER_PATH, text=TITLE)
+
+    def inspector(self, request: Request) -> str:
+        """The address of this request in the inspector.
+
+        Empty if the inspector does not keep it, or if this request does not see developer mode. Source: D66
+        """
+        exchange = exchanges.current()
+        if exchange is None or exchange.endpoint == "callback" or not self.opens(request):
+            return ""
+        return f"{self._base_url}{TRAFFIC_PATH}?{urlencode({'reference': exchange.request_id})}"
 
     def opens(self, request: Request) -> bool:
         """Return whether this request sees developer mode.

@@ -14,9 +14,9 @@ from corpid.rules.developer.order_documents import Unfit, typed
 from corpid.rules.developer.orders import BY_NAME, COMMON, KINDS, Kind, Member
 from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
-from corpid.web.developer.mode import ORDERS_PATH, TRAFFIC_PATH
+from corpid.web.developer.mode import ORDERS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import FormView, Frame, Link
+from corpid.web.pages.layout import FormView, Frame
 from corpid.web.pages.responses import page_response, refuse_forged, require_own_form, see_other, set_cookie
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ async def _view(
             form_token=interactions.form_token(context, browser_id, _FORM),
             under_way=True,
             here=here,
-            up=Link(url=web.base_path + TRAFFIC_PATH, text=phrase("Inspector")),
+            up=mode.up,
         ),
         action=here,
         rows=tuple(OrderRow.of(each) for each in mode.developer.orders.listed(issuer_id=policy.issuer_id)),

@@ -16,7 +16,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, interaction_path
-from corpid.web.developer.mode import ANYBODY_PATH, CLIENTS_PATH, TRAFFIC_PATH
+from corpid.web.developer.mode import ANYBODY_PATH, CLIENTS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, Link
 from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie
@@ -76,11 +76,6 @@ class AnybodyPage(FormView):
     """the address of the page that registers clients"""
 
 
-async def enter(_: Request, web: WebContext) -> Response:
-    """Lead to the page of developer mode (D66)."""
-    return see_other(web.base_path + ANYBODY_PATH)
-
-
 async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
     """Describe a person and let them sign in at once (D66)."""
     context = await page_request(request, web.provider)
@@ -100,7 +95,7 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
             context,
             browser.browser_id,
             here=here,
-            up=back or Link(url=web.base_path + TRAFFIC_PATH, text=phrase("Inspector")),
+            up=back or mode.up,
         ),
         action=here,
         clients=web.base_path + CLIENTS_PATH,
@@ -135,7 +130,7 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
         return see_other(_here(web, sign_in, people.sealed(wanted)))
     here = _here(web, sign_in, request.query_params.get(AS, ""))
     view = AnybodyPage(
-        frame=_frame(context, browser_id, here=here, up=None),
+        frame=_frame(context, browser_id, here=here, up=mode.up),
         action=here,
         clients=web.base_path + CLIENTS_PATH,
         typed=Typed.of(form),
@@ -199,6 +194,6 @@ def _here(web: WebContext, sign_in: str, person: str) -> str:
     return web.base_path + ANYBODY_PATH + (f"?{urlencode(query)}" if query else "")
 
 
-def _frame(context: RequestContext, browser_id: str, *, here: str, up: Link | None) -> Frame:
+def _frame(context: RequestContext, browser_id: str, *, here: str, up: Link) -> Frame:
     token = interactions.form_token(context, browser_id, _FORM)
     return Frame(form_token=token, under_way=True, here=here, up=up)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from corpid.web.developer import clients, endpoints, exchanges, orders, pages, traffic
+from corpid.web.developer import clients, endpoints, exchanges, index, orders, pages, traffic
 from corpid.web.developer.mode import (
     ANYBODY_PATH,
     CLIENTS_PATH,
@@ -43,9 +43,7 @@ def routes(mode: Mode) -> tuple[Route, ...]:
         ),
         *_of_exchanges(mode),
         *_of_orders(mode),
-        Route(
-            path=DEVELOPER_PATH, methods=("GET",), endpoint=pages.enter, fails=as_page, own_forms=True, developer=True
-        ),
+        Route(path=DEVELOPER_PATH, methods=("GET",), endpoint=index.page, fails=as_page, developer=True),
         Route(path=ANYBODY_PATH, methods=both, endpoint=anybody, fails=as_page, own_forms=True, developer=True),
         Route(
             path=CLIENTS_PATH,

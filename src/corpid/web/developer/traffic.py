@@ -17,7 +17,7 @@ from corpid.flows.developer.inspection import failing, worked
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import phrase
 from corpid.web.developer.exchanges import number
-from corpid.web.developer.mode import ANYBODY_PATH, EVENTS_PATH, EXCHANGES_PATH, TRAFFIC_PATH
+from corpid.web.developer.mode import EVENTS_PATH, EXCHANGES_PATH, TRAFFIC_PATH
 from corpid.web.pages.layout import Frame, Link, PageView
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import page_response, see_other
@@ -109,8 +109,6 @@ class TrafficPage(InspectorPage):
     sign_ins_url: str
     requests_url: str
     events: str
-    anybody: str
-    catalogue: str
     clients: tuple[tuple[str, int], ...]
     """client_id and the number of its requests"""
     client_id: str
@@ -237,13 +235,11 @@ async def listed(request: Request, web: WebContext, mode: Mode) -> Response:
     rows = tuple(addresses.row(each, each) for each in reversed(found))
     of_client = {"client_id": client_id} if client_id else {}
     view = TrafficPage(
-        frame=Frame(),
+        frame=Frame(up=mode.up),
         here=addresses.list,
         sign_ins_url=_with(addresses.list, of_client),
         requests_url=_with(addresses.list, {"view": "requests", **of_client}),
         events=web.base_path + EVENTS_PATH,
-        anybody=web.base_path + ANYBODY_PATH,
-        catalogue=web.base_path + CATALOGUE_PATH,
         clients=tuple(sorted((name, count) for name, count in counted.items() if name)),
         client_id=client_id,
         every=every,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -154,7 +154,7 @@ def as_json(
     challenge = _challenge_of_endpoint(request, error, content, status)
     if challenge:
         answer.headers["WWW-Authenticate"] = challenge
-    _add_error_headers(answer, error)
+    _add_error_headers(request, answer, error)
     return answer
 
 
@@ -177,11 +177,19 @@ def _challenge_of_endpoint(request: Request, error: OAuthError, members: Mapping
     return ""
 
 
-def _add_error_headers(answer: Response, error: OAuthError) -> None:
+def _add_error_headers(request: Request, answer: Response, error: OAuthError) -> None:
+    _link_to_inspector(request, answer)
     if isinstance(error, UseDPoPNonce):
         answer.headers["DPoP-Nonce"] = error.nonce
     if isinstance(error, TemporarilyUnavailable):
         answer.headers["Retry-After"] = str(error.retry_after)
+
+
+def _link_to_inspector(request: Request, answer: Response) -> None:
+    """Name the request's page in the inspector (RFC 8288 §3, D66)."""
+    inspector = request.scope["state"].get("inspector", "")
+    if inspector:
+        answer.headers.append("Link", f'<{inspector}>; rel="describedby"; title="This request in the inspector"')
 
 
 def as_challenge(
@@ -200,6 +208,7 @@ def as_challenge(
         if catalogue:
             members = public_members(error, reference, catalogue=catalogue)
             answer.headers["Link"] = f'<{members["error_uri"]}>; rel="help"; title="{members["error_description"]}"'
+        _link_to_inspector(request, answer)
         return answer
     members = public_members(error, reference, catalogue=catalogue)
     challenge += f", {_parameters(members)}"
@@ -210,7 +219,7 @@ def as_challenge(
     answer = Response(content, status, NOT_CACHED, "application/json")
     if status < ServerError.status:
         answer.headers["WWW-Authenticate"] = challenge
-    _add_error_headers(answer, error)
+    _add_error_headers(request, answer, error)
     return answer
 
 
@@ -245,8 +254,9 @@ def as_page(request: Request, raised: Exception, renderer: Renderer, met: ErrorC
     met = met or _met_by(error)
     reference = record(request, error)
     status = error.status if error.status in _PAGE_STATUSES else 400
-    answer = page_response(request, renderer, problem(error, met, reference), status=status)
-    _add_error_headers(answer, error)
+    view = replace(problem(error, met, reference), inspector=request.scope["state"].get("inspector", ""))
+    answer = page_response(request, renderer, view, status=status)
+    _add_error_headers(request, answer, error)
     return answer
 
 
@@ -367,7 +377,9 @@ def machine_error(
     content = {"error": code, "error_description": f"{description} (reference {state['request_id']})"}
     if catalogue:
         content["error_uri"] = f"{catalogue}#{reason.code}"
-    return Response(msgspec.json.encode(content), status, {**NOT_CACHED, **extra}, "application/json")
+    answer = Response(msgspec.json.encode(content), status, {**NOT_CACHED, **extra}, "application/json")
+    _link_to_inspector(request, answer)
+    return answer
 
 
 def sentence(text: str) -> str:

@@ -353,6 +353,8 @@ class Problem(PageView):
     """what was received, what was expected and what is registered"""
     reason: str = ""
     """the code of the reason in the catalogue"""
+    inspector: str = ""
+    """the address of the request in the inspector, if the reader may see that"""
     discovery: str = ""
     """the address of the discovery document, on a page about an unknown address"""
     back: Link | None = None
