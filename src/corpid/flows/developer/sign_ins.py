@@ -160,7 +160,10 @@ def _query(context: RequestContext, order: Order) -> bytes:
     endpoint = context.provider.policy.base_url + discovery.AUTHORIZATION_PATH
     address, _, query = order.authorize_url.partition("?")
     if address != endpoint or not query.isascii():
-        raise _unfit(f"authorize_url must be {endpoint} with the query of an authorization request")
+        raise _unfit(
+            f"authorize_url must be {endpoint} with the query of an authorization request; "
+            "each further issuer takes its own at /developer/sign-ins under its URL"
+        )
     return query.partition("#")[0].encode()
 
 
