@@ -246,7 +246,9 @@ def test_the_request_is_one_to_this_issuer(url: str) -> None:
     """D66."""
 
     async def story(made: World) -> None:
-        assert "authorize_url must be" in await refused(made, {"authorize_url": url, **ALICE})
+        said = await refused(made, {"authorize_url": url, **ALICE})
+        assert "authorize_url must be" in said
+        assert "each further issuer takes its own" in said
 
     in_demo(story)
 

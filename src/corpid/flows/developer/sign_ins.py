@@ -162,7 +162,10 @@ def _query(context: RequestContext, asked: SimulatedSignIn) -> bytes:
     endpoint = context.provider.policy.base_url + discovery.AUTHORIZATION_PATH
     address, _, query = asked.authorize_url.partition("?")
     if address != endpoint or not query.isascii():
-        raise _unfit(f"authorize_url must be {endpoint} with the query of an authorization request")
+        raise _unfit(
+            f"authorize_url must be {endpoint} with the query of an authorization request; "
+            "each further issuer takes its own at /developer/sign-ins under its URL"
+        )
     return query.partition("#")[0].encode()
 
 

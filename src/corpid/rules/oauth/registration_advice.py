@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from corpid.rules.oauth.client_registration import Fault, used
+from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.urls import shown
 
 if TYPE_CHECKING:
@@ -27,7 +28,12 @@ def advice(client: Client, key_set: Mapping[str, object] | None, rules: Rules) -
 
     `key_set` is the pasted or fetched one, None if there is none. Source: D66
     """
-    found = [*_on_redirect_uris(client), *_on_scopes(client, rules), *_on_address(client)]
+    found = [
+        *_on_redirect_uris(client),
+        *_on_generations(client, rules),
+        *_on_scopes(client, rules),
+        *_on_address(client),
+    ]
     return (*found, *(_on_keys(client, key_set) if key_set is not None else ()))
 
 
@@ -66,6 +72,16 @@ def _on_redirect_uris(client: Client) -> Iterator[Fault]:
                 )
 
 
+def _on_generations(client: Client, rules: Rules) -> Iterator[Fault]:
+    if not used(client, rules):
+        ending = ", ".join(each.name for each in GENERATIONS.values() if each.ends)
+        yield Fault(
+            "generations",
+            "its issuers serve no generation with pushed requests, and it names no other, so every request of it is refused: "
+            f"name {ending}, and in legacy_until its last day",
+        )
+
+
 def _on_scopes(client: Client, rules: Rules) -> Iterator[Fault]:
     for generation in used(client, rules):
         unknown = [each for each in client.scopes if each not in generation.scopes]
@@ -76,6 +92,11 @@ def _on_scopes(client: Client, rules: Rules) -> Iterator[Fault]:
             )
     if "authinfo" in client.scopes and not client.services:
         yield Fault("services", "without a service userinfo has no roles: name the services whose roles it reads")
+    if client.services and "authinfo" not in client.scopes and "tpauthinfo" not in client.scopes:
+        yield Fault(
+            "scopes",
+            f"it has services, but may request only {', '.join(client.scopes)}: name authinfo for roles, tpauthinfo for third parties",
+        )
 
 
 def _on_address(client: Client) -> Iterator[Fault]:

@@ -190,7 +190,7 @@ def _unmet(case: Case, observation: Observation) -> str:
 def not_applicable(case: Case, facts: Facts) -> str:
     """The reason to leave a case out, empty if there is none."""
     if case.needs_iss and not facts.sends_iss:
-        return "this provider's callbacks carry no iss; `corpid demo --generation fapi2` does so"
+        return "this provider's callbacks carry no iss; those of `corpid demo --preset public-service` do"
     if case.needs_push and not facts.pushes:
         return "the generation of this relying party has neither pushed requests nor DPoP"
     if case.needs_signed and not facts.signs_resource:

@@ -61,6 +61,23 @@ def test_roles_need_a_service() -> None:
     assert "userinfo has no roles" in found
 
 
+def test_services_need_a_scope_that_reads_them() -> None:
+    """Spec 5: a registration that leaves scopes out has openid alone."""
+    (found,) = given(services=("HARBOUR-PERMIT",))
+    assert found.startswith("scopes: it has services, but may request only openid")
+    assert given(services=("HARBOUR-PERMIT",), scopes=("openid", "tpauthinfo")) == []
+
+
+def test_a_client_that_can_use_no_generation() -> None:
+    """Decisions "Generations": at an issuer of legacy alone, a client names it."""
+    legacy_alone = Rules(developer_mode=True, issuers={"first": IssuerRules()})
+    (found,) = advice(FINE, None, legacy_alone)
+    assert found.member == "generations"
+    assert "name legacy" in found.reason
+    named = msgspec.structs.replace(FINE, generations=("legacy",), legacy_until="2099-12-31")
+    assert advice(named, None, legacy_alone) == ()
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
