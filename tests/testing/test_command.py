@@ -99,8 +99,8 @@ def test_where_others_can_reach_it_the_key_is_needed_from_everywhere() -> None:
         assert httpx.post(without_key, json={}, trust_env=False).status_code == 404
         assert httpx.post(said["sign_ins"], json={}, trust_env=False).status_code == 400
         assert "rina" in [each["user_name"] for each in said["people"]]
-        orders = {"client_id": "x", "redirect_uris": [CALLBACK], "jwks_uri": "http://127.0.0.1:1/jwks"}
-        refused = httpx.post(said["sign_ins"].replace("/sign-ins?", "/clients?"), json=orders, trust_env=False)
+        client = {"client_id": "x", "name": "X", "redirect_uris": [CALLBACK], "jwks_uri": "http://127.0.0.1:1/jwks"}
+        refused = httpx.post(said["sign_ins"].replace("/sign-ins?", "/clients?"), json=client, trust_env=False)
         assert refused.status_code == 400, "the rules for addresses of key sets hold there (D27)"
         assert "jwks_uri" in [fault["member"] for fault in refused.json()["faults"]], refused.text
 
