@@ -266,7 +266,7 @@ def test_commands_take_the_printed_address_with_its_key(network: Network, tmp_pa
     )
     assert done.exit_code == 0, done.output
     without = ran("sandbox", "list", "--developer", network.demo.developer_url, *known[2:])
-    assert (without.exit_code, "no demo" in without.output) == (1, True)
+    assert (without.exit_code, "not a demo" in without.output) == (1, True)
     assert network.demo.key not in ran("sandbox", "list", *known[:2]).output
 
 

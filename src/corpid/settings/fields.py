@@ -415,7 +415,8 @@ class Settings(IssuerSettings, BaseSettings):
 
         That is in developer mode, unless other machines reach it. Source: D27, D66
         """
-        return self.developer_mode and checks.is_local(urlsplit(self.base_url).hostname or "")
+        host = urlsplit(self.base_url).hostname or ""
+        return self.developer_mode and not self.demo_on_network and checks.is_local(host)
 
     @property
     def sqlite_path(self) -> Path | None:
