@@ -37,7 +37,7 @@ LANDMARKS: Final = {"banner": 1, "main": 1, "contentinfo": 1}
 PRESSED: Final = """() => [...document.querySelectorAll("button")].filter(each => each.checkVisibility()).map(each => {
     const does = each.type === "submit" ? [each.form.action, ...new FormData(each.form, each)].join() : each.outerHTML;
     const description = each.getAttribute("aria-describedby");
-    return [each.innerText + (description ? ` (${document.getElementById(description).innerText})` : ""), does];
+    return [(each.ariaLabel ?? each.innerText) + (description ? ` (${document.getElementById(description).innerText})` : ""), does];
 })"""
 """what each button is called, and what pressing it does"""
 

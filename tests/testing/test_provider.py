@@ -82,8 +82,8 @@ def test_it_obeys_orders_of_the_sandbox(corpid_provider: Provider) -> None:
     orders = f"{corpid_provider.issuer}/developer/orders"
     assert httpx.post(orders, json=order, trust_env=False).status_code == 201
     with pytest.raises(ProviderError, match="token: server_error"):
-        asyncio.run(signed_in(corpid_provider, client, "rina", HARBOUR))
-    assert asyncio.run(signed_in(corpid_provider, client, "rina", HARBOUR))
+        asyncio.run(signed_in(corpid_provider, client, "siti", "209777001M"))
+    assert asyncio.run(signed_in(corpid_provider, client, "siti", "209777001M"))
 
 
 def test_a_test_without_an_event_loop_signs_in_too(corpid_provider: Provider) -> None:
@@ -134,10 +134,10 @@ def test_a_file_is_a_directory_and_its_faults_are_named_by_line(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (lambda provider: provider.sign_in("https://rp.example/login", "rina"), "no page of this provider"),
+        (lambda provider: provider.sign_in("https://rp.example/login", "devi"), "no page of this provider"),
         (lambda provider: provider.sign_in(f"{provider.issuer}/authorize", "nobody"), "has no 'nobody'"),
         (lambda provider: provider.sign_in(f"{provider.issuer}/x", "rina", "209777001M"), "only for 209900042K"),
-        (lambda provider: provider.sign_in(f"{provider.issuer}/x", "rina"), r"/x \(404\)"),
+        (lambda provider: provider.sign_in(f"{provider.issuer}/x", "devi"), r"/x \(404\)"),
         (lambda provider: provider.add_client("rp", redirect_uris=["rp.example"]), "redirect_uris"),
         (lambda provider: provider.add_client("rp", redirect_uris=[CALLBACK], colour="red"), "colour"),
         (lambda provider: provider.advance(-1), "forward only"),
