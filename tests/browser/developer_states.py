@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.developer import inspection
 from corpid.flows.developer.exchanges import Exchange, Exchanges, Signed
+from corpid.flows.developer.readiness_runs import Asked, CaseRow, Outcome, Run, State
 from corpid.rules.oauth.explanations import Explanation
 from corpid.rules.oauth.generations import CURRENT
 from corpid.rules.oauth.records import Client
@@ -22,8 +24,11 @@ from corpid.web.developer.clients import (
     DeveloperClients,
     RemoveClient,
 )
+from corpid.web.developer.mode import TITLE
 from corpid.web.developer.orders_page import OrderRow, OrdersPage
 from corpid.web.developer.pages import AnybodyPage, Typed
+from corpid.web.developer.readiness import ReadinessPage
+from corpid.web.developer.readiness import Typed as AskedFor
 from corpid.web.developer.snippets import snippets
 from corpid.web.pages.client_fields import PRIVATE_KEY, fields_of, new_values
 from corpid.web.pages.layout import Frame, Link
@@ -179,6 +184,7 @@ TRAFFIC: Final = traffic.TrafficPage(
     sign_ins_url="/developer/traffic",
     requests_url="/developer/traffic?view=requests",
     events="",
+    readiness_url="/developer/readiness",
     clients=(("permits-portal", 3), ("a-client-whose-identifier-is-as-long-as-one-may-be-or-longer", 12)),
     client_id="",
     every=False,
@@ -196,7 +202,37 @@ ORDERS: Final = (
     OrderRow(order_id="2", name="callback", members=(("fault", "late"),), client_id="", sign_in="urn:x", left=None, obeyed=12),
 )  # fmt: skip
 
+READINESS: Final = ReadinessPage(
+    frame=Frame(form_token="t0ken", under_way=True, up=Link(url="/developer", text=TITLE)),
+    action="/developer/readiness",
+    command="corpid rp-check LOGIN-URL --developer http://localhost:8400/developer",
+    runs=True,
+    people=(("rina", "Rina Rahman (rina)"), ("bob", f"{LONG} (bob)")),
+    traffic="/developer/traffic",
+)
+CHECKED: Final = Asked(
+    issuer=ISSUER, url=f"http://127.0.0.1:8410/login?next={'a' * 90}", user="rina", entity="209900042K"
+)
+LINES: Final = deque(("PASSED baseline: a session begins", f"FAILED state-altered: the page says {'x' * 90}"))
+RESULTS: Final = Outcome(
+    sentence="1 failed, 1 passed",
+    rows=(
+        CaseRow(verdict="failed", case="state-altered", title="A callback with another state is refused", seen=f"a session began at http://127.0.0.1:8410/{'b' * 90}", fix="Compare state with the value that you stored for this browser."),
+        CaseRow(verdict="passed", case="baseline", title="An ordinary sign-in: a session begins", seen="a session begins", fix=""),
+    ),
+    files={},
+)  # fmt: skip
+
 STATES: Final[Mapping[str, View]] = {
+    "readiness": READINESS,
+    "readiness-refused": replace(
+        READINESS,
+        typed=AskedFor(url="rp.example/login"),
+        errors=(("url", phrase("Enter an address that begins with http:// or https://, without a password.")),),
+    ),
+    "readiness-running": replace(READINESS, run=Run(asked=CHECKED, lines=LINES)),
+    "readiness-done": replace(READINESS, run=Run(asked=CHECKED, state=State.DONE, outcome=RESULTS)),
+    "readiness-by-command": replace(READINESS, runs=False),
     "anybody": EMPTY,
     "anybody-made": replace(EMPTY, typed=ANN, made="Ann Anybody", link="/developer/anybody?as=e30"),
     "anybody-refused": replace(

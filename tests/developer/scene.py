@@ -12,21 +12,30 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from corpid.flows.developer.readiness_runs import Runs
     from tests.sign_in.world import World
 
 KEY: Final = "the-key-of-this-start"
 SIGN_INS: Final = f"{BASE}/developer/sign-ins"
 
 
-def developer(own_clients: Iterable[str] = (), *, spares_loopback: bool = True) -> Developer:
-    made = Developer(key=KEY, own_clients=frozenset(own_clients), spares_loopback=spares_loopback)
+def developer(
+    own_clients: Iterable[str] = (), *, spares_loopback: bool = True, readiness: Runs | None = None
+) -> Developer:
+    made = Developer(key=KEY, own_clients=frozenset(own_clients), spares_loopback=spares_loopback, readiness=readiness)
     made.add([Listed(user_name="alice", name="Alice Tan", entities=("200000001A", "200000002A"))])
     return made
 
 
-def in_demo(test: Callable[[World], Awaitable[None]], *, spares_loopback: bool = True, **options: Any) -> None:
+def in_demo(
+    test: Callable[[World], Awaitable[None]],
+    *,
+    spares_loopback: bool = True,
+    readiness: Runs | None = None,
+    **options: Any,
+) -> None:
     """Run a test's coroutine in the world of a demo."""
-    run(test, developer=developer(spares_loopback=spares_loopback), **options)
+    run(test, developer=developer(spares_loopback=spares_loopback, readiness=readiness), **options)
 
 
 async def order(made: World, members: object, *, address: str = "127.0.0.1", **headers: str) -> httpx.Response:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from corpid import settings
-from corpid.sandbox.demo import FIRST_PORT
+from corpid.sandbox.hosting import FIRST_PORT
 from tests.cli.conftest import program
 from tests.house.source import ROOT
 from tests.house.test_documents import complaint

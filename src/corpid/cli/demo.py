@@ -20,7 +20,8 @@ from corpid.rules.directory.nodes import DirectoryError
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo as demonstration
 from corpid.sandbox import demo_administration, network_host
-from corpid.sandbox.demo import FIRST_PORT, LOG, DemoError, running_issuers
+from corpid.sandbox.demo import LOG, DemoError, running_issuers
+from corpid.sandbox.hosting import FIRST_PORT
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.sandbox.network_host import HostUnusable
 from corpid.settings import SettingsError

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path  # noqa: TC003 - typer reads it when the program runs
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from corpid.cli import output
@@ -95,7 +94,7 @@ def rp_check(
         output.fail(str(error))
     except asyncio.CancelledError:
         output.fail("Stopped. The orders of this check are withdrawn.")
-    for file, text in ((html, renderings.html), (json, _as_json), (junit, renderings.junit)):
+    for file, text in ((html, renderings.html), (json, renderings.json), (junit, renderings.junit)):
         if file is not None:
             _write(file, text(report))
     _show(report)
@@ -123,10 +122,6 @@ def _progress(sentence: str) -> None:
     """Progress, for somebody who waits."""
     if sys.stderr.isatty():
         output.line(sentence, error=True)
-
-
-def _as_json(report: Report) -> str:
-    return msgspec.json.format(msgspec.json.encode(report.members()), indent=2).decode() + "\n"
 
 
 def _write(file: Path, text: str) -> None:

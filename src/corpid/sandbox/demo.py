@@ -32,10 +32,11 @@ from corpid.sandbox import demo_administration, example_directory
 from corpid.sandbox.caught_mail import CaughtMail
 from corpid.sandbox.demo_rp import AUTHORITY_PATH, CLIENT_ID, DemoRP, ProviderAccess, Registration
 from corpid.sandbox.example_directory import ExampleDirectory
-from corpid.sandbox.hosting import Hosting
+from corpid.sandbox.hosting import FIRST_PORT, PROVIDER_HOST, RELYING_PARTY_HOST, Hosting
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.sandbox.own_secrets import with_own_secrets
+from corpid.sandbox.readiness.background import in_background
 from corpid.settings import Settings
 from corpid.settings.issuers import client_rules
 from corpid.settings.presets import PRESETS
@@ -55,9 +56,6 @@ if TYPE_CHECKING:
     from corpid.sandbox.network_host import NetworkHost
     from corpid.settings.presets import Preset
 
-PROVIDER_HOST: Final = "localhost"  # passkeys refuse an address (D34)
-RELYING_PARTY_HOST: Final = "127.0.0.1"  # another host name, since ports do not separate cookies (D34)
-FIRST_PORT: Final = 8400
 TRIED: Final = 100
 """ports, before it gives up"""
 MARK: Final = "demo.lock"
@@ -244,6 +242,8 @@ async def running_issuers(
             mode = Mode(developer, base_url=registration.url)
             website = DemoRP(registration, http, time.time, beside, mode)
             await stack.enter_async_context(_served(website.app, own_sockets, tls=tls))
+        developer.readiness = in_background(hosting, developer.key)
+        stack.push_async_callback(developer.readiness.close)  # before the servers, at which it withdraws its orders
         timezone = composed.provider.policy.timezone
         yield tuple(
             Demo(

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from corpid.sandbox.certificates import DemoCertificate
     from corpid.sandbox.network_host import NetworkHost
 
+PROVIDER_HOST: Final = "localhost"  # passkeys refuse an address (D34)
+RELYING_PARTY_HOST: Final = "127.0.0.1"  # another host name, since ports do not separate cookies (D34)
+FIRST_PORT: Final = 8400
 TLS: Final = "tls"
 """in the data directory: the certificate, if other machines reach the demo"""
 

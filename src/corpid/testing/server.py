@@ -38,8 +38,9 @@ from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.networks import is_loopback
 from corpid.sandbox import example_directory, people
 from corpid.sandbox.browser import Browser, DeadEndError
-from corpid.sandbox.demo import PROVIDER_HOST, DemoError, NetworkSettings, next_free
+from corpid.sandbox.demo import DemoError, NetworkSettings, next_free
 from corpid.sandbox.example_directory import ExampleDirectory
+from corpid.sandbox.hosting import PROVIDER_HOST
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.settings import SettingsError

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from corpid.flows.developer.exchanges import Obeyer
+    from corpid.flows.developer.readiness_runs import Runs
 
 
 FILE: Final = "developer mode"
@@ -62,6 +63,8 @@ class Developer:
     sandbox_keys: SandboxKeys = field(default_factory=SandboxKeys)
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     """how an answer is held back"""
+    readiness: Runs | None = None
+    """what checks relying parties in the background; None: only the command does"""
 
     def add(self, people: Iterable[Listed]) -> None:
         """Let these people be signed in without their factors. Source: D66"""

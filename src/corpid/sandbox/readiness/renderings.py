@@ -1,10 +1,11 @@
-"""The readiness report as a page and as JUnit XML."""
+"""The readiness report as a page, as JSON and as JUnit XML."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from corpid.rules.printable import printable
@@ -39,6 +40,11 @@ def html(report: Report) -> str:
         (verdict, HEADINGS[verdict], [each for each in report.results if each.verdict is verdict]) for verdict in ORDER
     ]
     return environment.get_template("readiness.html").render(report=report, sections=sections)
+
+
+def json(report: Report) -> str:
+    """Everything in the report, as JSON."""
+    return msgspec.json.format(msgspec.json.encode(report.members()), indent=2).decode() + "\n"
 
 
 def junit(report: Report) -> str:

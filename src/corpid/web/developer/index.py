@@ -15,6 +15,7 @@ from corpid.web.developer.mode import (
     CLIENTS_PATH,
     DEVELOPER_PATH,
     ORDERS_PATH,
+    READINESS_PATH,
     TITLE,
     TRAFFIC_PATH,
 )
@@ -58,6 +59,11 @@ ENTRIES: Final = (
         url=ORDERS_PATH,
         name="Sandbox",
         help="Let this provider answer wrongly, late or not at all, to see what your relying party does.",
+    ),
+    Entry(
+        url=READINESS_PATH,
+        name="Readiness report",
+        help="Check what your relying party does when something is wrong, and read how to fix it.",
     ),
     Entry(
         url=CATALOGUE_PATH,
@@ -106,7 +112,7 @@ def view(base_path: str, base_url: str) -> DeveloperIndex:
             Copied(name="Issuer", text=base_url),
             Copied(name="Discovery document", text=base_url + discovery.DISCOVERY_PATH),
             Copied(
-                name="Readiness report",
+                name="Readiness report by command",
                 text=f"corpid rp-check LOGIN-URL --developer {base_url}{DEVELOPER_PATH} --html report.html",
                 help="Run this command to see what your relying party does when something is wrong. "
                 "LOGIN-URL is where its login begins." + (_ON_NETWORK if base_url.startswith("https:") else ""),

@@ -32,6 +32,7 @@ EXCHANGES_PATH: Final = f"{DEVELOPER_PATH}/exchanges"
 EVENTS_PATH: Final = f"{DEVELOPER_PATH}/events"
 TRAFFIC_PATH: Final = f"{DEVELOPER_PATH}/traffic"
 ORDERS_PATH: Final = f"{DEVELOPER_PATH}/orders"
+READINESS_PATH: Final = f"{DEVELOPER_PATH}/readiness"
 TITLE: Final = phrase("Developer mode")
 KEY: Final = "key"
 """the parameter with which a link from another machine shows the key of this start"""

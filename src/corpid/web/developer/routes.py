@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from corpid.web.developer import clients, endpoints, exchanges, index, orders, pages, traffic
+from corpid.web.developer import clients, endpoints, exchanges, index, orders, pages, readiness, traffic
 from corpid.web.developer.mode import (
     ANYBODY_PATH,
     CLIENTS_PATH,
@@ -13,6 +13,7 @@ from corpid.web.developer.mode import (
     EVENTS_PATH,
     EXCHANGES_PATH,
     ORDERS_PATH,
+    READINESS_PATH,
     SIGN_INS_PATH,
     TRAFFIC_PATH,
 )
@@ -43,6 +44,7 @@ def routes(mode: Mode) -> tuple[Route, ...]:
         ),
         *_of_exchanges(mode),
         *_of_orders(mode),
+        *_of_readiness(mode),
         Route(path=DEVELOPER_PATH, methods=("GET",), endpoint=index.page, fails=as_page, developer=True),
         Route(path=ANYBODY_PATH, methods=both, endpoint=anybody, fails=as_page, own_forms=True, developer=True),
         Route(
@@ -107,6 +109,27 @@ def _of_orders(mode: Mode) -> tuple[Route, ...]:
             methods=("DELETE",),
             endpoint=partial(orders.order, mode=mode),
             fails=as_json,
+            developer=True,
+        ),
+    )
+
+
+def _of_readiness(mode: Mode) -> tuple[Route, ...]:
+    """The routes of the readiness report: its page, and its files."""
+    return (
+        Route(
+            path=READINESS_PATH,
+            methods=("GET", "POST"),
+            endpoint=partial(readiness.page, mode=mode),
+            fails=as_page,
+            own_forms=True,
+            developer=True,
+        ),
+        Route(
+            path=f"{READINESS_PATH}/{{rest}}",
+            methods=("GET",),
+            endpoint=partial(readiness.file, mode=mode),
+            fails=as_page,
             developer=True,
         ),
     )

@@ -17,7 +17,7 @@ from corpid.flows.developer.inspection import failing, worked
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import phrase
 from corpid.web.developer.exchanges import number
-from corpid.web.developer.mode import EVENTS_PATH, EXCHANGES_PATH, TRAFFIC_PATH
+from corpid.web.developer.mode import EVENTS_PATH, EXCHANGES_PATH, READINESS_PATH, TRAFFIC_PATH
 from corpid.web.pages.layout import Frame, Link, PageView
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import page_response, see_other
@@ -109,6 +109,7 @@ class TrafficPage(InspectorPage):
     sign_ins_url: str
     requests_url: str
     events: str
+    readiness_url: str
     clients: tuple[tuple[str, int], ...]
     """client_id and the number of its requests"""
     client_id: str
@@ -240,6 +241,7 @@ async def listed(request: Request, web: WebContext, mode: Mode) -> Response:
         sign_ins_url=_with(addresses.list, of_client),
         requests_url=_with(addresses.list, {"view": "requests", **of_client}),
         events=web.base_path + EVENTS_PATH,
+        readiness_url=web.base_path + READINESS_PATH,
         clients=tuple(sorted((name, count) for name, count in counted.items() if name)),
         client_id=client_id,
         every=every,

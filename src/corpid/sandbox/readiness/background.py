@@ -1,0 +1,89 @@
+"""The readiness check as a demo's own pages start it (D66)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from corpid.flows.developer.readiness_runs import CaseRow, NotMade, Outcome, Runs, clipped
+from corpid.sandbox.developer_api import NotDone, own_address, trusting
+from corpid.sandbox.readiness import renderings
+from corpid.sandbox.readiness.cases import CASES
+from corpid.sandbox.readiness.driver import Options, check
+from corpid.sandbox.readiness.markers import Marker
+from corpid.sandbox.readiness.report import ReadinessError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Sequence
+
+    from corpid.flows.developer.readiness_runs import Asked
+    from corpid.sandbox.hosting import Hosting
+    from corpid.sandbox.readiness.case import Case
+    from corpid.sandbox.readiness.report import Report
+
+
+def in_background(hosting: Hosting, key: str) -> Runs:
+    """The runs of a demo, which trust its certificate."""
+    authority = hosting.certificate.authority if hosting.certificate is not None else None
+    return Runs(Checker(key=key, tls=trusting(authority)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checker:
+    """A runner that asks the developer API of its own demo."""
+
+    key: str
+    tls: ssl.SSLContext | None = None
+    cases: Sequence[Case] = tuple(CASES.values())
+
+    async def __call__(self, asked: Asked, progress: Callable[[str], None]) -> Outcome:
+        """Check a relying party. Raises NotMade."""
+        options = Options(
+            url=asked.url,
+            developer=own_address(asked.issuer, self.key),
+            tls=self.tls,
+            user=asked.user,
+            entity=asked.entity,
+            marker=marker_of(asked.signed_in),
+            cases=self.cases,
+        )
+        try:
+            report = await check(options, progress=progress)
+        except (NotDone, ReadinessError) as error:
+            raise NotMade(str(error)) from None
+        return outcome_of(report)
+
+
+def marker_of(signed_in: str) -> Marker | None:
+    """The sign of a session, by address or by text."""
+    if not signed_in:
+        return None
+    is_address = signed_in.startswith(("/", "http://", "https://"))
+    return Marker(url=signed_in) if is_address else Marker(text=signed_in)
+
+
+def outcome_of(report: Report) -> Outcome:
+    """A report as rows and files, what needs work first."""
+    ranked = sorted(report.results, key=lambda each: renderings.ORDER.index(each.verdict))
+    return Outcome(
+        sentence=report.sentence(),
+        rows=tuple(
+            CaseRow(
+                verdict=each.verdict.value,
+                case=each.case.id,
+                title=each.case.title,
+                seen=clipped(each.finding.seen),
+                fix=each.case.fix,
+            )
+            for each in ranked
+        ),
+        files=MappingProxyType(
+            {
+                "html": renderings.html(report),
+                "json": renderings.json(report),
+                "xml": renderings.junit(report),
+            }
+        ),
+    )
