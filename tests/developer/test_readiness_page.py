@@ -192,7 +192,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDemo]:
 def test_a_demo_checks_a_relying_party_itself(running: RunningDemo) -> None:
     """D66: the runner of its pages, with few cases."""
     with broken(running) as rp:
-        checker = Checker(key=running.demo.key, cases=(BASELINE, CASES["state-altered"]))
+        checker = Checker(cases=(BASELINE, CASES["state-altered"]))
         run = Run(asked=Asked(issuer=running.issuer, url=f"{rp.home}/login", user=USER, entity=ENTITY))
         found = asyncio.run(checker(run.asked, run.progress))
     assert {each.case: each.verdict for each in found.rows} == {"baseline": "passed", "state-altered": "passed"}

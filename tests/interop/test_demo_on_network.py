@@ -24,6 +24,7 @@ from corpid.sandbox.check import Inspector, Outcome
 from corpid.sandbox.demo import LOG, running
 from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.verification import Callback
+from corpid.web.developer.mode import key_cookie
 from tests import quick_start
 from tests.interop.test_demo import COMMAND, SECONDS
 from tests.world.provider import CheapPasswords
@@ -245,6 +246,15 @@ def test_rules_for_key_addresses_are_not_lifted(network: Network) -> None:
     log = (network.demo.data_directory / LOG).read_text()
     assert '"request"' in log
     assert "egress_rules_lifted" not in log
+
+
+def test_it_checks_no_relying_party_for_those_who_have_the_key(network: Network) -> None:
+    """D27, D66: it would open any address in this network; the page names the command."""
+    url = f"{network.demo.issuer}/developer/readiness"
+    cookie = {"Cookie": f"{key_cookie(network.demo.issuer)}={network.demo.key}"}
+    page = network.ask("GET", url, headers=cookie)
+    assert (page.status_code, "corpid rp-check" in page.text, "<form" in page.text) == (200, True, False)
+    assert network.ask("POST", url, headers=cookie, data={"url": "http://127.0.0.1:1/"}).status_code == 404
 
 
 def test_commands_take_the_printed_address_with_its_key(network: Network, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from corpid.engines import at_command_line, email_renderer, new_user_id
 from corpid.flows.account import links
 from corpid.flows.authentication.own_pages import PATHS
 from corpid.flows.developer.people import Developer, Listed
+from corpid.flows.developer.readiness_runs import Runs
 from corpid.flows.directory.apply import apply
 from corpid.flows.directory.finding import user_named
 from corpid.rules.authentication.rp_id import works_at
@@ -36,7 +37,7 @@ from corpid.sandbox.hosting import FIRST_PORT, PROVIDER_HOST, RELYING_PARTY_HOST
 from corpid.sandbox.interfaces import CURRENT, Interface
 from corpid.sandbox.jwt import RelyingPartyKeys
 from corpid.sandbox.own_secrets import with_own_secrets
-from corpid.sandbox.readiness.background import in_background
+from corpid.sandbox.readiness.background import Checker
 from corpid.settings import Settings
 from corpid.settings.issuers import client_rules
 from corpid.settings.presets import PRESETS
@@ -242,8 +243,9 @@ async def running_issuers(
             mode = Mode(developer, base_url=registration.url)
             website = DemoRP(registration, http, time.time, beside, mode)
             await stack.enter_async_context(_served(website.app, own_sockets, tls=tls))
-        developer.readiness = in_background(hosting, developer.key)
-        stack.push_async_callback(developer.readiness.close)  # before the servers, at which it withdraws its orders
+        if hosting.network is None:
+            developer.readiness = Runs(Checker())
+            stack.push_async_callback(developer.readiness.close)  # before the servers, at which it withdraws its orders
         timezone = composed.provider.policy.timezone
         yield tuple(
             Demo(

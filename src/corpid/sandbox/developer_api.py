@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.parse import urlencode
 
 import httpx
 
@@ -60,11 +59,6 @@ class Address:
         It is that of browsers: a key in the query is answered with a redirect without it. Source: D66
         """
         return {"Cookie": f"{key_cookie(self.issuer)}={self.key}"} if self.key else {}
-
-
-def own_address(issuer: str, key: str) -> str:
-    """The address of an issuer's developer mode, with the key."""
-    return f"{issuer}{DEVELOPER_PATH}?{urlencode({KEY: key})}"
 
 
 def trusting(authority: Path | None) -> ssl.SSLContext | None:

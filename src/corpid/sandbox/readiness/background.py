@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from corpid.flows.developer.readiness_runs import CaseRow, NotMade, Outcome, Runs, clipped
-from corpid.sandbox.developer_api import NotDone, own_address, trusting
+from corpid.flows.developer.readiness_runs import CaseRow, NotMade, Outcome, clipped
+from corpid.sandbox.developer_api import NotDone
 from corpid.sandbox.readiness import renderings
 from corpid.sandbox.readiness.cases import CASES
 from corpid.sandbox.readiness.driver import Options, check
@@ -15,35 +15,27 @@ from corpid.sandbox.readiness.markers import Marker
 from corpid.sandbox.readiness.report import ReadinessError
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Sequence
 
     from corpid.flows.developer.readiness_runs import Asked
-    from corpid.sandbox.hosting import Hosting
     from corpid.sandbox.readiness.case import Case
     from corpid.sandbox.readiness.report import Report
 
 
-def in_background(hosting: Hosting, key: str) -> Runs:
-    """The runs of a demo, which trust its certificate."""
-    authority = hosting.certificate.authority if hosting.certificate is not None else None
-    return Runs(Checker(key=key, tls=trusting(authority)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checker:
-    """A runner that asks the developer API of its own demo."""
+    """A runner that asks the developer API of its own demo.
 
-    key: str
-    tls: ssl.SSLContext | None = None
+    It opens whatever address is asked for, so only a demo that nobody else reaches has one.
+    """
+
     cases: Sequence[Case] = tuple(CASES.values())
 
     async def __call__(self, asked: Asked, progress: Callable[[str], None]) -> Outcome:
         """Check a relying party. Raises NotMade."""
         options = Options(
             url=asked.url,
-            developer=own_address(asked.issuer, self.key),
-            tls=self.tls,
+            developer=asked.issuer,
             user=asked.user,
             entity=asked.entity,
             marker=marker_of(asked.signed_in),
