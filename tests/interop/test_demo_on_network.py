@@ -254,7 +254,8 @@ def test_it_checks_no_relying_party_for_those_who_have_the_key(network: Network)
     cookie = {"Cookie": f"{key_cookie(network.demo.issuer)}={network.demo.key}"}
     page = network.ask("GET", url, headers=cookie)
     assert (page.status_code, "corpid rp-check" in page.text, "<form" in page.text) == (200, True, False)
-    assert network.ask("POST", url, headers=cookie, data={"url": "http://127.0.0.1:1/"}).status_code == 404
+    refused = network.ask("POST", url, headers=cookie, data={"url": "http://127.0.0.1:1/"})
+    assert refused.status_code in {400, 404}, refused.text
 
 
 def test_commands_take_the_printed_address_with_its_key(network: Network, tmp_path: Path) -> None:
