@@ -22,11 +22,11 @@ __all__ = ["page"]
 
 @pytest.fixture(scope="module")
 def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the page, as the demo prints it."""
+    """The address of the page, below the one that the demo prints."""
     with demonstrated(tmp_path_factory.mktemp("demo")) as printed:
-        found = re.search(r"Register\s+(http\S+)", printed)
+        found = re.search(r"Developer\s+(http\S+)", printed)
         assert found, printed
-        yield found[1]
+        yield f"{found[1]}/clients"
 
 
 def key(use: str, *, private: bool = False) -> dict[str, Any]:

@@ -38,10 +38,10 @@ def test_the_command_of_a_clients_page_runs_an_example_and_a_person_signs_in(tmp
             "scopes": ["openid", "authinfo", "tpauthinfo", "user.name", "entity.basic_profile.name"],
             "services": ["HARBOUR-PERMIT"],
         }
-        answer = await http.post(demo.clients_url, json=order)
+        answer = await http.post(f"{demo.developer_url}/clients", json=order)
         assert answer.status_code == 201, answer.text
         page = Browser(http)
-        await page.open(f"{demo.clients_url}/client/my-rp")
+        await page.open(f"{demo.developer_url}/clients/client/my-rp")
         begin = page.page.text.index("cd examples/python ")
         found = page.page.text[begin : page.page.text.index("rp.py", begin) + len("rp.py")]
         run = found[found.index("ISSUER=") :].replace("\\ ", "")

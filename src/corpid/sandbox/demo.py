@@ -41,7 +41,7 @@ from corpid.sandbox.readiness.background import Checker
 from corpid.settings import Settings
 from corpid.settings.issuers import client_rules
 from corpid.settings.presets import PRESETS
-from corpid.web.developer.mode import CLIENTS_PATH, DEVELOPER_PATH, KEY, Mode
+from corpid.web.developer.mode import DEVELOPER_PATH, KEY, Mode
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 
@@ -131,11 +131,6 @@ class Demo:
     def authority_url(self) -> str:
         """The URL of the certificate to install, for those with the key."""
         return self.relying_party_url + AUTHORITY_PATH
-
-    @property
-    def clients_url(self) -> str:
-        """The URL of the page that registers clients, on this machine."""
-        return self.issuer + CLIENTS_PATH
 
     @property
     def relying_party_url(self) -> str:
