@@ -30,7 +30,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
-from corpid.stores.sql import audit_retention, migration_plan, schema
+from corpid.stores.sql import audit_retention, database_identity, migration_plan, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
@@ -137,18 +137,29 @@ async def planned(settings: Settings) -> Plan:
         raise StartError(str(error)) from error
 
 
+async def unconfirmed_restore(settings: Settings) -> str:
+    """The reason why no server starts on a restored database.
+
+    Empty if they do. Raises StartError. docs/decisions/0028
+    """
+    try:
+        return await asyncio.to_thread(database_identity.unconfirmed, schema.located(settings.database_url))
+    except SchemaError as error:
+        raise StartError(str(error)) from error
+
+
 @asynccontextmanager
-async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
+async def opened(settings: Settings, clock: Clock, *, accept_other: bool = False) -> AsyncIterator[Engines]:
     """The stores of a deployment, with its first keys in them.
 
-    Raises StartError.
+    A database that is not the one used last is refused, unless `accept_other`. Raises StartError. docs/decisions/0028
     """
     async with AsyncExitStack() as stack:
         try:
             settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             if settings.sqlite_path is not None:
                 stack.enter_context(in_use(settings.sqlite_path))
-            stores = await _database(settings, clock)
+            stores = await _database(settings, clock, accept_other=accept_other)
             stack.push_async_callback(stores.close)
             if not await stores.registry.keys.all():
                 await data_loss.no_store_yet(stores.database)
@@ -224,7 +235,7 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
         passwords.close()
 
 
-async def _database(settings: Settings, clock: Clock) -> SqlStores:
+async def _database(settings: Settings, clock: Clock, *, accept_other: bool) -> SqlStores:
     sealing_with = secret_cipher(settings)
     if settings.sqlite_path is not None:
         return await open_sqlite(settings.sqlite_path, sealing_with, clock, migrate=settings.is_embedded)
@@ -234,6 +245,7 @@ async def _database(settings: Settings, clock: Clock) -> SqlStores:
         clock,
         migrate=settings.migrate_on_start,
         pool_size=settings.database_connections,
+        accept_other=accept_other,
     )
 
 

@@ -187,7 +187,29 @@ def test_a_restore_keeps_the_old_database_and_tells_the_audit_table(backed_up: T
         at_command_line().name,
     )
     assert event.number > last.number, "whoever reads on from a number would miss it"
+    restores = [each for each in backed_up.look(events) if each.action == event.action]
+    assert restores == [event], "the restore did what follows a copy"
     assert stat.S_IMODE(database(backed_up).stat().st_mode) == 0o600
+
+
+def test_a_backup_that_was_copied_over_the_database_by_hand_brings_back_nothing_that_was_spent(
+    backed_up: Terminal,
+) -> None:
+    """docs/decisions/0028: the first process that opens it ends everything, once."""
+    last, before = backed_up.look(events)[-1], time.time()
+    with closing(sqlite3.connect(backed_up.folder / "copy.corpid", isolation_level=None)) as copy:
+        copy.execute(
+            "INSERT INTO transient (kind, key, value, count, expires_at) VALUES ('code', x'00', x'00', 0, 1e15)"
+        )
+    shutil.copy(backed_up.folder / "copy.corpid", database(backed_up))
+    backed_up.done("user", "list")
+    backed_up.done("user", "list")
+    assert sqlite(database(backed_up), "SELECT count(*) FROM transient") == [(0,)]
+    [(moment,)] = sqlite(database(backed_up), "SELECT value FROM deployment WHERE name = 'forgotten_at'")
+    assert float(str(moment)) >= before
+    [restored] = [event for event in backed_up.look(events) if event.action == "deployment.restore"]
+    assert (restored.actor, restored.object) == ("system", "copy of a backup")
+    assert restored.number > last.number, "whoever reads on from a number would miss it"
 
 
 def test_a_restore_works_where_there_is_no_database_any_more(backed_up: Terminal) -> None:

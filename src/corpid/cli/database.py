@@ -61,6 +61,8 @@ def migrate(
         return
     name = run(_migrate(contract=contract))
     output.say(f"The database {name} has the schema of this version.")
+    if refused := run(_unconfirmed()):
+        output.warn(f"No server starts on it: {refused}.")
     left = run(_planned(contract=False)).later
     if left:
         output.say(
@@ -71,6 +73,10 @@ def migrate(
 
 async def _migrate(*, contract: bool) -> str:
     return await engines.migrate(settings.load(), contract=contract, report=output.say)
+
+
+async def _unconfirmed() -> str:
+    return await engines.unconfirmed_restore(settings.load())
 
 
 async def _planned(*, contract: bool) -> Plan:
@@ -176,7 +182,7 @@ async def _restore(chosen: Settings, path: Path, file: Path) -> Restored:
 
 
 def after_restore() -> None:
-    """After pg_restore, before any server starts: end every session.
+    """After pg_restore or a move, before any server starts: end every session.
 
     Also what is in Redis of before is never used again. Changes since the backup are gone: what was disabled or
     revoked after it is as it was then.
@@ -192,7 +198,7 @@ async def _after_restore() -> None:
     actor = engines.at_command_line()
     authorise(actor, "write", Object(kind="deployment"))
     event = audit_event(actor, AuditAction.DEPLOYMENT_RESTORE, "pg_restore")
-    async with engines.opened(settings.load(), time.time) as stores:
+    async with engines.opened(settings.load(), time.time, accept_other=True) as stores:
         try:
             await stores.after_restore(event, now=time.time())
         except RestoreRefused as error:

@@ -10,7 +10,10 @@ What is noticed, and how:
   deployment table holds the boot id of the kernel; another one was found at opening.
 - `after_restore`: the database was restored from a backup. `corpid restore` and `corpid maintenance after-restore` write
   the moment. Another engine that holds what lives for minutes has lost nothing, but knows what belongs to the time
-  before: its entries get other names from then on (SinceRestore).
+  before: its entries get other names from then on (SinceRestore). A PostgreSQL database that was restored without the
+  command has another identity than the note in it (stores.sql.database_identity), and is refused.
+- `after_copy`: a copy that `corpid backup` made was put in place of a SQLite database by other means than `corpid
+  restore`. The copy says in its deployment table that it is one.
 - `Takeovers`: a PostgreSQL standby was promoted, and may lack the last commits. Its timeline is higher than the one
   in the deployment table; every new connection is looked at before it is used.
 - `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked
@@ -47,6 +50,7 @@ from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
 from corpid.rules.data_loss import DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.stores.sql import database_identity
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
 
@@ -155,7 +159,7 @@ async def after_restore(
 
     Nodes write their own time into what they issue, so the moment lies as far ahead as they may be. Numbers of
     the audit table go on after a gap: a reader who continues from a number of the previous database misses nothing.
-    Raises RestoreRefused while servers run, and StoreUnavailable. docs/decisions/0008
+    From then on servers accept this database. Raises RestoreRefused while servers run, and StoreUnavailable. docs/decisions/0008
     """
     if not database.has_clock:
         raise RestoreRefused("this is for PostgreSQL; on SQLite `corpid restore FILE` does it by itself")
@@ -168,6 +172,7 @@ async def after_restore(
                 "this again"
             )
         await end_everything(database, now=moment)
+        await NamedValues(database).put(database_identity.NOTED_AS, await database_identity.find(database))
         await database.row(database.prepare(_LEAP), {"left_out": _NUMBERS_LEFT_OUT})
         await audit.write(event)
 
@@ -257,6 +262,29 @@ class SinceRestoreUnit:
         return await self._unit.count_each([(self._epoch + kind, key, ttl) for kind, key, ttl in places])
 
 
+# `after_copy`: the file of a backup, which was copied over a SQLite database.
+
+COPY: Final = "copy"
+"""the name under which a backup says that it is one"""
+_END_COPY: Final = sa.delete(deployment).where(deployment.c.name == COPY)
+_LEAP_OF_SQLITE: Final = sa.text("UPDATE sqlite_sequence SET seq = seq + :left_out WHERE name = 'audit'")
+
+
+async def after_copy(database: Database, audit: SqlAudit, event: AuditEvent, *, now: float) -> None:
+    """End everything in the copy of a backup, and write the event.
+
+    Of several processes one does; a database that is no copy stays as it is. Raises StoreUnavailable. docs/decisions/0028
+    """
+    if await NamedValues(database).get(COPY) is None:
+        return
+    async with database.transaction():
+        if not await database.run(database.prepare(_END_COPY), {}):
+            return
+        await end_everything(database, now=now)
+        await database.run(database.prepare(_LEAP_OF_SQLITE), {"left_out": _NUMBERS_LEFT_OUT})
+        await audit.write(event)
+
+
 # `Takeovers`: a promoted PostgreSQL standby, which may lack the last writes.
 
 _TIMELINE: Final = "timeline"
@@ -271,7 +299,10 @@ _TIMELINE_HERE: Final = (
     "SELECT CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"
 )
 _NAMED_VALUE: Final = "(SELECT value FROM deployment WHERE name = '{}')"
-_CURRENT_STATE: Final = f"{_TIMELINE_HERE}, {_NAMED_VALUE.format(_TIMELINE)}, {_NAMED_VALUE.format(FORGOTTEN_AT)}"
+_NOTED: Final = ", ".join(map(_NAMED_VALUE.format, (_TIMELINE, FORGOTTEN_AT, database_identity.NOTED_AS)))
+_CURRENT_STATE: Final = {
+    known: f"{_TIMELINE_HERE}, {database_identity.here(with_system=known)}, {_NOTED}" for known in (True, False)
+}
 _NOTE_TIMELINE: Final = (
     sa.update(deployment)
     .where(deployment.c.name == sa.bindparam("named"), deployment.c.value != sa.bindparam("here"))
@@ -279,31 +310,41 @@ _NOTE_TIMELINE: Final = (
 )
 
 
+class RestoreUnconfirmed(StoreUnavailable):
+    """The database is not the one that was used last."""
+
+
 class Takeovers:
-    """A process's knowledge of the timelines of its database.
+    """A process's knowledge of the identity and the timelines of its database.
 
     A standby that is promoted begins a timeline of a higher number. The deployment table, which it copied, still names
     the previous one; so the first process that connects finds that they differ. A server that only restarts stays on
-    its timeline.
+    its timeline. A database of another identity is refused, unless `accept_other`. docs/decisions/0028
     """
 
-    def __init__(self, url: str, clock: Clock) -> None:
+    def __init__(self, url: str, clock: Clock, *, accept_other: bool = False) -> None:
         self.reject_issued_before = 0.0
         """see ports.TransientStore; 0.0 for never"""
         self._url: Final = url
         self._clock: Final = clock
+        self._accept_other: Final = accept_other
+        self._place = ""
+        self._identity = ""
         self._timeline = ""
         self._settling: asyncio.Task[None] | None = None
 
     async def admit(self, connection: Any) -> None:  # noqa: ANN401  (the driver has no types)
         """Look at a new connection before it is used.
 
-        Raises StoreUnavailable for a server that is no primary, or no longer. Where it has just taken over, returns
-        when what it may lack is refused.
+        Raises StoreUnavailable for a server that is no primary, or no longer, and for another database. Where it has
+        just taken over, returns when what it may lack is refused.
         """
-        timeline, noted, reject_issued_before = await connection.fetchrow(_CURRENT_STATE)
-        self._refuse(timeline)
-        if timeline == noted:
+        with_system = await connection.fetchval(database_identity.MAY_READ_SYSTEM)
+        timeline, found, noted_timeline, reject_issued_before, noted = await connection.fetchrow(
+            _CURRENT_STATE[with_system]
+        )
+        self._refuse(timeline, found, noted)
+        if timeline == noted_timeline:
             self._timeline, self.reject_issued_before = (
                 timeline,
                 max(self.reject_issued_before, float(reject_issued_before or 0)),
@@ -314,41 +355,56 @@ class Takeovers:
         await asyncio.shield(self._settling)
 
     async def settle(self) -> None:
-        """Note the timeline of the server.
+        """Note the identity of the database, and the timeline of its server.
 
-        If it is another than the one that was noted, forget. Raises StoreUnavailable.
+        If the timeline is another than the one that was noted, forget. Raises StoreUnavailable.
         """
         # The driver is loaded by those who use it.
         from corpid.stores.sql.postgresql import open_database  # noqa: PLC0415
 
         database = await open_database(self._url, name=_TAKEOVER_NAME, pool_size=1, seconds=_TAKEOVER_SECONDS)
+        self._place = database.place
         try:
             async with database.transaction():
-                timeline, reject_issued_before = await self._settled(database)
+                identity, timeline, reject_issued_before = await self._settled(database)
         finally:
             await database.close()
         self.reject_issued_before = max(self.reject_issued_before, reject_issued_before)
-        self._timeline = timeline
+        self._identity, self._timeline = identity, timeline
 
-    async def _settled(self, database: Database) -> tuple[str, float]:
-        """The timeline, and when something was last forgotten.
+    async def _settled(self, database: Database) -> tuple[str, str, float]:
+        """The identity, the timeline, and when something was last forgotten.
 
         Of several processes, one forgets.
         """
         values = NamedValues(database)
         here = sa.select(sa.text(_TIMELINE_HERE.removeprefix("SELECT ")), database.now)
         timeline, milliseconds = await database.row(database.prepare(here), {}) or (None, 0)
-        self._refuse(timeline)
+        identity = await database_identity.find(database)
+        noted = await values.get(database_identity.NOTED_AS)
+        self._refuse(timeline, identity, noted)
+        # The first start of this version on a database, new or not: there is nothing to compare with.
+        await values.put_first(database_identity.NOTED_AS, identity)
+        if noted is not None and not self._accept_other and database_identity.says_more(identity, noted):
+            await values.change(database_identity.NOTED_AS, noted, identity)
         await values.put_first(_TIMELINE, self._timeline or timeline)
         if await database.run(database.prepare(_NOTE_TIMELINE), {"named": _TIMELINE, "here": timeline}):
             # Nodes write their own time into what they issue.
             moment = max(self._clock(), milliseconds / _MILLISECONDS) + CLOCKS_APART_SECONDS
             await forget(database, now=moment)
-        return timeline, float(await values.get(FORGOTTEN_AT) or 0)
+        return identity, timeline, float(await values.get(FORGOTTEN_AT) or 0)
 
-    def _refuse(self, timeline: str | None) -> None:
+    def _refuse(self, timeline: str | None, identity: str, noted: str | None) -> None:
         if timeline is None:
             raise StoreUnavailable("the database's server is a standby, which nobody can write to")
+        reason = "" if noted is None else database_identity.refusal(self._place, noted, identity)
+        if reason and not self._accept_other:
+            raise RestoreUnconfirmed(reason)
+        if database_identity.differences(self._identity, identity):
+            raise RestoreUnconfirmed(
+                f"the address of the database {self._place} leads to another database than when this process started: "
+                "restart it"
+            )
         if timeline < self._timeline:
             raise StoreUnavailable(
                 f"the database's server is of timeline {timeline}, and another has taken over with {self._timeline}: "

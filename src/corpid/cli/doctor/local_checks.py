@@ -140,6 +140,8 @@ def _database(settings: Settings) -> Iterator[Finding]:
     else:
         yield ok("database", f"{seen}.")
     yield _schema(found.older, found.now, found.later)
+    if found.unconfirmed_restore:
+        yield problem("restore", sentence(found.unconfirmed_restore))
     now, today = time.time(), datetime.now(settings.timezone).date().isoformat()
     generations = {name: issuer.generations for name, issuer in issuers(settings).items()}
     yield from diagnostics.pkce(found.pkce_optional, generations, today=today)

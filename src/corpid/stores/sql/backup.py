@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from corpid.ports import StoreUnavailable
-from corpid.stores.data_loss import end_everything
+from corpid.stores.data_loss import COPY, end_everything
 from corpid.stores.encryption_at_rest import EncryptionError
 from corpid.stores.sql.migration_target import SchemaError, SchemaNewer
 from corpid.stores.sql.open import open_sqlite
@@ -88,6 +88,7 @@ def back_up(path: Path, file: Path) -> int:
             raise BackupRefused(f"{file} exists already, and a backup never replaces a file: name another one")
         with _draft(file) as draft:
             _copy(path, draft, "rw")
+            _say_copy(draft)
             _check_whole(draft, path)
             _name_also(draft, file)
         _sync_folder(file.parent)
@@ -169,6 +170,16 @@ def _copy(source: Path, target: Path, mode: str) -> None:
         writing.execute("PRAGMA journal_mode = DELETE").fetchone()
 
 
+def _say_copy(draft: Path) -> None:
+    """Write into a backup that it is one.
+
+    Who copies it over the database does without `corpid restore`, so the next start does its work.
+    """
+    with closing(_opened(draft, "rw")) as connection:
+        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'deployment'").fetchone():
+            connection.execute("INSERT OR REPLACE INTO deployment (name, value) VALUES (?, '')", (COPY,))
+
+
 def _copy_back(file: Path, draft: Path) -> None:
     try:
         file.stat()
@@ -177,8 +188,10 @@ def _copy_back(file: Path, draft: Path) -> None:
     try:
         _copy(file, draft, "ro")
         _check_whole(draft, file)
-        with closing(_opened(draft, "ro")) as connection:
+        with closing(_opened(draft, "rw")) as connection:
             versions = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+            # What follows a copy is done here, with the event of the command.
+            connection.execute("DELETE FROM deployment WHERE name = ?", (COPY,))
     except sqlite3.Error as error:
         raise BackupRefused(f"{file} is no backup of a CorpID database, or it is damaged: {error}") from error
     if len(versions) != 1:

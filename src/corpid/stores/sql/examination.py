@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from corpid.rules.oauth.records import Client
 from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql import schema, tables
+from corpid.stores.sql.database_identity import read_refusal
 from corpid.stores.sql.invitations import waiting
 from corpid.stores.sql.mappers import CLIENTS
 from corpid.stores.sql.migration_target import SchemaOlder
@@ -45,6 +46,8 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     older: str
     """why this version cannot run on its schema; empty if it can"""
+    unconfirmed_restore: str
+    """why no server starts on it, after a restore or a move (docs/decisions/0028); empty if they do"""
     now: tuple[str, ...]
     """migrations that `corpid migrate` would do"""
     later: tuple[str, ...]
@@ -97,6 +100,7 @@ def _examined(place: MigrationTarget, plan: schema.Plan, older: str, clock: Cloc
         engine=engine,
         version=version,
         older=older,
+        unconfirmed_restore=place.read(lambda connection: read_refusal(connection, place.shown)),
         now=tuple(step.title for step in plan.now),
         later=tuple(step.title for step in plan.later),
         keys=tuple(place.read(_keys)),

@@ -10,7 +10,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from corpid.stores.data_loss import Takeovers, after_machine_restart, machine_start
+from corpid.ports import AuditEvent
+from corpid.rules.audit_actions import AuditAction
+from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart, machine_start
 from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.access_reviews import SqlAccessReviews
 from corpid.stores.sql.audit import SqlAudit
@@ -39,12 +41,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.ports import AuditEvent, Clock
+    from corpid.ports import Clock
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import Database
 
 POOL_SIZE: Final = 10
 """connections of one process to PostgreSQL"""
+_COPY_FOUND: Final = AuditEvent(actor="system", action=AuditAction.DEPLOYMENT_RESTORE, object="copy of a backup")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +147,7 @@ async def open_sqlite(path: Path, cipher: SecretCipher, clock: Clock, *, migrate
     database = SqliteDatabase(path)
     try:
         await check_cipher(database, cipher)
+        await after_copy(database, SqlAudit(database, clock), _COPY_FOUND, now=clock())
         lost = await after_machine_restart(database, start=machine_start(), now=clock())
     except BaseException:
         await database.close()
@@ -158,12 +162,14 @@ async def open_postgresql(
     *,
     migrate: bool = False,
     pool_size: int = POOL_SIZE,
+    accept_other: bool = False,
 ) -> SqlStores:
     """Open a PostgreSQL database (`postgresql://user:password@host:port/name`), in the event loop that will use
     it; each process opens it for itself and holds at most `pool_size` connections.
 
     `migrate` and `clock` are as for `open_sqlite`. What lives for minutes expires by the server's clock. What
     was written stays written when the server goes down; after a takeover, anything that may be missing is refused.
+    A database that is not the one used last is refused, unless `accept_other` (docs/decisions/0028).
 
     Raises SchemaError (older, newer, unreachable, forgetful), EncryptionError and StoreUnavailable,
     each with a sentence for the operator. D43, D49, DESIGN "What each engine promises".
@@ -172,7 +178,7 @@ async def open_postgresql(
     from corpid.stores.sql.postgresql import application_name, open_database  # noqa: PLC0415
 
     await asyncio.to_thread(_made_usable if migrate else schema.check, url)
-    takeovers = Takeovers(url, clock)
+    takeovers = Takeovers(url, clock, accept_other=accept_other)
     await takeovers.settle()
     database = await open_database(
         url, name=application_name(schema.head()), pool_size=pool_size, admit=takeovers.admit
