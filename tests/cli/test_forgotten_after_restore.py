@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
+import shutil
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,23 @@ def in_place(url: str, folder: Path) -> Iterator[str]:
     yield url
 
 
+class Recovered(PostgresServer):
+    """What a base backup and PostgreSQL's recovery make of a server: the same one, on a later timeline."""
+
+    def __init__(self, original: PostgresServer) -> None:
+        super().__init__("restore_command = 'false'")
+        self._original = original
+
+    def _make(self) -> None:
+        if self._user:
+            shutil.chown(self.directory, self._user, self._user)
+        program = self._programs / "pg_basebackup"
+        copy = (program, "-D", self._data, "-d", self._original.dsn(), "--checkpoint=fast")
+        assert self._run(copy, self._user).wait() == 0, self.log()
+        (self._data / "recovery.signal").touch()
+        self._configure()
+
+
 @pytest.mark.parametrize(
     ("restored", "difference"),
     [
@@ -145,11 +163,26 @@ def test_of_nodes_that_start_at_once_each_starts_or_each_refuses(tmp_path: Path)
 
 
 def test_another_timeline_alone_ends_what_may_be_missing_and_refuses_no_start(empty_terminal: Terminal) -> None:
-    """A standby took over, or the server went back to a moment in its log."""
+    """A standby took over, or the server went back to a moment in its log. Of several nodes one does it."""
     with postgresql() as url, empty_terminal.given(chosen(url)):
         asyncio.run(started(url))
         postgresql_rows(url, "UPDATE deployment SET value = '00000000' WHERE name = 'timeline'")
-        assert asyncio.run(started(url)) > time.time()
+        moment = asyncio.run(started(url))
+        assert moment > time.time()
+        assert asyncio.run(started(url)) == moment
+
+
+@pytest.mark.full
+def test_a_server_that_was_recovered_to_an_earlier_moment_starts_and_refuses_what_was_issued(
+    empty_terminal: Terminal,
+) -> None:
+    with PostgresServer() as server:
+        with empty_terminal.given(chosen(server.dsn())):
+            assert asyncio.run(started(server.dsn())) == 0.0
+        with Recovered(server) as recovered, empty_terminal.given(chosen(recovered.dsn())):
+            assert noted(recovered.dsn()) == noted(server.dsn())
+            assert asyncio.run(started(recovered.dsn())) > time.time()
+            assert noted(recovered.dsn(), "timeline") > noted(server.dsn(), "timeline")
 
 
 @pytest.mark.full
