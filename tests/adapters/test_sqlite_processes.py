@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from corpid.ports import StoreUnavailable, Upsert
 from corpid.rules.directory.records import Entity
 from corpid.stores.sql.sqlite import BUSY_SECONDS, Checkpoints
+from tests import engines
 from tests.adapters.opened import EVENT, NOW, SPENDER, program, race, sqlite
 
 if TYPE_CHECKING:
@@ -42,6 +43,15 @@ async def main():
         async with stores.transient.unit(NOW) as unit:
             assert await unit.add("jti", number.to_bytes(32), 60)
         print(number, flush=True)
+asyncio.run(main())
+"""
+
+OPENER = """
+async def main():
+    go()
+    stores = await opened()
+    print(len([each for each in await stores.registry.audit.entries() if each.action == "deployment.restore"]))
+    await stores.close()
 asyncio.run(main())
 """
 
@@ -85,6 +95,15 @@ async def main():
         print(error)
 asyncio.run(main())
 """
+
+
+def test_of_processes_that_open_the_copy_of_a_backup_at_once_one_ends_what_is_in_it(tmp_path: Path) -> None:
+    """docs/decisions/0028; the others find it done, none goes on before."""
+    path = engines.sqlite(tmp_path / "corpid.db")
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("INSERT INTO deployment (name, value) VALUES ('copy', '')")
+    connection.close()
+    assert race(path, OPENER, processes=4) == ["1"] * 4
 
 
 def test_of_several_processes_one_is_first_for_each_jti(tmp_path: Path) -> None:
