@@ -132,6 +132,7 @@ def test_no_server_starts_on_a_restored_database_before_the_command_was_run(
             assert difference in str(refused.value)
             assert "`corpid maintenance after-restore`" in str(refused.value)
             assert difference in terminal.refused("user", "list")
+            assert difference in terminal.run("migrate", "--plan").stderr
             assert difference in terminal.run("migrate").stderr
             found = {each.about: each for each in local_checks.look(settings.load())}
             assert found["restore"].verdict == "problem"

@@ -58,11 +58,11 @@ def migrate(
         output.fail("--json is for a plan, and changes nothing: write `corpid migrate --plan --json`.")
     if plan:
         _show(run(_planned(contract=contract)), contract=contract, json=json)
+        _tell_unconfirmed()
         return
     name = run(_migrate(contract=contract))
     output.say(f"The database {name} has the schema of this version.")
-    if refused := run(_unconfirmed()):
-        output.warn(f"No server starts on it: {refused}.")
+    _tell_unconfirmed()
     left = run(_planned(contract=False)).later
     if left:
         output.say(
@@ -73,6 +73,15 @@ def migrate(
 
 async def _migrate(*, contract: bool) -> str:
     return await engines.migrate(settings.load(), contract=contract, report=output.say)
+
+
+def _tell_unconfirmed() -> None:
+    """Print why no server would start on the database.
+
+    A restored dump of an older version is migrated before `after-restore`, so this refuses nothing.
+    """
+    if refused := run(_unconfirmed()):
+        output.warn(f"No server starts on this database: {refused}.")
 
 
 async def _unconfirmed() -> str:
