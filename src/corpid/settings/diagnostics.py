@@ -74,7 +74,7 @@ def _passkeys(settings: Settings) -> Iterator[Finding]:
 
 
 def _readable_secrets() -> Iterator[Finding]:
-    """Files with secrets that every user can read: the settings file, and those that it names (D43)."""
+    """Files with secrets that every user can read (D43)."""
     path, written = settings_file()
     secrets = [name for name in SECRETS if _is_secret(str(written.get(name, "")))]
     files = [("settings file", path, secrets)] if secrets else []

@@ -67,6 +67,10 @@ def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
         "mail_url and mail_from belong together: set both or neither",
     )
     yield (
+        settings.audit_stream_ca is not None and not settings.audit_stream.startswith("syslog+tls://"),
+        "audit_stream_ca is for TLS: let audit_stream begin with syslog+tls://, or leave audit_stream_ca out",
+    )
+    yield (
         settings.key_encryption_key is not None and settings.key_encryption_key_file is not None,
         "key_encryption_key and key_encryption_key_file are both set: keep one of them",
     )
@@ -375,6 +379,16 @@ class Settings(IssuerSettings, BaseSettings):
         default="",
         description="HOST:PORT of the Prometheus metrics, at this HOST, its address or one of allowed_hosts. Empty: "
         "no metrics. Keep it private.",
+    )
+    audit_stream: Annotated[str, AfterValidator(checks.audit_stream)] = Field(
+        default="",
+        description="Where every audit entry is also written, as a line of JSON, for a SIEM (docs/audit.md): the path of a file, "
+        "syslog+tls://HOST:PORT, syslog+tcp://HOST:PORT or syslog+unix:///dev/log. Empty: nowhere.",
+    )
+    audit_stream_ca: Path | None = Field(
+        default=None,
+        description="PEM file with the certificate authorities that audit_stream's TLS server may have its certificate "
+        "from. Read at start. Empty: those that the system trusts.",
     )
     audit_days: int = Field(
         default=0, ge=0, description="Days that `corpid maintenance prune` keeps audit entries; 0: for ever."

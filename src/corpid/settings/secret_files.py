@@ -55,7 +55,7 @@ def named(environment: Mapping[str, str], written: Mapping[str, object], file: P
 
 
 def values(files: list[SecretFile], overrides: Container[str]) -> dict[str, str]:
-    """The secret that each file has, by setting; an overridden one is not read.
+    """The contents of the files, by setting, without overridden ones.
 
     Raises SettingsError.
     """
@@ -63,7 +63,7 @@ def values(files: list[SecretFile], overrides: Container[str]) -> dict[str, str]
 
 
 def _given(name: str, environment: Mapping[str, str], written: Mapping[str, object], file: Path) -> tuple[str, object]:
-    """The place of a setting and its value; an empty place if it has none."""
+    """A setting's place and value; both empty if not set."""
     variable = PREFIX + name.upper()
     if variable in environment:
         return variable, environment[variable]
