@@ -183,7 +183,7 @@ def stream(
         int | None, typer.Option(metavar="NUMBER", help="Go on after this entry; 0: from the beginning.", min=0)
     ] = None,
 ) -> None:
-    """Show how far the audit was streamed to audit_stream, or move that position.
+    """Show the position of the audit's stream, or move it.
 
     A smaller number sends entries again, a larger one leaves some out.
     """

@@ -232,7 +232,10 @@ class SyslogTarget:
         raise wrong or OSError("no socket")
 
     def _has_ended(self, connection: socket.socket) -> bool:
-        """Return whether the receiver ended it; what it sends is not read otherwise."""
+        """Return whether the receiver ended the connection.
+
+        What it sends is dropped.
+        """
         connection.settimeout(0)
         try:
             if connection.type == socket.SOCK_DGRAM:
@@ -256,7 +259,10 @@ class SyslogTarget:
 
 
 def _unacknowledged(connection: socket.socket) -> int:
-    """The bytes that the receiver's kernel has not acknowledged yet; 0 if unknown here."""
+    """The bytes without acknowledgment by the receiver's kernel.
+
+    0 if this system does not tell.
+    """
     try:
         found: int = struct.unpack("i", fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
     except OSError:

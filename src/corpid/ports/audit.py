@@ -119,7 +119,7 @@ class StreamInterrupted(Exception):
 
 
 class AuditTarget(Protocol):
-    """Where the audit is streamed to (docs/decisions/0030)."""
+    """A file or server that the audit is streamed to (docs/decisions/0030)."""
 
     @property
     def name(self) -> str:
@@ -127,7 +127,7 @@ class AuditTarget(Protocol):
 
     @property
     def is_lasting(self) -> bool:
-        """Whether what was confirmed is kept, also if the receiver dies."""
+        """True if confirmed entries outlive the receiver."""
 
     async def send(self, entries: Sequence[AuditEntry]) -> None:
         """Pass entries on, in order.

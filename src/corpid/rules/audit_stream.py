@@ -40,7 +40,7 @@ _ALWAYS: Final = (
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the audit is streamed to."""
+    """A file or server that the audit is streamed to."""
 
     kind: Literal["file", "tcp", "tls", "unix"]
     path: str = ""
@@ -50,7 +50,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the audit has left, and which process streams it.
+    """The progress of the stream, and the process that streams.
 
     A process that streams changes it again and again: one that finds it unchanged for long takes over.
     """
@@ -66,7 +66,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def target(value: str) -> Target:
-    """What a value of the setting `audit_stream` names.
+    """Return the target that a value of `audit_stream` names.
 
     Raises ValueError with a sentence. Source: docs/decisions/0030
     """

@@ -248,7 +248,7 @@ def metrics_address(value: str) -> str:
 
 
 def audit_stream(value: str) -> str:
-    """Where the audit is streamed to (docs/decisions/0030)."""
+    """A target of the audit's stream (docs/decisions/0030)."""
     if value:
         target(value)
     return value

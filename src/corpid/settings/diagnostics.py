@@ -87,7 +87,7 @@ def _readable_secrets() -> Iterator[Finding]:
 
 
 def _is_open_to_all(path: Path) -> bool:
-    """Return whether every user can read a file; one that is gone since the start cannot be."""
+    """Return whether every user can read a file, if it still exists."""
     try:
         return bool(stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXO)
     except OSError:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Secret:
-    """Marks a setting whose value is a key, or a URL that can hold a password."""
+    """Marks a setting that can hold a key or a password."""
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:

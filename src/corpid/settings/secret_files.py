@@ -1,4 +1,4 @@
-"""Secrets in files of their own: `NAME_file` in place of the setting NAME.
+"""Secrets in files of their own: `NAME_file` instead of NAME.
 
 Each secret setting has one; which ones are secret is declared with the settings (`fields.Secret`).
 """

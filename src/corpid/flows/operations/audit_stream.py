@@ -228,9 +228,9 @@ def written(position: Position) -> str:
 
 
 async def last_left(registry: Registry) -> int:
-    """Return the number of the last entry that has left; 0 for none.
+    """Return the number of the last entry that has left.
 
-    Raises StoreUnavailable. Source: docs/decisions/0030
+    0 for none. Raises StoreUnavailable. Source: docs/decisions/0030
     """
     return read(await registry.deployment.audit_stream()).number
 
