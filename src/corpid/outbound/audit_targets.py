@@ -1,6 +1,7 @@
 """Targets of the audit's stream: a file, or a syslog server (docs/decisions/0030).
 
-Both block, so each call runs in a thread, and is bounded in time. What `confirm` waits for:
+Both block, so each call runs in a thread, one at a time: a task that is cancelled leaves its thread running, and its
+descriptor must not be closed meanwhile. What `confirm` waits for:
 
 - a file: it is on the disk, and is still the file of that name;
 - syslog: the kernel of the receiver has acknowledged every byte (for a Unix socket: the receiver has read it), and a moment
@@ -17,6 +18,7 @@ import ssl
 import stat
 import struct
 import termios
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from corpid.ports import StreamFailed, StreamInterrupted
 from corpid.rules.audit_stream import json_line, octet_counted, syslog_message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from corpid.ports import AuditEntry, AuditTarget
@@ -40,6 +42,8 @@ _SETTLING_SECONDS: Final = 0.2
 """after the last acknowledgment, in which the end of a receiver that did not read is noticed"""
 _LOOK_SECONDS: Final = 0.01
 _FILE_MODE: Final = 0o640
+_READS: Final = 16
+"""of what a receiver sends, before its next turn"""
 
 
 class UnusableAuthorities(Exception):
@@ -62,6 +66,21 @@ def audit_target(target: Target, *, host: str, authorities: Path | None) -> Audi
     return SyslogTarget(target, host=host, tls=tls)
 
 
+class _Turn:
+    """Runs blocking work in threads, one after the other."""
+
+    def __init__(self) -> None:
+        self._lock: Final = threading.Lock()
+
+    async def take(self, work: Callable[[], None]) -> None:
+        """Run this in a thread, when what ran before has ended."""
+        await asyncio.to_thread(self._run, work)
+
+    def _run(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            work()
+
+
 @dataclass(slots=True)
 class _OpenFile:
     descriptor: int
@@ -77,22 +96,23 @@ class FileTarget:
     def __init__(self, path: str) -> None:
         self._path: Final = path
         self._file: _OpenFile | None = None
+        self._turn: Final = _Turn()
 
     @property
     def name(self) -> str:
         return self._path
 
     async def send(self, entries: Sequence[AuditEntry]) -> None:
-        lines = b"".join(json_line(msgspec.structs.asdict(entry)) + b"\n" for entry in entries)
-        await asyncio.to_thread(self._write, lines)
+        await self._turn.take(lambda: self._write(entries))
 
     async def confirm(self) -> None:
-        await asyncio.to_thread(self._sync)
+        await self._turn.take(self._sync)
 
     async def close(self) -> None:
-        self._close()
+        await self._turn.take(self._close)
 
-    def _write(self, lines: bytes) -> None:
+    def _write(self, entries: Sequence[AuditEntry]) -> None:
+        lines = b"".join(json_line(msgspec.structs.asdict(entry)) + b"\n" for entry in entries)
         try:
             if self._file is None or self._identity() != self._file.identity:
                 self._close()
@@ -157,6 +177,7 @@ class SyslogTarget:
         self._host: Final = host
         self._tls: Final = tls
         self._connection: socket.socket | None = None
+        self._turn: Final = _Turn()
 
     @property
     def name(self) -> str:
@@ -164,16 +185,16 @@ class SyslogTarget:
         return of.path if of.kind == "unix" else f"{of.host}:{of.port}"
 
     async def send(self, entries: Sequence[AuditEntry]) -> None:
-        messages = [syslog_message(msgspec.structs.asdict(entry), host=self._host) for entry in entries]
-        await asyncio.to_thread(self._send, messages)
+        await self._turn.take(lambda: self._send(entries))
 
     async def confirm(self) -> None:
-        await asyncio.to_thread(self._confirm)
+        await self._turn.take(self._confirm)
 
     async def close(self) -> None:
-        self._close()
+        await self._turn.take(self._close)
 
-    def _send(self, messages: Sequence[bytes]) -> None:
+    def _send(self, entries: Sequence[AuditEntry]) -> None:
+        messages = [syslog_message(msgspec.structs.asdict(entry), host=self._host) for entry in entries]
         if self._connection is not None and self._has_ended(self._connection):
             self._close()
             raise StreamInterrupted
@@ -240,13 +261,10 @@ class SyslogTarget:
         try:
             if connection.type == socket.SOCK_DGRAM:
                 return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
-            while connection.recv(4096):
-                pass
+            return not all(connection.recv(4096) for _ in range(_READS))
         except (BlockingIOError, ssl.SSLWantReadError):
             return False
         except OSError:
-            return True
-        else:
             return True
         finally:
             connection.settimeout(_SECONDS)

@@ -36,8 +36,10 @@ _POLL_SECONDS: Final = 1.0
 """between two looks for new entries"""
 _SENDING_SECONDS: Final = 1.0
 """after which what was sent is confirmed"""
-_AT_ONCE: Final = 200
+_AT_ONCE: Final = 100
+"""entries of one read, which the others of the loop wait for"""
 _ATTEMPTS: Final = 5
+_MOST_DOUBLINGS: Final = 5
 _LONGEST_PAUSE: Final = 30.0
 """of a process after attempts that failed; others try meanwhile"""
 _RESENT_SECONDS: Final = 60.0
@@ -175,7 +177,7 @@ class AuditStream:
     async def _failed(self, stored: str, position: Position, reason: str) -> Position:
         """Let another process try, and this one later."""
         self._failures += 1
-        self._retry_at = _moment() + min(2.0**self._failures, _LONGEST_PAUSE)
+        self._retry_at = _moment() + min(2.0 ** min(self._failures, _MOST_DOUBLINGS), _LONGEST_PAUSE)
         number = self._unread_from(position.number)
         await self._let_go()
         if await self._change(stored, position, number=number, process="", failed=reason) and not position.failed:
