@@ -118,9 +118,10 @@ A setting that can hold a password or a key can be in a file of its own: set `NA
 - The file has only the value, in one line of at most {secret_files.LONGEST // 1024} KiB. A newline at its end does not count.
 - CorpID reads it when it starts, and never again: after a change, restart every node.
 - If every user of the machine can read the file, this is `settings_problem` in the log at start, and a problem for
-  `corpid doctor`. The file of the key-encryption key must belong to the service's user alone (mode 0600).
+  `corpid doctor`. The file of the key-encryption key must belong to the service's user alone (mode 0600), or be a
+  credential of systemd.
 
-With systemd, files that only root can read: `LoadCredential=database.url:/etc/corpid/database.url` and
+With systemd 250 and later the files can belong to root alone: `LoadCredential=database.url:/etc/corpid/database.url` and
 `Environment={PREFIX}DATABASE_URL_FILE=%d/database.url` in the unit. In containers, secrets:
 `{PREFIX}DATABASE_URL_FILE: /run/secrets/database.url`.
 """.rstrip().split("\n")

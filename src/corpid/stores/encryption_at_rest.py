@@ -122,9 +122,18 @@ def key_from_file(path: Path) -> bytes:
         ) from None
     except OSError as error:
         raise EncryptionError(f"the key-encryption key file {path} cannot be read: {error.strerror}") from None
-    if mode & 0o077:
+    if mode & (stat.S_IRWXO if _is_credential(path) else stat.S_IRWXG | stat.S_IRWXO):
         raise EncryptionError(f"others may read the key-encryption key file {path} (mode {mode:04o}): chmod 600 {path}")
     return key_from_text(text, f"the key-encryption key file {path}")
+
+
+def _is_credential(path: Path) -> bool:
+    """Return whether systemd gave this file to this service alone.
+
+    It does so by an access control list, whose mask then stands where the group's permissions are (acl(5)).
+    """
+    directory = os.environ.get("CREDENTIALS_DIRECTORY")
+    return directory is not None and os.fspath(path.parent) == directory.rstrip("/")
 
 
 def embedded_key(directory: Path) -> bytes:
