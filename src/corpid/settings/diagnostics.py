@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
+from corpid.rules import audit_stream
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.diagnostics import Finding, ok, problem, sentence, warning
 from corpid.settings import named_secret_files, settings_file
@@ -59,6 +60,11 @@ def examined(settings: Settings) -> Iterator[Finding]:
     if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
         change = "Change: name the address in the network of Prometheus."
         found.append(warning("metrics_address", "Metrics are served on every address.", change))
+    to = audit_stream.target(settings.audit_stream)
+    if to.kind == "tcp" and not is_local(to.host):
+        seen = f"audit_stream sends addresses and names of people to {to.host} unencrypted."
+        change = "Change: write syslog+tls://HOST:PORT, or send to a relay on this machine."
+        found.append(problem("audit_stream", seen, change))
     found += _passkeys(settings)
     yield from found or [ok("settings", "No problem found in them.")]
 
