@@ -22,16 +22,19 @@ from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
 from corpid.flows.oauth.recent_refusals import RecentRefusals
 from corpid.flows.oauth.recently_issued import RecentlyIssued
+from corpid.flows.operations.audit_stream import AuditStream
 from corpid.flows.operations.hourly_counters import HourlyCounters
 from corpid.flows.operations.readiness import Readiness, recovering_until
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Node, Policy, Provider
 from corpid.flows.registry_cache import RegistryCache
 from corpid.jose import keys
+from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords
+from corpid.rules import audit_stream
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.oauth import api_server
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
@@ -291,11 +294,12 @@ async def create(
         for hidden in hidden_paths([each.policy for each in providers.values()]):
             raise StartError(hidden)
         asgi = _asgi(settings, providers, spans, developer)
+        stream = _audit_stream(settings, provider)
         if metrics is not None:
-            metrics.watched = _watched(settings, provider, hashing, stores)
+            metrics.watched = _watched(settings, provider, hashing, stores, stream)
             asgi.observe(metrics.request)
         try:
-            async with periodic_tasks.running(provider, metrics, notices=settings.notices_enabled):
+            async with periodic_tasks.running(provider, metrics, notices=settings.notices_enabled, stream=stream):
                 yield Application(
                     asgi=asgi,
                     provider=provider,
@@ -309,7 +313,30 @@ async def create(
             hashing.close()
 
 
-def _watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines) -> Watched:
+def _audit_stream(settings: Settings, provider: Provider) -> AuditStream | None:
+    """The stream of the audit; None without a target. Raises StartError."""
+    if not settings.audit_stream:
+        return None
+    try:
+        to = audit_target(
+            audit_stream.target(settings.audit_stream),
+            host=provider.node.process.host,
+            authorities=settings.audit_stream_ca,
+        )
+    except UnusableAuthorities as error:
+        raise StartError(str(error)) from error
+    return AuditStream(
+        provider.registry,
+        to,
+        process=provider.node.process.process_id,
+        clock=provider.clock,
+        log=lambda level, event, detail: getattr(access_log.log(), level)(event, detail=detail),
+    )
+
+
+def _watched(
+    settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines, stream: AuditStream | None
+) -> Watched:
     """The sources of gauges for the metrics."""
     # Where several processes answer as one, a folder must be named before this is loaded.
     from corpid.web.telemetry.metrics import Watched  # noqa: PLC0415
@@ -321,6 +348,7 @@ def _watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, s
         hashing_limit=settings.hashing_threads + settings.hashing_queue,
         pool=stores.connections_in_use,
         recovering_until=lambda: recovering_until(provider),
+        audit_stream_lag=lambda: 0.0 if stream is None else stream.lag,
         pool_limit=settings.database_connections if engine_type(settings.database_url).has_pool else 0,
     )
 

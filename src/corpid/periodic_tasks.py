@@ -22,6 +22,7 @@ from corpid.web.telemetry import access_log
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
+    from corpid.flows.operations.audit_stream import AuditStream
     from corpid.flows.provider import Provider
     from corpid.web.telemetry.metrics import Metrics
 
@@ -41,16 +42,20 @@ _DATA_LOST: Final = (
 
 
 @asynccontextmanager
-async def running(provider: Provider, metrics: Metrics | None, *, notices: bool) -> AsyncIterator[None]:
-    """Run the periodic tasks: registration, clean-up, audit seals, usage counts, invitations, notices.
+async def running(
+    provider: Provider, metrics: Metrics | None, *, notices: bool, stream: AuditStream | None = None
+) -> AsyncIterator[None]:
+    """Run the periodic tasks: registration, clean-up, audit, usage counts, invitations, notices.
 
     When the context ends, what was counted is written once more, and this process is no longer registered.
     """
-    work = _Tasks(provider, metrics)
+    work = _Tasks(provider, metrics, stream)
     # A mail server may take minutes to answer, for which nothing else must wait.
     tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.invitations())]
     if notices and provider.mail.works:
         tasks.append(asyncio.create_task(work.notices()))
+    if stream is not None:
+        tasks.append(asyncio.create_task(work.audit_stream(stream)))
     try:
         yield
     finally:
@@ -64,8 +69,9 @@ async def running(provider: Provider, metrics: Metrics | None, *, notices: bool)
 class _Tasks:
     """Periodic tasks; one that fails is logged, and tried again next round."""
 
-    def __init__(self, provider: Provider, metrics: Metrics | None) -> None:
+    def __init__(self, provider: Provider, metrics: Metrics | None, stream: AuditStream | None) -> None:
         self._provider: Final = provider
+        self._stream: Final = stream
         self._expire_at = 0.0
         self._count_at = 0.0
         self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
@@ -119,7 +125,14 @@ class _Tasks:
             await self._tried("making of notices", self._notices.round())
             await self._tried("sending of notices", self._notice_emails.round())
 
+    async def audit_stream(self, stream: AuditStream) -> None:
+        while True:
+            await self._tried("stream of the audit", stream.round())
+            await asyncio.sleep(stream.pause)
+
     async def flush(self) -> None:
+        if self._stream is not None:
+            await self._tried("stream of the audit", self._stream.end())
         await self._flush_records()
         await self._flush_counters()
         await self._tried("registration of this process", self._registration.end())

@@ -118,6 +118,24 @@ def test_a_key_file_must_be_there_and_its_owners_alone(tmp_path: Path) -> None:
     assert key_from_file(path) == KEY
 
 
+def test_a_credential_of_systemd_may_have_the_mask_of_its_access_control_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LoadCredential of systemd.exec(5): 0440 there means one user more, and no group."""
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    path = credentials / "sealing.key"
+    path.write_text(TEXT)
+    path.chmod(0o440)
+    with pytest.raises(EncryptionError, match="others may read"):
+        key_from_file(path)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
+    assert key_from_file(path) == KEY
+    path.chmod(0o444)
+    with pytest.raises(EncryptionError, match="others may read"):
+        key_from_file(path)
+
+
 def test_a_directory_is_no_key_file(tmp_path: Path) -> None:
     with pytest.raises(EncryptionError, match="cannot be read"):
         key_from_file(tmp_path)

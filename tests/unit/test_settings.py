@@ -289,3 +289,19 @@ def test_a_settings_file_with_secrets_that_others_can_read_is_a_problem(
     assert [each.verdict for each in found] == ["problem"] * len(named)
     assert all(f"secrets: {', '.join(named)}." in each.seen and "chmod o-rwx" in each.change for each in found)
     assert all("word" not in each.seen for each in found)
+
+
+@pytest.mark.parametrize(
+    ("to", "verdicts"),
+    [
+        ("", []),
+        ("/var/log/audit.jsonl", []),
+        ("syslog+tls://siem.example:6514", []),
+        ("syslog+tcp://127.0.0.1:601", []),
+        ("syslog+tcp://siem.example:601", ["problem"]),
+    ],
+)
+def test_an_audit_that_leaves_this_machine_unencrypted_is_a_problem(to: str, verdicts: list[str]) -> None:
+    """docs/decisions/0030: it has addresses and names of people."""
+    found = [each for each in examined(load(audit_stream=to)) if each.about == "audit_stream"]
+    assert [each.verdict for each in found] == verdicts

@@ -83,7 +83,7 @@ COMMANDS: Final = {
         "app",
         "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore.",
     ),
-    "audit": Listed("audit", "app", "The audit: list, verify, export, seal, erase."),
+    "audit": Listed("audit", "app", "The audit: list, verify, export, seal, stream, erase."),
 }
 
 

@@ -16,7 +16,7 @@ from corpid import settings
 from corpid.cli import output
 from corpid.cli.running import run
 from corpid.engines import open_registry
-from corpid.flows.operations import audit, audit_seals
+from corpid.flows.operations import audit, audit_seals, audit_stream
 from corpid.ports import AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory import audit_filters
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.flows.operations.audit_seals import Verified
     from corpid.ports import AuditEntry
+    from corpid.rules.audit_stream import Position
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -176,6 +177,31 @@ def seal() -> None:
 
 
 @app.command()
+def stream(
+    *,
+    after: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Go on after this entry; 0: from the beginning.", min=0)
+    ] = None,
+) -> None:
+    """Show the position of the audit's stream, or move it.
+
+    A smaller number sends entries again, a larger one leaves some out.
+    """
+    to, position, waiting, since, zone = run(_stream(after))
+    if not to:
+        output.say("The audit is streamed nowhere: audit_stream is not set.")
+    process = f" by the process {position.process[:_IDENTIFIER]}…" if position.process else ""
+    output.say(f"Streamed{f' to {to}' if to else ''}{process}, up to entry {position.number}.")
+    if since is not None:
+        output.say(
+            f"{_count(waiting, 'entry waits', 'entries wait')}, the oldest since "
+            f"{datetime.fromtimestamp(since, zone):%Y-%m-%d %H:%M}."
+        )
+    if position.failed:
+        output.say(f"The last attempt failed: {position.failed}.")
+
+
+@app.command()
 def erase(
     user: Annotated[str, typer.Argument(help="A removed person: user name or identifier.")],
 ) -> None:
@@ -252,6 +278,19 @@ async def _export(write: Callable[[list[dict[str, Any]]], None]) -> None:
     async with open_registry(settings.load()) as stores:
         async for line in audit_seals.export(stores.registry, stores.actor, now=stores.clock()):
             write([line])
+
+
+async def _stream(after: int | None) -> tuple[str, Position, int, int | None, ZoneInfo]:
+    """Target, position, entries that wait, the moment of the oldest, time zone."""
+    chosen = settings.load()
+    async with open_registry(chosen) as stores:
+        registry = stores.registry
+        if after is not None and not await audit_stream.set_position(registry, stores.actor, after, now=stores.clock()):
+            output.fail("the position changed at the same moment: try again")
+        position = audit_stream.read(await registry.deployment.audit_stream())
+        count, first, _ = await registry.seals.unsealed(after=position.number)
+        oldest = await registry.audit.between(after=position.number, last=first, limit=1)
+        return chosen.audit_stream, position, count, oldest[0].at if oldest else None, chosen.timezone
 
 
 async def _seal() -> tuple[int, int]:

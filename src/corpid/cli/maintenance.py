@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,8 +12,10 @@ from corpid.cli.database import after_restore
 from corpid.cli.running import run
 from corpid.engines import at_command_line, open_registry
 from corpid.flows.directory.write import audit_event
+from corpid.flows.operations.audit_stream import last_left
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_seals import DAY_SECONDS
 from corpid.rules.directory.access import Object, authorise
 from corpid.stores.sql.audit_retention import Kept
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(no_args_is_help=True)
+
+_ANY_NUMBER: Final = (1 << 63) - 1
 
 
 @app.command()
@@ -70,9 +74,10 @@ def prune(
 ) -> None:
     """Remove audit entries, and details of them, past their retention.
 
-    Decided requests for approval go with entries of their age. To be run daily. Servers may be running.
+    Decided requests for approval go with entries of their age. Entries that audit_stream has not received yet stay. To
+    be run daily. Servers may be running.
     """
-    pruned = run(_prune(audit_days, sign_in_days, audit_detail_days))
+    pruned, kept_after = run(_prune(audit_days, sign_in_days, audit_detail_days))
     if pruned is None:
         output.say(
             "Audit entries are kept for ever, since audit_days, sign_in_days and audit_detail_days are 0. "
@@ -83,10 +88,20 @@ def prune(
         f"Removed {pruned.removed:,} audit entries, the details of {pruned.erased:,} entries, and {pruned.requests:,} "
         "decided requests for approval."
     )
+    if kept_after is not None:
+        output.say(
+            f"Entries after number {kept_after} stay, also old ones: audit_stream has not received them "
+            "(`corpid audit stream`)."
+        )
 
 
-async def _prune(audit_days: int | None, sign_in_days: int | None, audit_detail_days: int | None) -> Pruned | None:
-    """Remove old entries; None if everything is kept."""
+async def _prune(
+    audit_days: int | None, sign_in_days: int | None, audit_detail_days: int | None
+) -> tuple[Pruned | None, int | None]:
+    """Remove old entries; None if everything is kept.
+
+    And the number after which old entries stay, since they have not left yet.
+    """
     actor = at_command_line()
     authorise(actor, "write", Object(kind="deployment"))
     chosen = settings.load()
@@ -96,11 +111,16 @@ async def _prune(audit_days: int | None, sign_in_days: int | None, audit_detail_
         audit_detail_days=chosen.audit_detail_days if audit_detail_days is None else audit_detail_days,
     )
     if not kept:
-        return None
+        return None, None
     event = audit_event(actor, AuditAction.AUDIT_PRUNE, "")
     async with open_registry(chosen) as stores:
-        pruned: Pruned = await stores.prune(event, now=stores.clock(), kept=kept)
-        return pruned
+        now = stores.clock()
+        if not chosen.audit_stream:
+            return await stores.prune(event, now=now, kept=kept), None
+        left = await last_left(stores.registry)
+        waiting = await stores.registry.audit.between(after=left, last=_ANY_NUMBER, limit=1)
+        pruned: Pruned = await stores.prune(event, now=now, kept=kept, last=left)
+        return pruned, left if waiting and waiting[0].at < now - kept.least * DAY_SECONDS else None
 
 
 app.command()(after_restore)

@@ -16,7 +16,10 @@ from corpid.ports.audit import (
     AuditPart,
     AuditQuery,
     AuditSeals,
+    AuditTarget,
     StoredEntry,
+    StreamFailed,
+    StreamInterrupted,
 )
 from corpid.ports.client_refusals import ClientRefusal, ClientRefusals
 from corpid.ports.clients import ApiClients, Clients, FetchedKeySets
@@ -114,6 +117,7 @@ __all__ = [
     "AuditPart",
     "AuditQuery",
     "AuditSeals",
+    "AuditTarget",
     "BatchedVerb",
     "Change",
     "ChangedMeanwhile",
@@ -189,6 +193,8 @@ __all__ = [
     "StoredEntry",
     "StoredMember",
     "StoredResponse",
+    "StreamFailed",
+    "StreamInterrupted",
     "TransientEngine",
     "TransientStore",
     "TransientUnit",

@@ -107,12 +107,53 @@ class AuditSeals(Protocol):
         """
 
 
+class StreamFailed(Exception):
+    """Entries could not be handed over; the message says why."""
+
+
+class StreamInterrupted(Exception):
+    """The receiver ended the connection while nothing was sent.
+
+    It may not have read the last entries.
+    """
+
+
+class AuditTarget(Protocol):
+    """A file or server that the audit is streamed to (docs/decisions/0030)."""
+
+    @property
+    def name(self) -> str:
+        """Of the target, for the log."""
+
+    @property
+    def is_lasting(self) -> bool:
+        """True if confirmed entries outlive the receiver."""
+
+    async def send(self, entries: Sequence[AuditEntry]) -> None:
+        """Pass entries on, in order.
+
+        Raises StreamFailed, and StreamInterrupted before anything was sent.
+        """
+
+    async def confirm(self) -> None:
+        """Return when what was sent has been handed over. Raises StreamFailed."""
+
+    async def close(self) -> None:
+        """Let go of file or connection."""
+
+
 class Audit(Protocol):
     """The append-only audit table."""
 
     async def write(self, event: AuditEvent, *, now: float) -> None: ...
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
         """Entries after a number, the oldest first, without gaps."""
+
+    async def between(self, *, after: int, last: int, limit: int) -> list[AuditEntry]:
+        """Visible entries after a number, up to another, in order.
+
+        Without gaps if `last` is settled (`AuditSeals.settled`).
+        """
 
     async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:
         """The last entries that fit, the latest first."""

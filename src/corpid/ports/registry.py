@@ -439,6 +439,17 @@ class Deployment(Protocol):
     async def keep_for_developers(self) -> None:
         """Mark the store as a demo's, for ever (D66)."""
 
+    async def audit_stream(self) -> str:
+        """The position of the audit's stream; empty before the first one (docs/decisions/0030)."""
+
+    async def change_audit_stream(
+        self, seen: str, position: str, event: AuditEvent | None = None, *, now: float | None = None
+    ) -> bool:
+        """Replace the position if it is still the one that was seen.
+
+        Of several processes one does. The event is written in the same transaction.
+        """
+
 
 class Registry(Protocol):
     """The durable store."""

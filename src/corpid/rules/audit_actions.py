@@ -214,4 +214,5 @@ class AuditAction(StrEnum):
         "Old audit entries were removed, and old details: `removed` and `erased` say how many. It is written before the removal")
     AUDIT_ERASE = "audit.erase", "Audit details were erased, of a removed person; `erased` says how many"
     AUDIT_EXPORT = "audit.export", "Audit entries were exported; `filters` says which"
+    AUDIT_STREAM = "audit.stream", "The audit's stream was moved: it goes on after the entry `to`; before, it was at `from`"
     # fmt: on

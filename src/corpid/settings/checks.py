@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from corpid.outbound.mail import mail_server
+from corpid.rules.audit_stream import target
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
@@ -243,6 +244,13 @@ def metrics_address(value: str) -> str:
     host, _, number = value.rpartition(":")
     if value and not (host and number.isdecimal() and 0 < int(number) < 1 << 16):
         raise ValueError(f"{value} is not HOST:PORT: write for example 127.0.0.1:9464")
+    return value
+
+
+def audit_stream(value: str) -> str:
+    """A target of the audit's stream (docs/decisions/0030)."""
+    if value:
+        target(value)
     return value
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
+from corpid.rules import audit_stream
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.diagnostics import Finding, ok, problem, sentence, warning
-from corpid.settings import settings_file
+from corpid.settings import named_secret_files, settings_file
 from corpid.settings.checks import is_local
 from corpid.settings.fields import SECRETS
 from corpid.settings.issuers import issuers
@@ -17,6 +18,7 @@ from corpid.stores.engines import engine_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from corpid.settings.fields import Settings
 
@@ -58,6 +60,11 @@ def examined(settings: Settings) -> Iterator[Finding]:
     if settings.metrics_address.startswith(("0.0.0.0:", "[::]:")):
         change = "Change: name the address in the network of Prometheus."
         found.append(warning("metrics_address", "Metrics are served on every address.", change))
+    to = audit_stream.target(settings.audit_stream)
+    if to.kind == "tcp" and not is_local(to.host):
+        seen = f"audit_stream sends addresses and names of people to {to.host} unencrypted."
+        change = "Change: write syslog+tls://HOST:PORT, or send to a relay on this machine."
+        found.append(problem("audit_stream", seen, change))
     found += _passkeys(settings)
     yield from found or [ok("settings", "No problem found in them.")]
 
@@ -73,13 +80,24 @@ def _passkeys(settings: Settings) -> Iterator[Finding]:
 
 
 def _readable_secrets() -> Iterator[Finding]:
-    """A settings file with secrets that every user can read (D43)."""
+    """Files with secrets that every user can read (D43)."""
     path, written = settings_file()
     secrets = [name for name in SECRETS if _is_secret(str(written.get(name, "")))]
-    if secrets and stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXO:
-        seen = f"Every user of this machine can read {path}, which holds secrets: {', '.join(secrets)}."
-        change = f"Change: run `chmod o-rwx {path}` as its owner, and let its group be that of the service."
-        yield problem("settings file", seen, change)
+    files = [("settings file", path, secrets)] if secrets else []
+    files += [(f"{each.secret}_file", each.path, [each.secret]) for each in named_secret_files()]
+    for about, file, held in files:
+        if _is_open_to_all(file):
+            seen = f"Every user of this machine can read {file}, which holds secrets: {', '.join(held)}."
+            change = f"Change: run `chmod o-rwx {file}` as its owner, and let its group be that of the service."
+            yield problem(about, seen, change)
+
+
+def _is_open_to_all(path: Path) -> bool:
+    """Return whether every user can read a file, if it still exists."""
+    try:
+        return bool(stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXO)
+    except OSError:
+        return False
 
 
 def _is_secret(value: str) -> bool:

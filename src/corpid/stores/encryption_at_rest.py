@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 EMBEDDED_KEY_NAME: Final = "sealing.key"
+_LONGEST_FILE: Final = 1024
+"""characters of a file with a key that are read: a longer one has none"""
 _NONCE_BYTES: Final = 12
 _KEY_ID_BYTES: Final = 6
 
@@ -111,7 +113,8 @@ def key_from_file(path: Path) -> bytes:
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
-        text = path.read_text(encoding="ascii", errors="replace")
+        with path.open(encoding="ascii", errors="replace") as readable:
+            text = readable.read(_LONGEST_FILE)
     except FileNotFoundError:
         raise EncryptionError(
             f"the key-encryption key file {path} does not exist: name the file that was used so far, "
@@ -119,9 +122,18 @@ def key_from_file(path: Path) -> bytes:
         ) from None
     except OSError as error:
         raise EncryptionError(f"the key-encryption key file {path} cannot be read: {error.strerror}") from None
-    if mode & 0o077:
+    if mode & (stat.S_IRWXO if _is_credential(path) else stat.S_IRWXG | stat.S_IRWXO):
         raise EncryptionError(f"others may read the key-encryption key file {path} (mode {mode:04o}): chmod 600 {path}")
     return key_from_text(text, f"the key-encryption key file {path}")
+
+
+def _is_credential(path: Path) -> bool:
+    """Return whether systemd gave this file to this service alone.
+
+    It does so by an access control list, whose mask then stands where the group's permissions are (acl(5)).
+    """
+    directory = os.environ.get("CREDENTIALS_DIRECTORY")
+    return directory is not None and os.fspath(path.parent) == directory.rstrip("/")
 
 
 def embedded_key(directory: Path) -> bytes:

@@ -167,6 +167,10 @@ class SqlAudit:
         rows = await self._database.rows(self._entries, {"after": after, "last": row[0], "limit": limit})
         return [_entry(row) for row in rows]
 
+    async def between(self, *, after: int, last: int, limit: int) -> list[AuditEntry]:
+        rows = await self._database.rows(self._entries, {"after": after, "last": last, "limit": limit})
+        return [_entry(row) for row in rows]
+
     async def among(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
         """By the key: the range of numbers is short."""
         names = {f"action_{number}": action for number, action in enumerate(actions)}

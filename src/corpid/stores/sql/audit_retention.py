@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.statements import Database
 
+_ANY_NUMBER: Final = (1 << 63) - 1
 _ROWS: Final = 500
 """rows checked, and at most removed, in one transaction"""
 
@@ -86,6 +87,11 @@ class Kept:
     audit_detail_days: int = 0
     """of the details of every entry"""
 
+    @property
+    def least(self) -> int:
+        """The fewest days after which something goes; 0: nothing does."""
+        return min((days for days in (self.audit_days, self.sign_in_days, self.audit_detail_days) if days), default=0)
+
     def __bool__(self) -> bool:
         return bool(self.audit_days or self.sign_in_days or self.audit_detail_days)
 
@@ -100,13 +106,15 @@ class Pruned:
     """decided requests for approval, which stay as long as the audit's entries"""
 
 
-async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: float, kept: Kept) -> Pruned:
+async def prune(
+    database: Database, table: SqlAudit, event: AuditEvent, *, now: float, kept: Kept, last: int = _ANY_NUMBER
+) -> Pruned:
     """Remove audit entries and details that are older than they are kept.
 
     The event is written first, if there is something to remove, with how much and for how many days entries are kept:
     it explains to a verification where they are, and itself stays for ever. Then short transactions, for one chunk of
     the table after the other, each of which lifts the rule that rows stay and sets it again. Raises StoreUnavailable;
-    what was removed by then stays removed. Decided requests for approval go by the same age. Source:
+    what was removed by then stays removed. Entries after `last` stay, with their details. Decided requests for approval go by the same age. Source:
     docs/decisions/0008, 0015, 0016, D55
     """
     limits = {
@@ -114,7 +122,7 @@ async def prune(database: Database, table: SqlAudit, event: AuditEvent, *, now: 
         "sign_ins": _limit(now, kept.sign_in_days),
         "details": _limit(now, kept.audit_detail_days),
     }
-    found = [chunk async for chunk in _chunks(database, limits)]
+    found = [chunk async for chunk in _chunks(database, limits, last)]
     planned = Pruned(removed=sum(chunk.old for chunk in found), erased=sum(chunk.with_old_details for chunk in found))
     if planned.removed or planned.erased:
         days = {name: str(number) for name, number in asdict(kept).items()}
@@ -172,11 +180,11 @@ class _Chunk:
     with_old_details: int
 
 
-async def _chunks(database: Database, limits: dict[str, int]) -> AsyncIterator[_Chunk]:
+async def _chunks(database: Database, limits: dict[str, int], last: int) -> AsyncIterator[_Chunk]:
     """The chunks in which there may be something old."""
     look, after = database.prepare(_look()), 0
     while True:
-        row = await database.row(look, {"after": after, "limit": _ROWS, **limits})
+        row = await database.row(look, {"after": after, "end": last, "limit": _ROWS, **limits})
         end, oldest, old, with_old_details = row or (None, 0, 0, 0)
         if end is None or oldest >= max(limits.values()):
             return
@@ -249,7 +257,7 @@ def _look() -> sa.Select[Any, Any, int, int]:
     chunk = (
         sa.select(audit.c.number, audit.c.at, audit.c.action, audit_details.c.number.label("detailed"))
         .select_from(audit.outerjoin(audit_details, audit_details.c.number == audit.c.number))
-        .where(audit.c.number > _AFTER)
+        .where(*_STRETCH)
         .order_by(audit.c.number)
         .limit(sa.bindparam("limit", type_=sa.Integer))
         .subquery()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _READY: Final = "ready"
 _MAINTENANCE: Final = "maintenance"
 _FOR_DEVELOPERS: Final = "for_developers"
+_AUDIT_STREAM: Final = "audit_stream"
 _SWITCH: Final = {True: "on", False: "off"}
 
 
@@ -94,3 +95,19 @@ class SqlDeployment:
     async def keep_for_developers(self) -> None:
         async with self._database.transaction():
             await self._values.put_first(_FOR_DEVELOPERS, _SWITCH[True])
+
+    async def audit_stream(self) -> str:
+        return await self._values.get(_AUDIT_STREAM) or ""
+
+    async def change_audit_stream(
+        self, seen: str, position: str, event: AuditEvent | None = None, *, now: float | None = None
+    ) -> bool:
+        async with self._database.transaction():
+            if seen:
+                changed = await self._values.change(_AUDIT_STREAM, seen, position)
+            else:  # every position names its process, so that two first ones differ
+                await self._values.put_first(_AUDIT_STREAM, position)
+                changed = await self._values.get(_AUDIT_STREAM) == position
+            if changed and event is not None:
+                await self._audit.write(event, now=now)
+        return changed

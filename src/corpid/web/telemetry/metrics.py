@@ -85,6 +85,8 @@ class Watched:
     """how many may be; 0 if the engine has no pool"""
     recovering_until: Callable[[], float] = _never
     """the end of a recovery from a loss of data, epoch seconds; 0.0 if there is none (D67)"""
+    audit_stream_lag: Callable[[], float] = _never
+    """seconds that the oldest entry waits for the audit's stream; 0.0 if none does"""
 
 
 class Metrics:
@@ -157,6 +159,12 @@ class Metrics:
         self._recovery = Gauge(
             "corpid_data_lost_seconds",
             "Seconds for which callers may still be told to wait because short-lived state was lost; else 0.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._audit_stream = Gauge(
+            "corpid_audit_stream_lag_seconds",
+            "Age of the oldest audit entry that audit_stream has not received; 0: none waits, or there is no stream.",
             registry=registry,
             multiprocess_mode="livemax",
         )
@@ -251,6 +259,7 @@ class Metrics:
         self._pool_limit.set(self.watched.pool_limit)
         now = self.watched.clock()
         self._recovery.set(max(0.0, self.watched.recovering_until() - now))
+        self._audit_stream.set(self.watched.audit_stream_lag())
         with suppress(StoreUnavailable, ValueError):
             ring = (await self.watched.signing_keys.at(now)).ring
             ahead = [key.active_from for key in ring.by_kid.values() if key.active_from > now]
