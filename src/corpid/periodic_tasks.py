@@ -22,6 +22,7 @@ from corpid.web.telemetry import access_log
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
+    from corpid.flows.operations.readiness import Readiness
     from corpid.flows.provider import Provider
     from corpid.web.telemetry.metrics import Metrics
 
@@ -41,14 +42,16 @@ _DATA_LOST: Final = (
 
 
 @asynccontextmanager
-async def running(provider: Provider, metrics: Metrics | None, *, notices: bool) -> AsyncIterator[None]:
-    """Run the periodic tasks: registration, clean-up, audit seals, usage counts, invitations, notices.
+async def running(
+    provider: Provider, metrics: Metrics | None, readiness: Readiness, *, notices: bool
+) -> AsyncIterator[None]:
+    """Run the periodic tasks: registration, clean-up, audit seals, usage counts, invitations, notices, readiness.
 
     When the context ends, what was counted is written once more, and this process is no longer registered.
     """
-    work = _Tasks(provider, metrics)
+    work = _Tasks(provider, metrics, readiness)
     # A mail server may take minutes to answer, for which nothing else must wait.
-    tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.invitations())]
+    tasks = [asyncio.create_task(each) for each in (work.rounds(), work.invitations(), readiness.watch())]
     if notices and provider.mail.works:
         tasks.append(asyncio.create_task(work.notices()))
     try:
@@ -64,8 +67,9 @@ async def running(provider: Provider, metrics: Metrics | None, *, notices: bool)
 class _Tasks:
     """Periodic tasks; one that fails is logged, and tried again next round."""
 
-    def __init__(self, provider: Provider, metrics: Metrics | None) -> None:
+    def __init__(self, provider: Provider, metrics: Metrics | None, readiness: Readiness) -> None:
         self._provider: Final = provider
+        self._readiness: Final = readiness
         self._expire_at = 0.0
         self._count_at = 0.0
         self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
@@ -135,6 +139,7 @@ class _Tasks:
         try:
             await work
         except StoreUnavailable as error:
+            self._readiness.suspect()
             self._log_failure(part, str(error), None)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next round must come
             self._log_failure(part, type(error).__name__, error)
@@ -145,6 +150,14 @@ class _Tasks:
         if self._failing.get(part) != reason:
             access_log.log().error("sweep_failed", detail=f"{part}: {reason}", exc_info=error)
         self._failing[part] = reason
+
+
+def report_part(part: str, reason: str) -> None:
+    """Log that a part of this process fails, or works again if there is no reason. Source: D49"""
+    if reason:
+        _warn("unavailable", f"{part}: {reason}")
+    else:
+        _warn("available_again", part)
 
 
 def _warn(event: str, detail: str) -> None:
