@@ -293,13 +293,17 @@ async def create(
         }
         for hidden in hidden_paths([each.policy for each in providers.values()]):
             raise StartError(hidden)
-        asgi = _asgi(settings, providers, spans, developer)
+        readiness = Readiness(provider, periodic_tasks.report_part)
+        asgi = _asgi(settings, providers, readiness, spans, developer)
         stream = _audit_stream(settings, provider)
         if metrics is not None:
             metrics.watched = _watched(settings, provider, hashing, stores, stream)
             asgi.observe(metrics.request)
         try:
-            async with periodic_tasks.running(provider, metrics, notices=settings.notices_enabled, stream=stream):
+            keys = [each.signing_keys for each in providers.values()]
+            async with periodic_tasks.running(
+                provider, metrics, readiness, keys=keys, notices=settings.notices_enabled, stream=stream
+            ):
                 yield Application(
                     asgi=asgi,
                     provider=provider,
@@ -393,7 +397,11 @@ def _theme(settings: Settings) -> Theme:
 
 
 def _asgi(
-    settings: Settings, providers: Mapping[str, Provider], spans: Spans | None, developer: Developer | None
+    settings: Settings,
+    providers: Mapping[str, Provider],
+    readiness: Readiness,
+    spans: Spans | None,
+    developer: Developer | None,
 ) -> Middleware:
     look, trusts = _theme(settings), ClientAddresses(settings.trusted_proxies).trusts
     routers = {}
@@ -408,7 +416,8 @@ def _asgi(
         Issuers(routers, of_first=at_root()) if further else routers[first],
         base_url=settings.base_url,
         further_urls=[url for _, url in further],
-        ready=Readiness(providers[FIRST_ISSUER]).check,
+        ready=readiness.check,
+        suspect=readiness.suspect,
         allowed_hosts=settings.allowed_hosts,
         trusted_proxies=settings.trusted_proxies,
         forwarded_header=settings.forwarded_header,

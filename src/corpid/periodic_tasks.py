@@ -14,15 +14,19 @@ from corpid.flows.directory.notice_emails import NoticeEmails
 from corpid.flows.directory.notices import Notices
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.hourly_counters import remove_old
-from corpid.flows.operations.readiness import RecoveryNotice
+from corpid.flows.operations.process_notices import KeyNotices, MaintenanceNotice, SettingsNotice
+from corpid.flows.operations.readiness import DATABASE, RecoveryNotice
 from corpid.flows.operations.server_processes import Registration
+from corpid.flows.operations.signing_keys import ensure_standby_key
 from corpid.ports import StoreUnavailable
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from corpid.flows.operations.audit_stream import AuditStream
+    from corpid.flows.operations.readiness import Readiness
+    from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.provider import Provider
     from corpid.web.telemetry.metrics import Metrics
 
@@ -34,6 +38,8 @@ _EXPIRE_SECONDS: Final = 60.0
 """between two searches for expired change requests"""
 _COUNTERS_SECONDS: Final = 10.0
 """between two writes of the hourly counters, of which those of a process that dies are lost"""
+_ROUNDS_UNTIL_LOGGED: Final = 3
+"""by then the process has looked at its engines, and has logged which one fails"""
 
 _DATA_LOST: Final = (
     "short-lived state was lost: codes, pushed requests and access tokens from before are refused, and what may have "
@@ -43,15 +49,21 @@ _DATA_LOST: Final = (
 
 @asynccontextmanager
 async def running(
-    provider: Provider, metrics: Metrics | None, *, notices: bool, stream: AuditStream | None = None
+    provider: Provider,
+    metrics: Metrics | None,
+    readiness: Readiness,
+    *,
+    keys: Sequence[SigningKeys],
+    notices: bool,
+    stream: AuditStream | None = None,
 ) -> AsyncIterator[None]:
-    """Run the periodic tasks: registration, clean-up, audit, usage counts, invitations, notices.
+    """Run the periodic tasks, such as clean-up and audit seals.
 
-    When the context ends, what was counted is written once more, and this process is no longer registered.
+    `keys` are the signing keys of each issuer. When the context ends, what was counted is written once more, and this process is no longer registered.
     """
-    work = _Tasks(provider, metrics, stream)
+    work = _Tasks(provider, metrics, readiness, keys, stream)
     # A mail server may take minutes to answer, for which nothing else must wait.
-    tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.invitations())]
+    tasks = [asyncio.create_task(each) for each in (work.rounds(), work.invitations(), readiness.watch())]
     if notices and provider.mail.works:
         tasks.append(asyncio.create_task(work.notices()))
     if stream is not None:
@@ -69,8 +81,16 @@ async def running(
 class _Tasks:
     """Periodic tasks; one that fails is logged, and tried again next round."""
 
-    def __init__(self, provider: Provider, metrics: Metrics | None, stream: AuditStream | None) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        metrics: Metrics | None,
+        readiness: Readiness,
+        keys: Sequence[SigningKeys],
+        stream: AuditStream | None,
+    ) -> None:
         self._provider: Final = provider
+        self._readiness: Final = readiness
         self._stream: Final = stream
         self._expire_at = 0.0
         self._count_at = 0.0
@@ -89,8 +109,13 @@ class _Tasks:
             lambda until: _warn("data_lost", f"{_DATA_LOST}, at most for {until - provider.clock():.0f} s"),
             lambda: access_log.log().info("data_lost_over", detail="nobody is told to wait any more"),
         )
+        self._keys: Final = KeyNotices(keys, _warn)
+        self._maintenance: Final = MaintenanceNotice(provider, _warn)
+        self._settings: Final = SettingsNotice(provider, _warn)
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""
+        self._unavailable: Final[dict[str, int]] = {}
+        """how often in a row each part has lacked its store"""
 
     async def rounds(self) -> None:
         await self._tried("registration of this process", self._registration.round(now=self._provider.clock()))
@@ -98,6 +123,8 @@ class _Tasks:
             await asyncio.sleep(_SWEEP_SECONDS)
             now = self._provider.clock()
             self._recovery.look()
+            await self._tried("signing keys", self._keys.look(now=now))
+            await self._tried("maintenance", self._maintenance.look(now=now))
             await self._tried("short-lived state", self._provider.transient.sweep(now=now))
             await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
             await self._tried("consents", self._provider.registry.consents.sweep(now=now))
@@ -105,8 +132,10 @@ class _Tasks:
             if now >= self._expire_at:
                 self._expire_at = now + _EXPIRE_SECONDS
                 await self._tried("change requests", expire(self._provider.registry, now=now))
+                await self._tried("standby key", ensure_standby_key(self._provider.registry, now=now))
             await self._tried("dates of access reviews", self._review_dates.round(now=now))
             await self._tried("registration of this process", self._registration.round(now=now))
+            await self._tried("settings of the processes", self._settings.look(now=now))
             await self._tried("seals of the audit", self._sealer.round(now=now))
             await self._flush_records()
             if now >= self._count_at:
@@ -148,16 +177,32 @@ class _Tasks:
         try:
             await work
         except StoreUnavailable as error:
-            self._log_failure(part, str(error), None)
+            self._readiness.suspect()
+            self._log_unavailable(part, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the next round must come
             self._log_failure(part, type(error).__name__, error)
         else:
             self._failing.pop(part, None)
+            self._unavailable.pop(part, None)
+
+    def _log_unavailable(self, part: str, reason: str) -> None:
+        """Log a task that lacks its store, unless the database fails."""
+        self._unavailable[part] = self._unavailable.get(part, 0) + 1
+        if self._unavailable[part] >= _ROUNDS_UNTIL_LOGGED and not self._readiness.known[DATABASE]:
+            self._log_failure(part, reason, None)
 
     def _log_failure(self, part: str, reason: str, error: Exception | None) -> None:
         if self._failing.get(part) != reason:
             access_log.log().error("sweep_failed", detail=f"{part}: {reason}", exc_info=error)
         self._failing[part] = reason
+
+
+def report_part(part: str, reason: str) -> None:
+    """Log that a part fails, or works again (no reason). Source: D49"""
+    if reason:
+        _warn("unavailable", f"{part}: {reason}")
+    else:
+        _warn("available_again", part)
 
 
 def _warn(event: str, detail: str) -> None:
