@@ -44,6 +44,7 @@ from corpid.web.context import Access, WebContext
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
+from corpid.web.http.probes import Probes
 from corpid.web.pages.rendering import Renderer
 from corpid.web.routes import Router, at_root, bodiless, hidden_paths, streamed
 from corpid.web.telemetry import access_log
@@ -290,7 +291,7 @@ async def create(
         }
         for hidden in hidden_paths([each.policy for each in providers.values()]):
             raise StartError(hidden)
-        asgi = _asgi(settings, providers, spans, developer)
+        asgi = _asgi(settings, providers, spans, developer, Probes(stores.open_probe, clock=clock))
         if metrics is not None:
             metrics.watched = _watched(settings, provider, hashing, stores)
             asgi.observe(metrics.request)
@@ -365,7 +366,11 @@ def _theme(settings: Settings) -> Theme:
 
 
 def _asgi(
-    settings: Settings, providers: Mapping[str, Provider], spans: Spans | None, developer: Developer | None
+    settings: Settings,
+    providers: Mapping[str, Provider],
+    spans: Spans | None,
+    developer: Developer | None,
+    probes: Probes,
 ) -> Middleware:
     look, trusts = _theme(settings), ClientAddresses(settings.trusted_proxies).trusts
     routers = {}
@@ -385,6 +390,7 @@ def _asgi(
         trusted_proxies=settings.trusted_proxies,
         forwarded_header=settings.forwarded_header,
         keeps_https=not settings.developer_mode,
+        probes=probes,
     )
 
 
