@@ -284,6 +284,27 @@ def test_a_node_reports_what_it_receives_to_who_has_its_settings(terminal: Termi
     assert gone.splitlines()[-1].startswith("1 problem, 0 warnings, 31 not looked at, 0 ok.")
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(("header", "address"), [("Forwarded", "198.51.100.78"), ("X-Forwarded-For", "198.51.100.77")])
+def test_a_forged_address_is_looked_for_in_the_header_of_the_settings(
+    terminal: Terminal, header: str, address: str
+) -> None:
+    """D47: callers are taken for a trusted proxy here, and so is what they write."""
+    port = free_port()
+    chosen = {
+        "base_url": f"http://localhost:{port}",
+        "port": str(port),
+        "trusted_proxies": "127.0.0.1,::1",
+        "forwarded_header": header,
+    }
+    with serving(terminal.folder, **chosen), terminal.given(chosen):
+        result = terminal.run("doctor", "--json")
+    found = findings(result.stdout)["callers' addresses"]
+    assert (result.exit_code, found["verdict"]) == (1, "problem")
+    assert f"wrote {address} into {header}, and the node believed it" in found["seen"]
+    assert f"replace {header} by" in found["change"]
+
+
 @pytest.mark.parametrize(
     ("text", "seconds", "verdict"),
     [

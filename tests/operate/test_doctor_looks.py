@@ -64,6 +64,7 @@ FAULTS = {
     "no address": Fault("nginx", CALLER, 'X-Forwarded-For ""', ADDRESSES, "does not arrive"),
     "another header": Fault("nginx", f"proxy_set_header {CALLER};", "proxy_set_header X-Real-IP $remote_addr;", ADDRESSES, "can choose"),
     "the proxy's address": Fault("nginx", CALLER, f"X-Forwarded-For {PROXY}", ADDRESSES, "is a trusted proxy"),
+    "another proxy's address": Fault("nginx", CALLER, "X-Forwarded-For 203.0.113.5", ADDRESSES, "as 203.0.113.5", "not_looked_at"),
     "nothing said": Fault("haproxy", f"    {CALLER_OF_HAPROXY}\n", "", ADDRESSES, "can choose"),
     "forwardfor": Fault("haproxy", CALLER_OF_HAPROXY, "option forwardfor", ADDRESSES, "appended", "warning"),
     "dropped": Fault("haproxy", CALLER_OF_HAPROXY, "http-request del-header X-Forwarded-For", ADDRESSES, "does not arrive"),
@@ -124,7 +125,7 @@ def test_a_fault_that_only_a_node_can_see_is_named(nodes: Nodes, tmp_path: Path,
     finding = found[wrong.about]
     assert finding["verdict"] == wrong.verdict, finding
     assert wrong.says in finding["seen"], finding
-    assert "Change: " in finding["change"]
+    assert finding["change"].startswith("Change: ") or wrong.verdict == "not_looked_at"
     assert status == (1 if "problem" in {each["verdict"] for each in found.values()} else 0)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.cli.doctor.findings import counted, not_looked_at
-from corpid.cli.doctor.raw_http import FORM
+from corpid.cli.doctor.raw_http import FORM, Origin
 from corpid.jose.encoding import base64url
 from corpid.rules.diagnostics import Finding, ok, problem, warning
 from corpid.rules.limits import (
@@ -209,10 +209,12 @@ def media_types(reached: Deployment) -> Finding:
 def metrics(reached: Deployment) -> Finding:
     """Check that nobody outside can read the metrics (D48)."""
     about = "metrics"
-    answer = reached.origin.ask("GET", "/metrics")
-    if answer.status == _OK and b"corpid_" in answer.body:
-        seen = f"Everybody can read the metrics, at {reached.origin.path}/metrics."
-        return problem(about, seen, "Change: let the proxy send nothing to metrics_address.")
+    origin = reached.origin
+    for place in {origin.path: origin, "": Origin(origin.url.removesuffix(origin.path), origin.trusting)}.values():
+        answer = place.ask("GET", "/metrics")
+        if answer.status == _OK and b"corpid_" in answer.body:
+            seen = f"Everybody can read the metrics, at {place.path}/metrics."
+            return problem(about, seen, "Change: let the proxy send nothing to metrics_address.")
     return ok(about, "They cannot be read from outside.")
 
 
