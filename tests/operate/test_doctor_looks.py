@@ -168,6 +168,28 @@ def test_metrics_behind_the_proxy_are_named(nodes: Nodes, tmp_path: Path) -> Non
     assert (status, found["metrics"]["verdict"]) == (1, "problem")
 
 
+def test_one_node_of_two_that_does_not_trust_the_proxy_is_named(nodes: Nodes, tmp_path: Path) -> None:
+    """D47: the doctor runs on the other one, whose settings are right."""
+
+    def moved(text: str) -> str:
+        return placed("haproxy", text)
+
+    nodes.stop(1)
+    nodes.settings["trusted_proxies"] = "192.0.2.1"
+    nodes.start(1)
+    nodes.settings["trusted_proxies"] = PROXY
+    try:
+        with proxy(
+            "haproxy", tmp_path / "proxy", nodes.certified, ports=nodes.ports, nodes=nodes.node_ports, change=moved
+        ):
+            status, found = nodes.doctor()
+    finally:
+        nodes.stop(1)
+        nodes.start(1)
+    assert (status, found[ADDRESSES]["verdict"]) == (1, "problem")
+    assert f"{PROXY}, which is not in trusted_proxies" in found[ADDRESSES]["seen"]
+
+
 PLAIN = {
     "shipped": ("", "", "ok", "redirects"),
     "caller's host": ("https://$server_name", "https://$host", "warning", "a caller names"),
