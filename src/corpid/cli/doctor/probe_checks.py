@@ -112,7 +112,10 @@ class Probed:
         self.received, self.answer = prober.insist(_PATH, self._fields)
 
     def again(self) -> Received:
-        """The report of the same request, which another node may answer. Raises NotReported, NoResponse."""
+        """The report of the same request, perhaps by another node.
+
+        Raises NotReported, NoResponse.
+        """
         return self.prober.insist(_PATH, self._fields)[0]
 
 
