@@ -196,7 +196,7 @@ def host(probed: Probed) -> Reported:
 def connections(probed: Probed) -> Reported:
     """Check that the proxy keeps connections to the nodes (RFC 9112 §9.3)."""
     about, got = "proxy's connections", probed.received
-    change = 'Change: let the proxy keep connections (nginx: proxy_http_version 1.1; proxy_set_header Connection "";).'
+    change = 'Change: let the proxy keep connections (nginx: proxy_http_version 1.1; proxy_set_header Connection "").'
     if got.http_version == "1.0":
         return warning(about, "The proxy speaks HTTP/1.0 with the nodes, and connects for every request.", change)
     # the probe's own Connection header ends at a proxy, which has one of its own (RFC 9110 §7.6.1)
