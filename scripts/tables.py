@@ -1,4 +1,4 @@
-"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, orders of the sandbox, the reference."""
+"""The parts of docs generated from declarations (`make tables`): settings, generations, client members, audit actions, access, orders of the sandbox, the doctor's checks, the reference."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from corpid.cli import doctor
+from corpid.cli.doctor import probe_checks, proxy_configuration
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import ACTIONS, CONDITIONS, OBJECT_KINDS, ROLES, RULES
 from corpid.rules.oauth import generation_differences
@@ -79,6 +81,27 @@ def readiness_cases() -> str:
     return f"| Case | What is expected | How to fix it | Source |\n|---|---|---|---|\n{rows}"
 
 
+def doctor_checks() -> str:
+    """The table of what `corpid doctor` looks at through the proxy."""
+    kinds = {
+        "requests": doctor.CHECKS,
+        "probes": (*probe_checks.CHECKS, probe_checks.SLOW),
+        "`--proxy`": proxy_configuration.CHECKS,
+    }
+    rows = "".join(
+        f"| {about} | {_promise(check.__doc__ or '')} | {kind} |\n"
+        for kind, checks in kinds.items()
+        for about, check in checks
+    )
+    return f"| Name | Checks that | By |\n|---|---|---|\n{rows}"
+
+
+def _promise(description: str) -> str:
+    """What a check checks, from the first line of its description."""
+    first = description.partition("\n")[0].removeprefix("Check that ")
+    return first.partition(" (")[0].rstrip(".")
+
+
 def _source(source: Source) -> str:
     return f"[{source.name}]({source.url})" if source.url else source.name
 
@@ -125,6 +148,7 @@ PAGES: Final[Mapping[Path, Callable[[], str]]] = {
     _DOCS / "relying-parties.md": context_types.table,
     _DOCS / "sandbox.md": sandbox.tables,
     _DOCS / "readiness.md": readiness_cases,
+    _DOCS / "doctor.md": doctor_checks,
 }
 
 

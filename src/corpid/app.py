@@ -47,6 +47,7 @@ from corpid.web.context import Access, WebContext
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
+from corpid.web.http.probes import Probes
 from corpid.web.pages.rendering import Renderer
 from corpid.web.routes import Router, at_root, bodiless, hidden_paths, streamed
 from corpid.web.telemetry import access_log
@@ -294,7 +295,7 @@ async def create(
         for hidden in hidden_paths([each.policy for each in providers.values()]):
             raise StartError(hidden)
         readiness = Readiness(provider, periodic_tasks.report_part)
-        asgi = _asgi(settings, providers, readiness, spans, developer)
+        asgi = _asgi(settings, providers, readiness, spans, developer, Probes(stores.open_probe, clock=clock))
         stream = _audit_stream(settings, provider)
         if metrics is not None:
             metrics.watched = _watched(settings, provider, hashing, stores, stream)
@@ -402,6 +403,7 @@ def _asgi(
     readiness: Readiness,
     spans: Spans | None,
     developer: Developer | None,
+    probes: Probes,
 ) -> Middleware:
     look, trusts = _theme(settings), ClientAddresses(settings.trusted_proxies).trusts
     routers = {}
@@ -422,6 +424,7 @@ def _asgi(
         trusted_proxies=settings.trusted_proxies,
         forwarded_header=settings.forwarded_header,
         keeps_https=not settings.developer_mode,
+        probes=probes,
     )
 
 

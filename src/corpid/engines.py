@@ -25,6 +25,7 @@ from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.ports import StoreUnavailable
+from corpid.rules import probes
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
@@ -77,6 +78,8 @@ class Engines:
     """`stores.data_loss.after_restore` on this database"""
     key_encryption_key: str
     """the identifier of the key that encrypts, the start of its hash (D43)"""
+    open_probe: Callable[[str], str]
+    """opens a token of `corpid doctor`; raises SecretUnreadable (`rules.probes`)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +182,7 @@ async def opened(settings: Settings, clock: Clock, *, accept_other: bool = False
             erase=partial(audit_retention.erase, stores.database, stores.registry.audit),
             after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
             key_encryption_key=stores.cipher.current,
+            open_probe=partial(stores.cipher.open, *probes.PLACE),
         )
 
 

@@ -45,7 +45,9 @@ def test_a_server_on_this_machine_has_no_problem_and_nothing_is_left_behind(
         result = terminal.run("doctor", running.base_url, "--json")
         audit = terminal.done("audit", "list", "--json")
         failed = [line for line in running.lines() if line.get("status", 0) >= 500]
-    assert {about for about, each in findings(result.stdout).items() if each["verdict"] != "ok"} == set()
+    found = findings(result.stdout)
+    assert {about for about, each in found.items() if each["verdict"] not in ("ok", "not_looked_at")} == set()
+    assert found["callers' addresses"]["verdict"] == "not_looked_at", "a URL alone does not show them"
     assert (result.exit_code, failed, audit) == (0, [], "")
 
 
@@ -53,7 +55,8 @@ def test_a_server_below_a_path_is_looked_at_there(terminal: Terminal) -> None:
     with serving(terminal.folder, path="/sso") as running:
         there = terminal.done("doctor", running.base_url, "--json")
         beside = terminal.run("doctor", running.base_url.removesuffix("/sso"))
-    assert {about for about, each in findings(there).items() if each["verdict"] != "ok"} == set()
+    assert {each["verdict"] for each in findings(there).values()} == {"ok", "not_looked_at"}
+    assert findings(there)["readiness"]["verdict"] == "not_looked_at", "it is outside the path"
     assert beside.exit_code == 1
     assert "include it in base_url" in beside.stdout
 
@@ -252,7 +255,7 @@ def test_every_primary_of_a_cluster_is_looked_at(terminal: Terminal, monkeypatch
 
 @pytest.mark.parametrize(
     ("peer", "verdict"),
-    [("0A00000A", "ok"), ("0B00000A", "problem"), ("0000000000000000FFFF00000A00000A", "ok"), ("", "warning")],
+    [("0A00000A", "ok"), ("0B00000A", "problem"), ("0000000000000000FFFF00000A00000A", "ok"), ("", "not_looked_at")],
 )
 def test_whoever_connects_has_to_be_a_trusted_proxy(tmp_path: Path, peer: str, verdict: str) -> None:
     """D47; the table is that of Linux on a little-endian machine, and 10.0.0.10 is trusted."""
@@ -260,7 +263,64 @@ def test_whoever_connects_has_to_be_a_trusted_proxy(tmp_path: Path, peer: str, v
     connected = f"   1: 0100007F:1F90 {peer}:D431 01 00000000:00000000 00:00000000 00000000     0\n" if peer else ""
     table.write_text(HEADING + LISTENING + connected)
     chosen = settings.load(base_url="https://login.example.org", trusted_proxies="10.0.0.10", data_dir=tmp_path)
-    assert local_checks.look_at_peers(chosen, [table, tmp_path / "missing"]).verdict == verdict
+    [found] = local_checks.look_at_peers(chosen, [table, tmp_path / "missing"])
+    assert found.verdict == verdict
+
+
+def test_a_node_reports_what_it_receives_to_who_has_its_settings(terminal: Terminal) -> None:
+    """D47, D49: on a laptop no proxy is in between; what nobody looked at is counted, and is not ok."""
+    port = free_port()
+    chosen = {"base_url": f"http://localhost:{port}", "port": str(port)}
+    with serving(terminal.folder, **chosen), terminal.given(chosen):
+        found = findings(terminal.run("doctor", "--json").stdout)
+        shown = terminal.run("doctor").stdout
+        gone = terminal.run("doctor", f"http://127.0.0.1:{free_port()}").stdout
+    assert "No proxy is trusted" in found["callers' addresses"]["seen"]
+    assert {found[name]["verdict"] for name in ("encoded paths", "response headers", "cached answers")} == {"ok"}
+    assert found["slow responses"]["verdict"] == "not_looked_at"
+    assert "not looked at slow responses\n" in shown
+    assert "warnings, 1 not looked at" in shown
+    assert "There is no discovery document, which names what to look at." in gone
+    assert gone.splitlines()[-1].startswith("1 problem, 0 warnings, 31 not looked at, 0 ok.")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("header", "address"), [("Forwarded", "198.51.100.78"), ("X-Forwarded-For", "198.51.100.77")])
+def test_a_forged_address_is_looked_for_in_the_header_of_the_settings(
+    terminal: Terminal, header: str, address: str
+) -> None:
+    """D47: callers are taken for a trusted proxy here, and so is what they write."""
+    port = free_port()
+    chosen = {
+        "base_url": f"http://localhost:{port}",
+        "port": str(port),
+        "trusted_proxies": "127.0.0.1,::1",
+        "forwarded_header": header,
+    }
+    with serving(terminal.folder, **chosen), terminal.given(chosen):
+        result = terminal.run("doctor", "--json")
+    found = findings(result.stdout)["callers' addresses"]
+    assert (result.exit_code, found["verdict"]) == (1, "problem")
+    assert f"wrote {address} into {header}, and the node believed it" in found["seen"]
+    assert f"replace {header} by" in found["change"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "verdict"),
+    [
+        ("upstream corpid { server a; keepalive_timeout 60s; }", 75, "ok"),
+        ("upstream corpid { server a; keepalive_timeout 2m; }", 75, "warning"),
+        ("upstream corpid { server a; keepalive_timeout 60; }", 60, "warning"),
+        ("server { keepalive_timeout 2m; }", 75, "ok"),
+        ("default-server check pool-purge-delay 90s", 75, "warning"),
+        ("default-server check pool-purge-delay 60000", 75, "ok"),
+        ("# pool-purge-delay 90s", 75, "ok"),
+        ("", 75, "ok"),
+    ],
+)
+def test_the_proxy_closes_idle_connections_first(text: str, seconds: float, verdict: str) -> None:
+    """D47: a request can meet a connection that CorpID closes; a keepalive for callers is another one."""
+    assert proxy_configuration.look_at_idle_connections(text, seconds).verdict == verdict
 
 
 @pytest.mark.parametrize(

@@ -107,4 +107,5 @@ def test_another_base_url_and_an_untrusted_proxy_are_named(tmp_path: Path) -> No
     assert status == 1
     assert "https://login.example.org" in found["base_url"]["seen"]
     assert found["base_url"]["verdict"] == "problem"
-    assert "127.0.0.1, which is not trusted" in found["callers' addresses"]["seen"]
+    assert "127.0.0.1, which is not trusted" in found["connecting addresses"]["seen"]
+    assert "127.0.0.1, which is not in trusted_proxies" in found["callers' addresses"]["seen"]

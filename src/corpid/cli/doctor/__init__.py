@@ -1,6 +1,7 @@
 """`corpid doctor`: checks of a deployment from outside, and of a node.
 
-A few dozen requests, one after the other. None can succeed and none needs a secret; nothing is written but log lines.
+A few dozen requests. None can succeed, and nothing is written but log lines. Requests that a node reports back need the
+settings of a node (`probe_checks`); no other one needs a secret.
 """
 
 from __future__ import annotations
@@ -19,20 +20,24 @@ from corpid.cli.doctor import (
     findings,
     http_checks,
     local_checks,
+    probe_checks,
     proxy_configuration,
     reachability,
 )
+from corpid.cli.doctor.findings import NotLookedAt, not_looked_at
 from corpid.cli.doctor.raw_http import NoResponse, Origin
 from corpid.rules import diagnostics
+from corpid.rules.diagnostics import Finding
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
+    from corpid.cli.doctor.findings import Reported
     from corpid.cli.doctor.reachability import Deployment
-    from corpid.rules.diagnostics import Finding
+    from corpid.settings import Settings
 
-    Check = Callable[[Deployment], Finding | list[Finding] | None]
+    Check = Callable[[Deployment], Reported | Sequence[Reported] | None]
 
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("base_url", reachability.issuer),
@@ -45,6 +50,10 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("body sizes", http_checks.bodies),
     ("caching", http_checks.caching),
     ("compression", http_checks.compression),
+    ("page headers", http_checks.page_headers),
+    ("media types", http_checks.media_types),
+    ("metrics", http_checks.metrics),
+    ("other names", http_checks.other_names),
     ("clock", http_checks.clock),
     ("readiness", http_checks.ready),
     ("HSTS", reachability.hsts),
@@ -76,7 +85,7 @@ def doctor(
 
     Exits with 1 if there is a problem, with 0 if there are only warnings.
     """
-    found: list[Finding] = []
+    found: list[Reported] = []
     chosen = None
     if node or not url:
         try:
@@ -85,18 +94,16 @@ def doctor(
             found.append(diagnostics.problem("settings", diagnostics.sentence(error)))
     where = url or (chosen.base_url if chosen else "")
     if where:
-        found += _outside(where, ca)
+        found += _outside(where, ca, chosen)
     if chosen is not None and not url:
         for issuer_id, issuer in list(issuers(chosen).items())[1:]:
             found += [
                 msgspec.structs.replace(each, about=f"{issuer_id}: {each.about}")
-                for each in _outside(issuer.base_url, ca)
+                for each in _outside(issuer.base_url, ca, chosen)
             ]
     if chosen is not None:
-        found += [local_checks.look_at_peers(chosen), *local_checks.look(chosen)]
-    if proxy is not None:
-        text = _text(proxy)
-        found += [proxy_configuration.look_at_failover(text), proxy_configuration.look_at_access_log(text)]
+        found += [*local_checks.look_at_peers(chosen), *local_checks.look(chosen)]
+    found += proxy_configuration.look(None if proxy is None else _text(proxy), chosen)
     (findings.print_json if json else findings.print_text)(where, found)
     if any(finding.verdict == "problem" for finding in found):
         raise typer.Exit(1)
@@ -106,33 +113,59 @@ def _text(file: Path) -> str:
     return output.text_of(file, expected="a proxy's configuration")
 
 
-def _outside(url: str, authority: Path | None) -> list[Finding]:
+def _outside(url: str, authority: Path | None, node: Settings | None) -> list[Reported]:
     try:
         origin = Origin(url, reachability.trusting(authority))
     except ValueError as error:
         output.fail(f"{error}.")
     except (OSError, ssl.SSLError) as error:
         output.fail(f"--ca {authority} cannot be read: {error}")
-    found: list[Finding] = []
+    found: list[Reported] = []
     with suppress(NoResponse):
         found += _understood("certificate", lambda: list(reachability.tls(origin)))
-    if any(finding.about == "certificate" and finding.verdict == "problem" for finding in found):
+    impostor = any(finding.about == "certificate" and finding.verdict == "problem" for finding in found)
+    if impostor:
         origin = Origin(url, reachability.unchecked())
     first, there = reachability.reach(origin)
     found.append(first)
-    return found + (_checks(there) if there else [])
+    if there is None:
+        reason = "There is no discovery document, which names what to look at."
+        return [*found, *_unseen(CHECKS, reason), *probe_checks.unseen(reason, node)]
+    found += _checks(there)
+    if impostor:
+        return [*found, *probe_checks.unseen("No probe is sent to a host whose certificate is refused.", node)]
+    return [*found, *_probed(there, node)]
 
 
-def _checks(there: Deployment) -> list[Finding]:
-    found: list[Finding] = []
-    for about, check in CHECKS:
+def _checks(there: Deployment) -> list[Reported]:
+    found: list[Reported] = []
+    for number, (about, check) in enumerate(CHECKS, start=1):
         found += _checked(about, check, there)
         if sum(finding.seen.startswith(_UNANSWERED) for finding in found) >= _ENOUGH:
-            break
+            return [*found, *_unseen(CHECKS[number:], f"{_ENOUGH} requests before were not answered.")]
     return found
 
 
-def _checked(about: str, check: Check, there: Deployment) -> list[Finding]:
+def _unseen(checks: Sequence[tuple[str, Check]], reason: str) -> Iterator[Reported]:
+    for about, _ in checks:
+        yield not_looked_at(about, reason)
+
+
+def _probed(there: Deployment, node: Settings | None) -> list[Reported]:
+    """Check what a node receives, if the settings allow it."""
+    if node is None:
+        reason = (
+            "Only a node reports what it receives, and only to its own settings: run this on a node, or with --node."
+        )
+        return list(probe_checks.unseen(reason, None))
+    try:
+        seal = local_checks.probe_seal(node)
+    except local_checks.NoKey as error:
+        return list(probe_checks.unseen(diagnostics.sentence(error), node))
+    return _understood("probes", lambda: list(probe_checks.look(probe_checks.Prober(there, node, seal))))
+
+
+def _checked(about: str, check: Check, there: Deployment) -> list[Reported]:
     try:
         return _understood(about, lambda: check(there))
     except NoResponse as error:
@@ -140,7 +173,7 @@ def _checked(about: str, check: Check, there: Deployment) -> list[Finding]:
         return [diagnostics.problem(about, diagnostics.sentence(f"{_UNANSWERED}: {error}"), change)]
 
 
-def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) -> list[Finding]:
+def _understood(about: str, look: Callable[[], Reported | Sequence[Reported] | None]) -> list[Reported]:
     """The findings of a check.
 
     Raises NoAnswer. Every other failure is a finding.
@@ -152,4 +185,6 @@ def _understood(about: str, look: Callable[[], Finding | list[Finding] | None]) 
     except Exception as error:  # noqa: BLE001 - the answer may be anything
         seen = f"The response cannot be understood ({type(error).__name__})."
         return [diagnostics.problem(about, seen, "Change: let the proxy send every path of this host to CorpID.")]
-    return result if isinstance(result, list) else [result] if result else []
+    if isinstance(result, (Finding, NotLookedAt)):
+        return [result]
+    return list(result or ())

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.cli.doctor.findings import counted
-from corpid.cli.doctor.raw_http import FORM
+from corpid.cli.doctor.findings import counted, not_looked_at
+from corpid.cli.doctor.raw_http import FORM, Origin
 from corpid.jose.encoding import base64url
 from corpid.rules.diagnostics import Finding, ok, problem, warning
 from corpid.rules.limits import (
@@ -27,8 +27,10 @@ from corpid.rules.limits import (
 )
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.client_assertion import ASSERTION_TYPE
+from corpid.web.http.middleware import PAGE_HEADERS
 
 if TYPE_CHECKING:
+    from corpid.cli.doctor.findings import Reported
     from corpid.cli.doctor.raw_http import RawResponse
     from corpid.cli.doctor.reachability import Deployment
 
@@ -46,6 +48,7 @@ _USUAL_FIELD: Final = 3 * _KIB
 _EXPIRED: Final = re.compile(r"expired (\d{1,12}) s ago")
 _AUDIENCE: Final = re.compile(r"aud must be the issuer (\S+), as one string")
 _COMPRESSING: Final = ("Accept-Encoding", "gzip, br, zstd")
+_OTHER_HOST: Final = "corpid-doctor.invalid"
 _READY, _OK, _NOT_READY = "/readyz", 200, 503
 
 
@@ -178,6 +181,54 @@ def compression(reached: Deployment) -> Finding:
     return warning("compression", seen, "Change: turn off compression for this host (nginx: gzip off).")
 
 
+def page_headers(reached: Deployment) -> Finding:
+    """Check that the headers that protect pages are returned, once each (D36, RFC 6797)."""
+    about = "page headers"
+    answer = reached.origin.ask("GET", "/", [("Accept", "text/html")])
+    changed = [name.decode() for name, value in PAGE_HEADERS if answer.all(name.decode()) != [value.decode()]]
+    if not answer.header("content-type").startswith("text/html"):
+        changed.append("content-type")
+    if changed:
+        seen = f"Pages come with other headers than CorpID's: {', '.join(changed)}."
+        return problem(about, seen, "Change: let the proxy keep these headers, and add none of its own.")
+    return ok(about, "Pages have their security headers, once each.")
+
+
+def media_types(reached: Deployment) -> Finding:
+    """Check that documents keep their Content-Type (RFC 8414 §3.2, RFC 7517 §8.5)."""
+    about, path = "media types", reached.path("jwks_uri") or discovery.JWKS_PATH
+    answers = {discovery.DISCOVERY_PATH: reached.answer, path: reached.origin.ask("GET", path)}
+    for name, answer in answers.items():
+        kind = answer.header("content-type").partition(";")[0].strip()
+        if not (kind.startswith("application/") and kind.endswith("json")):
+            seen = f"{name} comes as {kind or 'nothing'}, and libraries expect JSON."
+            return problem(about, seen, "Change: let the proxy keep Content-Type as CorpID sets it.")
+    return ok(about, "Documents come as JSON.")
+
+
+def metrics(reached: Deployment) -> Finding:
+    """Check that nobody outside can read the metrics (D48)."""
+    about = "metrics"
+    origin = reached.origin
+    for place in {origin.path: origin, "": Origin(origin.url.removesuffix(origin.path), origin.trusting)}.values():
+        answer = place.ask("GET", "/metrics")
+        if answer.status == _OK and b"corpid_" in answer.body:
+            seen = f"Everybody can read the metrics, at {place.path}/metrics."
+            return problem(about, seen, "Change: let the proxy send nothing to metrics_address.")
+    return ok(about, "They cannot be read from outside.")
+
+
+def other_names(reached: Deployment) -> Finding:
+    """Check that requests for another host are not answered (D35)."""
+    about = "other names"
+    answer = reached.origin.ask("GET", discovery.DISCOVERY_PATH, host=_OTHER_HOST)
+    if answer.json.get("issuer") == reached.issuer:
+        seen = f"Requests for other hosts, such as {_OTHER_HOST}, are answered, because the proxy replaces Host."
+        change = "Change: let the proxy pass on the caller's Host (nginx: proxy_set_header Host $http_host)."
+        return warning(about, seen, change)
+    return ok(about, "Other hosts are not answered.")
+
+
 def keys(reached: Deployment) -> Finding:
     """Check that the key set can be read and has public keys.
 
@@ -210,9 +261,9 @@ def _expired_assertion(reached: Deployment, now: float) -> bytes:
 
 
 def clock(reached: Deployment) -> list[Finding]:
-    """Check the nodes' clocks and issuers by an expired assertion.
+    """Check that clocks and issuers of the nodes agree.
 
-    It expired an hour ago: the refusal names the node's time, or another issuer.
+    By an assertion that expired an hour ago: the refusal names the node's time, or another issuer.
     """
     before = time.time()
     form = _expired_assertion(reached, before)
@@ -245,13 +296,13 @@ def _distance(description: str, date: str, before: float, after: float) -> Findi
     return (problem if apart > CLOCK_AHEAD_SECONDS else warning)("clock", seen, change)
 
 
-def ready(reached: Deployment) -> Finding:
-    """Check /readyz.
+def ready(reached: Deployment) -> Reported:
+    """Check that a node is ready.
 
-    It lies outside base_url's path, and a proxy may not forward it (D49).
+    /readyz lies outside base_url's path, and a proxy may not forward it (D49).
     """
     if reached.origin.path:
-        return ok("readiness", "Not checked: base_url has a path, and /readyz is outside it.")
+        return not_looked_at("readiness", "base_url has a path, and /readyz is outside it.")
     answer = reached.origin.ask("GET", _READY)
     status = answer.json.get("status")
     if answer.status == _OK and status == "ready" and answer.json.get("recovering"):

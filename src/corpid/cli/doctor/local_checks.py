@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import datetime
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from corpid import engines
-from corpid.rules import diagnostics
+from corpid.cli.doctor.findings import not_looked_at
+from corpid.rules import diagnostics, probes
 from corpid.rules.diagnostics import Finding, ok, plain, problem, sentence, warning
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.settings.diagnostics import examined
@@ -24,8 +26,9 @@ from corpid.stores.sql import examination as database
 from corpid.stores.sql.migration_target import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from corpid.cli.doctor.findings import Reported
     from corpid.settings import Settings
 
     Address = IPv4Address | IPv6Address
@@ -34,39 +37,59 @@ _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENS: Final = "0A"
 
 
-def look_at_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Finding:
+class NoKey(Exception):
+    """No probe can be made; the message says why."""
+
+
+def probe_seal(settings: Settings) -> Callable[[str], str]:
+    """The cipher of a probe's token, as nodes open it.
+
+    Creates nothing. Raises NoKey.
+    """
+    if _is_new(settings):
+        raise NoKey("a probe needs the key-encryption key, which the first start creates")
+    try:
+        cipher = engines.secret_cipher(settings)
+    except (engines.StartError, EncryptionError):
+        raise NoKey("a probe needs the key-encryption key, which cannot be read") from None
+    return partial(cipher.seal, *probes.PLACE)
+
+
+def _is_new(settings: Settings) -> bool:
+    named = settings.key_encryption_key or settings.key_encryption_key_file
+    return settings.is_embedded and not named and not (settings.data_dir / EMBEDDED_KEY_NAME).exists()
+
+
+def look_at_peers(settings: Settings, tables: Iterable[Path] = _TABLES) -> Iterator[Reported]:
     """Check that only trusted proxies connect.
 
     Ask just after requests came through them (D47).
     """
-    about = "callers' addresses"
-    change = "Change: name the addresses from which the proxy connects in trusted_proxies."
-    if not settings.trusted_proxies and settings.tls_certificate is None:
-        return warning(about, "No proxy is trusted: behind a proxy, all callers have the same address.", change)
-    entries = [entry for table in tables for entry in _entries(table)]
+    about = "connecting addresses"
     if not settings.trusted_proxies:
-        return ok(about, "CorpID serves TLS itself, and uses the addresses of its callers' connections.")
+        return
+    entries = [entry for table in tables for entry in _entries(table)]
     if not any(port == settings.port and state == _LISTENS for port, _, state in entries):
-        seen = f"Nothing listens on port {settings.port} of this machine, so it is unknown who connects."
-        return warning(about, seen, "Change: run this on a node, with its settings.")
+        reason = f"Nothing listens on port {settings.port} of this machine: run this on a node, with its settings."
+        yield not_looked_at(about, reason)
+        return
     peers = {peer for port, peer, state in entries if port == settings.port and state != _LISTENS}
     foreign = {peer for peer in peers if not any(peer in network for network in settings.trusted_proxies)}
-    return _peer_finding(about, change, peers, foreign)
+    yield _peer_finding(about, peers, foreign)
 
 
-def _peer_finding(about: str, change: str, peers: set[Address], foreign: set[Address]) -> Finding:
+def _peer_finding(about: str, peers: set[Address], foreign: set[Address]) -> Reported:
     shown = ", ".join(sorted(map(str, foreign)))
+    change = "Change: name the addresses from which the proxy connects in trusted_proxies"
     if not peers:
-        seen = "No proxy is or was just connected, so its address is unknown."
-        return warning(about, seen, "Change: run this again, or check `address` in the log: it must be the caller's.")
+        return not_looked_at(about, "Nothing is or was just connected to this node: run this again.")
     if foreign == peers:
         seen = f"Connections come from {shown}, which is not trusted: all callers have that address."
-        return problem(about, seen, change)
+        return problem(about, seen, f"{change}.")
     if foreign:
-        return warning(
-            about, f"Connections also come from {shown}, which is not trusted.", f"{change[:-1]}, if this is a proxy."
-        )
-    return ok(about, "Connections come only from trusted proxies, which report callers' addresses.")
+        seen = f"Connections also come from {shown}, which is not trusted."
+        return warning(about, seen, f"{change}, if this is a proxy.")
+    return ok(about, "Connections come only from trusted proxies.")
 
 
 def _entries(table: Path) -> Iterator[tuple[int, Address, str]]:
@@ -107,10 +130,8 @@ def look(settings: Settings) -> Iterator[Finding]:
 
 def _key_encryption_key(settings: Settings) -> Finding:
     about = "key-encryption key"
-    made = settings.data_dir / EMBEDDED_KEY_NAME
-    named = settings.key_encryption_key or settings.key_encryption_key_file
-    if settings.is_embedded and not named and not made.exists():
-        return ok(about, f"The first start creates one, {made}.")
+    if _is_new(settings):
+        return ok(about, f"The first start creates one, {settings.data_dir / EMBEDDED_KEY_NAME}.")
     try:
         engines.secret_cipher(settings)
     except (engines.StartError, EncryptionError) as error:

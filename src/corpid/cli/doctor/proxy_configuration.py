@@ -1,14 +1,18 @@
-"""Checks of a proxy's configuration: failover and access log (D48)."""
+"""Checks of a proxy's configuration: failover, access log, idle connections (D47, D48)."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from corpid.cli.doctor.findings import not_looked_at
 from corpid.rules.diagnostics import Finding, ok, problem, warning
+from corpid.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from corpid.cli.doctor.findings import Reported
 
 _TOKEN: Final = re.compile(
     r"""#[^\n]*|(?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<mark>[;{}])|(?P<word>(?:\\.|\$\{\w+\}|[^\s;{}])+)""",
@@ -96,9 +100,9 @@ _EXPRESSIONS: Final = {
 
 
 def look_at_access_log(text: str) -> Finding:
-    """Check that the log has no query strings and no links.
+    """Check that the log has no queries and no links' secrets.
 
-    The former links had their secret in the path. Source: D48
+    The former links had theirs in the path. Source: D48
     """
     directives = parse(text)
     servers = list(_servers(directives, []))
@@ -217,3 +221,45 @@ def look_at_failover(text: str) -> Finding:
         seen = f"retry-on has {', '.join(sorted(reasons - _NEVER_SENT))}: a POST is sent again, with a used proof and code."
         return problem(about, seen, "Change: write retry-on conn-failure.")
     return ok(about, "A request that reached a node is not sent again.")
+
+
+_NGINX_IDLE: Final = re.compile(r"\bupstream\b[^{]*\{[^}]*\bkeepalive_timeout\s+(\d+)(ms|s|m|h)?")
+_HAPROXY_IDLE: Final = re.compile(r"\bpool-purge-delay\s+(\d+)(us|ms|s|m|h)?")
+_UNITS: Final = {"us": 0.000001, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def look_at_idle_connections(text: str, keepalive_seconds: float) -> Finding:
+    """Check that the proxy closes idle connections before CorpID does.
+
+    A request that meets a closing connection gets 502. Source: D47
+    """
+    configuration = _TRAILING_COMMENT.sub("", text)
+    about = _IDLE
+    kept = [(float(number) * _UNITS[unit or "s"]) for number, unit in _NGINX_IDLE.findall(configuration)]
+    kept += [(float(number) * _UNITS[unit or "ms"]) for number, unit in _HAPROXY_IDLE.findall(configuration)]
+    longest = max(kept, default=0.0)
+    if longest >= keepalive_seconds:
+        seen = (
+            f"The proxy keeps them for {longest:g} seconds, and CorpID for {keepalive_seconds:g}: a request can meet a "
+            "connection that CorpID closes."
+        )
+        change = "Change: let the proxy close them earlier (nginx: keepalive_timeout 60s in upstream; HAProxy: pool-purge-delay 60s)."
+        return warning(about, seen, change)
+    return ok(about, "The proxy closes them before CorpID does.")
+
+
+_NOT_NAMED: Final = "Requests do not show it: name the proxy's configuration with --proxy."
+_IDLE: Final = "idle connections"
+CHECKS: Final = (("retries", look_at_failover), (_ABOUT, look_at_access_log), (_IDLE, look_at_idle_connections))
+
+
+def look(text: str | None, settings: Settings | None) -> Iterator[Reported]:
+    """Every check of a proxy's configuration; None if none was named."""
+    if text is None:
+        if settings is None or settings.trusted_proxies:
+            yield from (not_looked_at(about, _NOT_NAMED) for about, _ in CHECKS)
+        return
+    keepalive = settings.keepalive_seconds if settings else Settings.model_fields["keepalive_seconds"].default
+    yield look_at_failover(text)
+    yield look_at_access_log(text)
+    yield look_at_idle_connections(text, keepalive)

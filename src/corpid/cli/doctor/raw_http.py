@@ -52,6 +52,8 @@ class RawResponse:
     """0: the connection was closed without one"""
     headers: Fields
     body: bytes
+    local: str = ""
+    """this machine's address in the connection"""
 
     def all(self, name: str) -> list[str]:
         """Every value of a header."""
@@ -135,20 +137,25 @@ class Origin:
         except NoResponse:
             return RawResponse(status=0, headers=(), body=b"")
 
-    def ask(self, method: str, path: str, fields: Fields = (), body: bytes = b"") -> RawResponse:
-        """One request, exactly so; `path` follows the URL's own. Raises NoAnswer."""
+    def ask(self, method: str, path: str, fields: Fields = (), body: bytes = b"", *, host: str = "") -> RawResponse:
+        """One request, exactly so.
+
+        `path` follows the URL's own, `host` replaces its Host. Raises NoResponse.
+        """
         connection = self.connection()
         try:
             connection.connect()
+            local = str(connection.sock.getsockname()[0])
             connection.putrequest(method, self.path + path, skip_host=True, skip_accept_encoding=True)
-            sent = (("Host", self.netloc), *fields, ("Connection", "close"))
+            sent = (("Host", host or self.netloc), *fields, ("Connection", "close"))
             length = (("Content-Length", str(len(body))),) if body or method == "POST" else ()
             for name, value in (*sent, *length):
                 connection.putheader(name, value)
             with _in_time(connection.sock):
                 _send(connection, body)
                 answer = connection.getresponse()
-                return RawResponse(status=answer.status, headers=answer.getheaders(), body=answer.read(MOST_BYTES))
+                body = answer.read(MOST_BYTES)
+                return RawResponse(status=answer.status, headers=answer.getheaders(), body=body, local=local)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise NoResponse(_why(error)) from error
         finally:

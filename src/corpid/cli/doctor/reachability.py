@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cryptography import x509
 
+from corpid.cli.doctor.findings import not_looked_at
 from corpid.cli.doctor.raw_http import NoResponse, Origin
 from corpid.rules.diagnostics import Finding, ok, problem, sentence, warning
 from corpid.rules.oauth import discovery
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from corpid.cli.doctor.findings import Reported
     from corpid.cli.doctor.raw_http import RawResponse
 
 _PAR: Final = "pushed_authorization_request_endpoint"
 _GATEWAY_ERRORS: Final = frozenset({502, 503, 504})
 _MISDIRECTED: Final = 421
+_FORGED_HOST: Final = "corpid-doctor.invalid"
 _SOON_DAYS: Final = 14
 _HALF_A_YEAR: Final = 15_552_000
 _MOVED: Final = frozenset({301, 302, 307, 308})
@@ -205,7 +208,7 @@ def issuer(reached: Deployment) -> Finding:
 
 
 def endpoints(reached: Deployment) -> Finding:
-    """Check that each URL of the document leads to CorpID.
+    """Check that each URL of the discovery document leads to CorpID.
 
     Through this origin. Source: Spec 2.1
     """
@@ -252,22 +255,38 @@ def hsts(reached: Deployment) -> Finding | None:
     return warning("HSTS", seen, "Change: let the proxy keep this header as CorpID sets it, and add none of its own.")
 
 
-def plain_http(reached: Deployment) -> Finding | None:
-    """The finding on port 80 of the host.
+def plain_http(reached: Deployment) -> Reported | None:
+    """Check that port 80 only redirects, to the configured name.
 
-    None unless the URL is https on 443.
+    None for http.
     """
     origin = reached.origin
-    if not origin.secure or origin.port != DEFAULT_PORTS["https"]:
+    if not origin.secure:
         return None
+    if origin.port != DEFAULT_PORTS["https"]:
+        return not_looked_at("plain HTTP", "base_url has a port of its own, so port 80 may be another server's.")
     try:
         answer = Origin(f"http://{origin.host}").ask("GET", discovery.DISCOVERY_PATH)
     except NoResponse:
         return ok("plain HTTP", "Port 80 does not answer.")
     where = answer.header("location")
+    if answer.status in _MOVED and _is_forged(origin):
+        seen = "Port 80 redirects to the host that a caller names."
+        return warning(
+            "plain HTTP", seen, "Change: let it redirect to the configured name (nginx: $server_name, not $host)."
+        )
     if answer.status in _MOVED and where.startswith("https://"):
         return ok("plain HTTP", "Port 80 redirects browsers to https.")
-    if answer.json.get("issuer"):
+    if answer.is_corpid or answer.json.get("issuer"):
         change = "Change: let port 80 only redirect to https."
         return problem("plain HTTP", "Port 80 leads to CorpID without TLS.", change)
     return ok("plain HTTP", f"Port 80 does not lead to CorpID ({answer.status}).")
+
+
+def _is_forged(origin: Origin) -> bool:
+    """Return whether port 80 redirects to the host in Host."""
+    try:
+        answer = Origin(f"http://{origin.host}").ask("GET", discovery.DISCOVERY_PATH, host=_FORGED_HOST)
+    except NoResponse:
+        return False
+    return _FORGED_HOST in answer.header("location")

@@ -16,6 +16,7 @@ import msgspec
 from corpid.flows.operations.readiness import NotReady
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.addresses import HEALTH_PATHS, ClientAddresses, ForwardingHeader, Hosts
+from corpid.web.http.probes import HEADER as PROBE
 from corpid.web.http.requests import header_values, new_request_id, trace_id
 from corpid.web.telemetry import access_log
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from corpid.rules.networks import Network
+    from corpid.web.http.probes import Probes
     from corpid.web.telemetry.access_log import LogFields
 
     Headers = tuple[tuple[bytes, bytes], ...]
@@ -85,10 +87,11 @@ class Middleware:
         trusted_proxies: Sequence[Network] = (),
         forwarded_header: str = ForwardingHeader.X_FORWARDED_FOR,
         keeps_https: bool = True,
+        probes: Probes | None = None,
     ) -> None:
         """`keeps_https` asks browsers to stay on https.
 
-        A developer's other servers on the same host may speak http.
+        A developer's other servers on the same host may speak http. `probes` answers those of `corpid doctor`.
         """
         self._app = app
         self._hosts = Hosts(base_url, allowed_hosts, further_urls=further_urls)
@@ -98,6 +101,7 @@ class Middleware:
         self._health = dict(zip(HEALTH_PATHS, (self._healthz, self._readyz), strict=True))
         self._ready = ready
         self._suspect = suspect
+        self._probes = probes
         self._draining = False
         self._observe: Observe | None = None
 
@@ -168,6 +172,12 @@ class Middleware:
         return scope["path"] if scope["path"] in self._health else NO_ENDPOINT
 
     async def _answer(self, scope: Scope, receive: Receive, exchange: _Exchange) -> None:
+        if (
+            self._probes is not None
+            and PROBE in scope["state"]["headers"]
+            and await self._probes.answer(scope, exchange.send, self._addresses)
+        ):
+            return
         health = self._health.get(scope["path"])
         if health is not None:
             await health(scope, exchange)
