@@ -293,7 +293,7 @@ async def create(
         readiness = Readiness(provider, periodic_tasks.report_part)
         asgi = _asgi(settings, providers, readiness, spans, developer)
         if metrics is not None:
-            metrics.watched = _watched(settings, provider, hashing, stores)
+            metrics.watched = _watched(settings, provider, hashing, stores, readiness)
             asgi.observe(metrics.request)
         try:
             async with periodic_tasks.running(provider, metrics, readiness, notices=settings.notices_enabled):
@@ -310,7 +310,9 @@ async def create(
             hashing.close()
 
 
-def _watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines) -> Watched:
+def _watched(
+    settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines, readiness: Readiness
+) -> Watched:
     """The sources of gauges for the metrics."""
     # Where several processes answer as one, a folder must be named before this is loaded.
     from corpid.web.telemetry.metrics import Watched  # noqa: PLC0415
@@ -323,6 +325,7 @@ def _watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, s
         pool=stores.connections_in_use,
         recovering_until=lambda: recovering_until(provider),
         pool_limit=settings.database_connections if engine_type(settings.database_url).has_pool else 0,
+        parts=readiness.parts,
     )
 
 

@@ -69,6 +69,7 @@ class _Tasks:
 
     def __init__(self, provider: Provider, metrics: Metrics | None, readiness: Readiness) -> None:
         self._provider: Final = provider
+        self._metrics: Final = metrics
         self._readiness: Final = readiness
         self._expire_at = 0.0
         self._count_at = 0.0
@@ -80,8 +81,11 @@ class _Tasks:
         self._sealer: Final = Sealer(
             provider.registry,
             lambda detail: access_log.log().info("audit_sealed", detail=detail),
-            lambda detail: access_log.log().error("audit_seals_changed", detail=detail),
+            self._seals_changed,
         )
+        if metrics is not None:
+            metrics.mail_pauses["invitations"] = lambda: self._emails.pause_seconds
+            metrics.mail_pauses["notices"] = lambda: self._notice_emails.pause_seconds
         self._recovery: Final = RecoveryNotice(
             provider,
             lambda until: _warn("data_lost", f"{_DATA_LOST}, at most for {until - provider.clock():.0f} s"),
@@ -145,11 +149,20 @@ class _Tasks:
             self._log_failure(part, type(error).__name__, error)
         else:
             self._failing.pop(part, None)
+            if self._metrics is not None:
+                self._metrics.task(part, failing=False)
 
     def _log_failure(self, part: str, reason: str, error: Exception | None) -> None:
         if self._failing.get(part) != reason:
             access_log.log().error("sweep_failed", detail=f"{part}: {reason}", exc_info=error)
         self._failing[part] = reason
+        if self._metrics is not None:
+            self._metrics.task(part, failing=True)
+
+    def _seals_changed(self, detail: str) -> None:
+        access_log.log().error("audit_seals_changed", detail=detail)
+        if self._metrics is not None:
+            self._metrics.seals_changed()
 
 
 def report_part(part: str, reason: str) -> None:
