@@ -298,7 +298,7 @@ async def create(
         asgi = _asgi(settings, providers, readiness, spans, developer, Probes(stores.open_probe, clock=clock))
         stream = _audit_stream(settings, provider)
         if metrics is not None:
-            metrics.watched = _watched(settings, provider, hashing, stores, stream)
+            metrics.watched = _watched(settings, provider, hashing, stores, readiness, stream)
             asgi.observe(metrics.request)
         try:
             keys = [each.signing_keys for each in providers.values()]
@@ -340,7 +340,12 @@ def _audit_stream(settings: Settings, provider: Provider) -> AuditStream | None:
 
 
 def _watched(
-    settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines, stream: AuditStream | None
+    settings: Settings,
+    provider: Provider,
+    hashing: Argon2Passwords,
+    stores: Engines,
+    readiness: Readiness,
+    stream: AuditStream | None,
 ) -> Watched:
     """The sources of gauges for the metrics."""
     # Where several processes answer as one, a folder must be named before this is loaded.
@@ -355,6 +360,7 @@ def _watched(
         recovering_until=lambda: recovering_until(provider),
         audit_stream_lag=lambda: 0.0 if stream is None else stream.lag,
         pool_limit=settings.database_connections if engine_type(settings.database_url).has_pool else 0,
+        parts=readiness.parts,
     )
 
 

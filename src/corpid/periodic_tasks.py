@@ -90,6 +90,7 @@ class _Tasks:
         stream: AuditStream | None,
     ) -> None:
         self._provider: Final = provider
+        self._metrics: Final = metrics
         self._readiness: Final = readiness
         self._stream: Final = stream
         self._expire_at = 0.0
@@ -102,8 +103,11 @@ class _Tasks:
         self._sealer: Final = Sealer(
             provider.registry,
             lambda detail: access_log.log().info("audit_sealed", detail=detail),
-            lambda detail: access_log.log().error("audit_seals_changed", detail=detail),
+            self._seals_changed,
         )
+        if metrics is not None:
+            metrics.mail_pauses["invitations"] = lambda: self._emails.pause_seconds
+            metrics.mail_pauses["notices"] = lambda: self._notice_emails.pause_seconds
         self._recovery: Final = RecoveryNotice(
             provider,
             lambda until: _warn("data_lost", f"{_DATA_LOST}, at most for {until - provider.clock():.0f} s"),
@@ -184,6 +188,8 @@ class _Tasks:
         else:
             self._failing.pop(part, None)
             self._unavailable.pop(part, None)
+            if self._metrics is not None:
+                self._metrics.task(part, failing=False)
 
     def _log_unavailable(self, part: str, reason: str) -> None:
         """Log a task that lacks its store, unless the database fails."""
@@ -195,6 +201,13 @@ class _Tasks:
         if self._failing.get(part) != reason:
             access_log.log().error("sweep_failed", detail=f"{part}: {reason}", exc_info=error)
         self._failing[part] = reason
+        if self._metrics is not None:
+            self._metrics.task(part, failing=True)
+
+    def _seals_changed(self, detail: str) -> None:
+        access_log.log().error("audit_seals_changed", detail=detail)
+        if self._metrics is not None:
+            self._metrics.seals_changed()
 
 
 def report_part(part: str, reason: str) -> None:

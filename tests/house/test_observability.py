@@ -8,7 +8,7 @@ import re
 from corpid.web.telemetry.access_log import FIELDS
 from corpid.web.telemetry.spans import ATTRIBUTES
 from tests.house.source import documents, modules
-from tests.house.test_deploy import exported
+from tests.house.test_deploy import ALERTS, exported
 
 LOGGING = (".info", ".warning", ".error", "_warn", "_log", "_report")
 PASSED_ON = ("_warn", "_log", "_report")
@@ -31,6 +31,12 @@ def test_every_metric_is_listed_with_its_labels() -> None:
         family = re.sub(r"_(bucket|sum|count)$", "", series)
         found.setdefault(family, set()).update(labels - {"le"})
     assert listed == found
+
+
+def test_every_alert_is_listed_with_the_failures_that_it_notices() -> None:
+    rules = [rule["alert"] for group in ALERTS["groups"] for rule in group["rules"]]
+    section = DOCUMENT.split("\n### Alerts\n")[1].split("\n### ")[0]
+    assert sorted(set(re.findall(r"`(Corpid\w+)`", section))) == sorted(rules)
 
 
 def test_every_field_of_the_log_is_listed() -> None:
