@@ -88,6 +88,8 @@ from corpid.ports.server_processes import ServerProcesses
 from corpid.ports.transient import (
     BatchedVerb,
     EngineCondition,
+    OrderlyStopRefused,
+    OrderlyStops,
     StoreUnavailable,
     TransientEngine,
     TransientStore,
@@ -167,6 +169,8 @@ __all__ = [
     "NobodyRemains",
     "NoticeGroup",
     "Notices",
+    "OrderlyStopRefused",
+    "OrderlyStops",
     "Passwords",
     "PasswordsBusy",
     "Provisioning",

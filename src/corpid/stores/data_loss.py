@@ -15,6 +15,8 @@ What is noticed, and how:
   in the deployment table; every new connection is looked at before it is used.
 - `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked
   on. The deployment table holds the lineage that was used last; a process that starts compares it.
+- `SqlOrderlyStops`: a restart of Redis or Valkey that is proven to have lost nothing is no loss; the deployment table
+  has the name of the one marker that proves it (stores.valkey.closing).
 - stores.valkey.epochs and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
   was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
   epoch; one that does not fit begins a new epoch for all parts, in the same lineage. They are with their engine,
@@ -62,6 +64,8 @@ if TYPE_CHECKING:
 
 FORGOTTEN_AT: Final = "forgotten_at"
 """the name under which the moment is kept, epoch seconds"""
+_STOP: Final = "orderly_stop"
+_OVER: Final = "over"
 
 
 async def forget(database: Database, *, now: float) -> None:
@@ -72,7 +76,9 @@ async def forget(database: Database, *, now: float) -> None:
     """
     last = sa.bindparam("last", type_=sa.BigInteger)
     raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
-    await NamedValues(database).put(FORGOTTEN_AT, repr(now))
+    values = NamedValues(database)
+    await values.put(FORGOTTEN_AT, repr(now))
+    await values.put(_STOP, _OVER)  # that it was ended may be forgotten, too
     for table in (transient, sessions, email_changes):
         await database.run(database.prepare(sa.delete(table)), {})
     await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
@@ -406,3 +412,44 @@ async def _store_before_notes(database: Database) -> str:
 
 def _encoded_use(lineage: str, since: float) -> str:
     return f"{lineage} {since!r}"
+
+
+# `SqlOrderlyStops`: which marker of another engine proves that it lost nothing (docs/decisions/0027).
+
+_BEGUN: Final = "begun"
+_CONFIRMED: Final = "confirmed"
+
+
+class SqlOrderlyStops:
+    """A ports.OrderlyStops in the deployment table.
+
+    There is one value, so each stop ends the one before.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._values: Final = NamedValues(database)
+
+    async def begin(self, name: str, *, lineage: str) -> None:
+        async with self._database.transaction():
+            await self._values.put(_STOP, _encoded_stop(_BEGUN, name, lineage))
+
+    async def confirm(self, name: str, *, lineage: str) -> bool:
+        async with self._database.transaction():
+            before = _encoded_stop(_BEGUN, name, lineage)
+            return await self._values.change(_STOP, before, _encoded_stop(_CONFIRMED, name, lineage))
+
+    async def end(self, name: str, *, lineage: str) -> bool:
+        """False also if another store was used meanwhile."""
+        async with self._database.transaction():
+            used, _, _ = (await self._values.get(_STORE_IN_USE) or "").partition(" ")
+            return used == lineage and await self._values.change(_STOP, _encoded_stop(_CONFIRMED, name, lineage), _OVER)
+
+    async def void(self) -> None:
+        while (stop := await self._values.get(_STOP)) not in (None, _OVER):
+            async with self._database.transaction():
+                await self._values.change(_STOP, str(stop), _OVER)
+
+
+def _encoded_stop(state: str, name: str, lineage: str) -> str:
+    return f"{state} {name} {lineage}"
