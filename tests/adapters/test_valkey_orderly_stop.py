@@ -22,7 +22,7 @@ from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.open import open_sqlite
 from corpid.stores.valkey import closing, epochs
 from corpid.stores.valkey.transient import open_valkey
-from tests.adapters.on_redis import recovered, until
+from tests.adapters.on_redis import PASSWORD, RULES, recovered, until
 from tests.adapters.opened import KEY
 from tests.clusters import redis_cluster
 from tests.engines import RedisServer
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(120)]
 
-SNAPSHOTS = ("--save", "3600 1", "--appendonly", "no", "--dbfilename", "dump.rdb")
+USER = ("--user", "corpid", "on", f">{PASSWORD}", *RULES)
+SNAPSHOTS = ("--save", "3600 1", "--appendonly", "no", "--dbfilename", "dump.rdb", *USER)
 SPENT, CODE = b"s" * 32, b"c" * 32
 MINUTE = 60
 PROCESSES = 4
@@ -53,10 +54,12 @@ class Deployment:
 
     def __init__(self, path: Path, server: RedisServer) -> None:
         self.server = server
+        self.url = server.url.replace("://", f"://corpid:{PASSWORD}@")
+        """as the user that the documents describe"""
         self.options = settings.load(
             base_url="http://127.0.0.1:8000",
             data_dir=str(path / "data"),
-            transient_url=server.url,
+            transient_url=self.url,
             key_encryption_key=base64.b64encode(KEY).decode(),
         )
 
@@ -293,7 +296,7 @@ def test_a_marker_proves_nothing_after_another_store_was_used(
     asyncio.run(before())
     moment = time.time()
     deployment.server.stop()
-    with RedisServer(program=program) as other:
+    with RedisServer(*SNAPSHOTS, program=program) as other:
         asyncio.run(look(Deployment(tmp_path, other), moment))
     moment = time.time()
     deployment.server.start()
@@ -354,7 +357,7 @@ def test_a_command_that_is_killed_proves_nothing_it_did_not_confirm(
             loss = await fill(store)
             async with dying(deployment, step, late=late) as stops:
                 with pytest.raises(Died):
-                    await closing.close(deployment.server.url, stops, name="a" * 32, seconds=MINUTE)
+                    await closing.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
             moment = time.time()
             deployment.server.stop()
             deployment.server.start()
@@ -372,7 +375,7 @@ def test_without_a_restart_it_opens_by_itself_and_what_was_not_confirmed_counts_
             loss, moment = await fill(one), time.time()
             async with dying(deployment, "" if confirmed else "confirm") as stops:
                 try:
-                    await closing.close(deployment.server.url, stops, name="a" * 32, seconds=2)
+                    await closing.close(deployment.url, stops, name="a" * 32, seconds=2)
                 except Died:
                     assert not confirmed
             with pytest.raises(StoreUnavailable):
@@ -425,9 +428,9 @@ def test_without_its_notes_an_engine_stays_closed(deployment: Deployment) -> Non
         stores = await open_sqlite(path, SecretCipher(KEY), time.time)
         stops = Silent(stores.database)
         with pytest.raises(StoreUnavailable, match="without the database"):
-            await open_valkey(deployment.server.url, clock=time.time, stops=stops)
+            await open_valkey(deployment.url, clock=time.time, stops=stops)
         stops.answers = True
-        store = await open_valkey(deployment.server.url, clock=time.time, stops=stops)
+        store = await open_valkey(deployment.url, clock=time.time, stops=stops)
         assert not await first(store)
         await store.close()
         await stores.close()
@@ -459,7 +462,7 @@ def test_what_a_killed_command_left_is_opened_as_after_a_loss(deployment: Deploy
             await fill(store)
             async with dying(deployment, "confirm") as stops:
                 with pytest.raises(Died):
-                    await closing.close(deployment.server.url, stops, name="a" * 32, seconds=MINUTE)
+                    await closing.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
             moment = time.time()
             assert not await deployment.open_again()
             await lost(store, moment)
@@ -509,7 +512,7 @@ def test_no_version_takes_a_closing_marker_for_an_epoch(deployment: Deployment) 
         async with deployment.process() as store:
             await fill(store)
             await deployment.close()
-            async with closing._alone(deployment.server.url) as link:
+            async with closing._alone(deployment.url) as link:
                 [mark] = await link.ask(("GET", epochs.marker(closing.PART)))
                 assert epochs.read(link, mark) == epochs.NONE
                 marker = closing.read(mark)

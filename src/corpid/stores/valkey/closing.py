@@ -108,6 +108,8 @@ class Closing:
     def __init__(self, stops: OrderlyStops) -> None:
         self._stops: Final = stops
         self._reported: ClosingMarker | None = None
+        self._is_open = True
+        """as far as was reported"""
         self._not_ours: ClosingMarker | None = None
         """the one whose stop this process could not end"""
         self._not_ours_since = 0.0
@@ -119,7 +121,7 @@ class Closing:
         time. Raises StoreUnavailable.
         """
         if self._reported != marker:
-            self._reported = marker
+            self._reported, self._is_open = marker, False
             _log().warning("store_closed", detail=f"{link.address.name}: {_CLOSED_SENTENCE}")
         is_over = now > marker.until
         if marker.is_of(link) and not is_over:
@@ -137,9 +139,9 @@ class Closing:
 
     def look(self, *, intact: bool) -> None:
         """Report how the stop ended; `intact`: the epoch goes on."""
-        if self._reported is None:
+        if self._is_open:
             return
-        self._reported = None
+        self._is_open = True
         if intact:
             _log().info("store_opened", detail="everything that was written before it was closed is there")
             return
