@@ -34,6 +34,7 @@ from corpid.stores.sql import audit_retention, migration_plan, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
+from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.transient import SqlTransientEngine
 from corpid.web.pages import theme
 
@@ -210,7 +211,7 @@ async def restarting(settings: Settings, *, clock: Callable[[], float] = time.ti
         yield RestartingEngine(
             registry=stores.registry,
             engine=transient_engine(settings.transient_url),
-            stops=data_loss.SqlOrderlyStops(stores.database),
+            stops=SqlOrderlyStops(stores.database),
             note=note,
         )
 
@@ -295,7 +296,7 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
     engine = (
         transient_engine(settings.transient_url) if settings.transient_url else SqlTransientEngine(stores.transient)
     )
-    store = await engine.open(clock=clock, stops=data_loss.SqlOrderlyStops(stores.database))
+    store = await engine.open(clock=clock, stops=SqlOrderlyStops(stores.database))
     stack.push_async_callback(engine.close)
     lineage = engine.lineage
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.

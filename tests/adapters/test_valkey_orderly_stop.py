@@ -16,10 +16,10 @@ import pytest
 from corpid import engines, settings
 from corpid.ports import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import data_loss
-from corpid.stores.data_loss import SqlOrderlyStops
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.open import open_sqlite
+from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.valkey import closing, epochs
 from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, recovered, until
@@ -522,15 +522,20 @@ def test_no_version_takes_a_closing_marker_for_an_epoch(deployment: Deployment) 
     asyncio.run(scenario())
 
 
-def test_a_database_that_may_have_forgotten_that_a_stop_ended_ends_it(deployment: Deployment) -> None:
-    """A takeover or a restore brings back a note that was used."""
+@pytest.mark.parametrize("how", ["takeover or restore", "restart of SQLite's machine"])
+def test_a_database_that_may_have_forgotten_that_a_stop_ended_ends_it(deployment: Deployment, how: str) -> None:
+    """It may bring back a note that was used."""
 
     async def scenario() -> None:
         async with deployment.process() as store:
             await fill(store)
             await deployment.close()
-            async with dying(deployment, "") as stops, stops._database.transaction():
-                await data_loss.forget(stops._database, now=time.time())
+            async with dying(deployment, "") as stops:
+                if how == "takeover or restore":
+                    async with stops._database.transaction():
+                        await data_loss.forget(stops._database, now=time.time())
+                else:
+                    await data_loss.after_machine_restart(stops._database, start="another", now=time.time())
             moment = time.time()
             deployment.server.stop()
             deployment.server.start()
