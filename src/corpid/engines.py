@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 import uuid
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -35,13 +35,23 @@ from corpid.stores.sql import audit_retention, database_identity, migration_plan
 from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
+from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.transient import SqlTransientEngine
 from corpid.web.pages import theme
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from corpid.ports import AuditEvent, Clock, Mail, Passwords, Registry, TransientStore
+    from corpid.ports import (
+        AuditEvent,
+        Clock,
+        Mail,
+        OrderlyStops,
+        Passwords,
+        Registry,
+        TransientEngine,
+        TransientStore,
+    )
     from corpid.settings import Settings
     from corpid.stores.sql.audit_retention import Pruned
     from corpid.stores.sql.open import SqlStores
@@ -158,21 +168,13 @@ async def opened(settings: Settings, clock: Clock, *, accept_other: bool = False
     A database that is not the one used last is refused, unless `accept_other`. Raises StartError. docs/decisions/0028
     """
     async with AsyncExitStack() as stack:
-        try:
-            settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if settings.sqlite_path is not None:
-                stack.enter_context(in_use(settings.sqlite_path))
-            stores = await _database(settings, clock, accept_other=accept_other)
-            stack.push_async_callback(stores.close)
+        with _start_errors(settings):
+            stores = await _opened_database(settings, clock, stack, accept_other=accept_other)
             if not await stores.registry.keys.all():
                 await data_loss.no_store_yet(stores.database)
             await ensure_first_keys(stores.registry, now=clock())
             await ensure_standby_key(stores.registry, now=clock())
             transient = await _transient(settings, stores, clock, stack)
-        except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable, BackupRefused) as error:
-            raise StartError(str(error)) from error
-        except OSError as error:
-            raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
         yield Engines(
             registry=stores.registry,
             transient=transient,
@@ -183,6 +185,50 @@ async def opened(settings: Settings, clock: Clock, *, accept_other: bool = False
             after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
             key_encryption_key=stores.cipher.current,
             open_probe=partial(stores.cipher.open, *probes.PLACE),
+        )
+
+
+@contextmanager
+def _start_errors(settings: Settings) -> Iterator[None]:
+    """Turn what keeps stores from opening into StartError."""
+    try:
+        yield
+    except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable, BackupRefused) as error:
+        raise StartError(str(error)) from error
+    except OSError as error:
+        raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartingEngine:
+    """The engine that `transient_url` names, and the database."""
+
+    registry: Registry
+    engine: TransientEngine
+    stops: OrderlyStops
+    note: Callable[[AuditEvent], Awaitable[None]]
+    """writes an entry of the audit"""
+
+
+@asynccontextmanager
+async def restarting(settings: Settings, *, clock: Callable[[], float] = time.time) -> AsyncIterator[RestartingEngine]:
+    """The engine of `transient_url`, which need not be open.
+
+    Raises StartError. Source: D67
+    """
+    async with AsyncExitStack() as stack:
+        with _start_errors(settings):
+            stores = await _opened_database(settings, clock, stack)
+
+        async def note(event: AuditEvent) -> None:
+            async with stores.database.transaction():
+                await stores.registry.audit.write(event)
+
+        yield RestartingEngine(
+            registry=stores.registry,
+            engine=transient_engine(settings.transient_url),
+            stops=SqlOrderlyStops(stores.database),
+            note=note,
         )
 
 
@@ -240,6 +286,17 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
         passwords.close()
 
 
+async def _opened_database(
+    settings: Settings, clock: Clock, stack: AsyncExitStack, *, accept_other: bool = False
+) -> SqlStores:
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if settings.sqlite_path is not None:
+        stack.enter_context(in_use(settings.sqlite_path))
+    stores = await _database(settings, clock, accept_other=accept_other)
+    stack.push_async_callback(stores.close)
+    return stores
+
+
 async def _database(settings: Settings, clock: Clock, *, accept_other: bool) -> SqlStores:
     sealing_with = secret_cipher(settings)
     if settings.sqlite_path is not None:
@@ -258,7 +315,7 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
     engine = (
         transient_engine(settings.transient_url) if settings.transient_url else SqlTransientEngine(stores.transient)
     )
-    store = await engine.open(clock=clock)
+    store = await engine.open(clock=clock, stops=SqlOrderlyStops(stores.database))
     stack.push_async_callback(engine.close)
     lineage = engine.lineage
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.

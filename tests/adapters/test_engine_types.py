@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.ports import TransientStore
+    from corpid.ports import OrderlyStops, TransientStore
 
 URL = "shelf://somewhere"
 
@@ -39,7 +39,7 @@ class Shelf(TransientEngine):
     def __init__(self, url: str) -> None:
         self._url = url
 
-    async def open(self, *, clock: Callable[[], float]) -> TransientStore:
+    async def open(self, *, clock: Callable[[], float], stops: OrderlyStops) -> TransientStore:
         return self.store
 
     @property

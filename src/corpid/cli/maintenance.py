@@ -1,22 +1,28 @@
-"""`corpid maintenance`: maintenance mode, and how long the audit is kept."""
+"""`corpid maintenance`: its mode, an engine's restart, and the audit's age."""
 
 from __future__ import annotations
 
+import secrets
+import time
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from corpid import settings
+from corpid import __version__, settings
 from corpid.cli import output
 from corpid.cli.database import after_restore
 from corpid.cli.running import run
-from corpid.engines import at_command_line, open_registry
-from corpid.flows.directory.write import audit_event
+from corpid.engines import at_command_line, open_registry, restarting
+from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations.audit_stream import last_left
 from corpid.flows.operations.readiness import switch_maintenance
+from corpid.ports import OrderlyStopRefused
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS
 from corpid.rules.directory.access import Object, authorise
+from corpid.rules.limits import MINUTE
+from corpid.rules.server_processes import live
+from corpid.stores.engines import engine_type
 from corpid.stores.sql.audit_retention import Kept
 
 if TYPE_CHECKING:
@@ -121,6 +127,93 @@ async def _prune(
         waiting = await stores.registry.audit.between(after=left, last=_ANY_NUMBER, limit=1)
         pruned: Pruned = await stores.prune(event, now=now, kept=kept, last=left)
         return pruned, left if waiting and waiting[0].at < now - kept.least * DAY_SECONDS else None
+
+
+_NAME_BYTES = 16
+_NOTHING_TO_DO = (
+    "Short-lived data is in the database, which loses nothing when it is restarted: there is nothing to close or open."
+)
+
+
+@app.command()
+def close_store(
+    *,
+    minutes: Annotated[
+        int, typer.Option(help="After these it opens by itself, if it was not restarted.", min=1, max=60)
+    ] = 10,
+) -> None:
+    """Prepare a restart of Redis or Valkey that loses nothing.
+
+    Until the engine is back, servers answer temporarily_unavailable. After a restart that kept its data they go on at
+    once, without `open-store`. Not for a cluster.
+    """
+    name = run(_close_store(seconds=minutes * MINUTE))
+    if not name:
+        output.say(_NOTHING_TO_DO)
+        return
+    output.say(
+        f"{name} is closed, and nothing is written to it. Restart it now: stop it with `SHUTDOWN SAVE` (with an "
+        "appendonly file `SHUTDOWN` is enough), and start it again."
+    )
+    output.say(
+        f"Servers go on by themselves when it is back. If it was not restarted in {minutes} minutes, or after `corpid "
+        "maintenance open-store`, they go on as well."
+    )
+    output.warn(
+        "`systemctl restart` keeps the data only if the engine's `save` is not empty, or `appendonly` is on. If it comes back "
+        "without its data, callers wait as after a loss of data."
+    )
+
+
+@app.command()
+def open_store() -> None:
+    """Undo `close-store`, if the engine was not restarted."""
+    opened = run(_open_store())
+    if opened is None:
+        output.say(_NOTHING_TO_DO)
+    elif opened:
+        output.say("It is open: servers go on within a second.")
+    else:
+        output.warn(
+            "It is open, but `close-store` had not come to its end, so it cannot be proven that nothing was lost: callers "
+            "wait as after a loss of data."
+        )
+
+
+async def _close_store(*, seconds: int) -> str:
+    """The name of the closed engine; empty if there is none."""
+    actor, chosen = at_command_line(), settings.load()
+    authorise(actor, "write", Object(kind="deployment"))
+    if not chosen.transient_url:
+        return ""
+    async with restarting(chosen) as store:
+        others = {
+            f"{process.name} has version {process.version}"
+            for process in live(await store.registry.server_processes.all(), now=time.time())
+            if process.version != __version__
+        }
+        if others:
+            raise Refused(f"another version may not know that the engine is closed: {', '.join(sorted(others))}")
+        await store.note(audit_event(actor, AuditAction.STORE_CLOSE, ""))
+        try:
+            await store.engine.close_for_restart(store.stops, name=secrets.token_hex(_NAME_BYTES), seconds=seconds)
+        except OrderlyStopRefused as error:
+            raise Refused(f"{error}.") from None
+    return engine_type(chosen.transient_url).title
+
+
+async def _open_store() -> bool | None:
+    """Return whether nothing was lost; None without an engine."""
+    actor, chosen = at_command_line(), settings.load()
+    authorise(actor, "write", Object(kind="deployment"))
+    if not chosen.transient_url:
+        return None
+    async with restarting(chosen) as store:
+        await store.note(audit_event(actor, AuditAction.STORE_OPEN, ""))
+        try:
+            return await store.engine.open_again(store.stops)
+        except OrderlyStopRefused as error:
+            raise Refused(f"{error}.") from None
 
 
 app.command()(after_restore)

@@ -91,6 +91,8 @@ from corpid.ports.server_processes import ServerProcesses
 from corpid.ports.transient import (
     BatchedVerb,
     EngineCondition,
+    OrderlyStopRefused,
+    OrderlyStops,
     StoreUnavailable,
     TransientEngine,
     TransientStore,
@@ -171,6 +173,8 @@ __all__ = [
     "NobodyRemains",
     "NoticeGroup",
     "Notices",
+    "OrderlyStopRefused",
+    "OrderlyStops",
     "Passwords",
     "PasswordsBusy",
     "Provisioning",

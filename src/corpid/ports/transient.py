@@ -123,10 +123,43 @@ class EngineCondition:
     """the remedy; empty if all is well, or if `seen` names it"""
 
 
+class OrderlyStopRefused(Exception):
+    """Nothing can be proven; the message is a sentence for the operator."""
+
+
+class OrderlyStops(Protocol):
+    """Notes of orderly stops of an engine, kept outside it.
+
+    A marker in the engine, written last, has the name of a stop. Each proves once that nothing was lost. Every method
+    raises StoreUnavailable. Source: D67
+    """
+
+    async def begin(self, name: str, *, lineage: str) -> None:
+        """Note that the marker of this name is about to be written.
+
+        Ends every other stop.
+        """
+
+    async def confirm(self, name: str, *, lineage: str) -> bool:
+        """Note that the marker was written, over data that was whole.
+
+        False if the stop was ended meanwhile.
+        """
+
+    async def end(self, name: str, *, lineage: str) -> bool:
+        """End a confirmed stop of the store in use.
+
+        True for the first only, who may use what the marker proves.
+        """
+
+    async def void(self) -> None:
+        """End every stop, before data begins that no marker knows."""
+
+
 class TransientEngine(Protocol):
     """An engine for a TransientStore, made from a URL of `stores.engines`."""
 
-    async def open(self, *, clock: Callable[[], float]) -> TransientStore:
+    async def open(self, *, clock: Callable[[], float], stops: OrderlyStops) -> TransientStore:
         """Connect, in the event loop that will use it.
 
         Until `reject_before` is called the store refuses all that was issued before the engine's data began. Raises
@@ -152,6 +185,21 @@ class TransientEngine(Protocol):
 
         Empty if the database's own checks report it.
         """
+
+    async def close_for_restart(self, stops: OrderlyStops, *, name: str, seconds: int) -> None:  # noqa: ARG002 - for those that can
+        """Refuse all use, so that a restart provably loses nothing.
+
+        It opens by itself after the restart, or after `seconds` without one. Raises OrderlyStopRefused, StoreUnavailable.
+        Source: D67
+        """
+        raise OrderlyStopRefused("this engine cannot prove that it lost nothing: a restart is a loss of data")
+
+    async def open_again(self, stops: OrderlyStops) -> bool:  # noqa: ARG002 - for those that can
+        """Undo `close_for_restart` in an engine that was not restarted.
+
+        False if that was a loss of data. Raises OrderlyStopRefused, StoreUnavailable. Source: D67
+        """
+        raise OrderlyStopRefused("this engine cannot be closed")
 
     async def close(self) -> None:
         """Close the engine, also one that was never opened.

@@ -210,6 +210,8 @@ class AuditAction(StrEnum):
     KEY_REWRAP = "key.rewrap", "Secrets were encrypted again, with the current key"
     MAINTENANCE_ON = "maintenance.on", "Maintenance began"
     MAINTENANCE_OFF = "maintenance.off", "Maintenance ended"
+    STORE_CLOSE = "store.close", "Redis or Valkey is closed for a restart"
+    STORE_OPEN = "store.open", "Redis or Valkey is opened without a restart"
     DEPLOYMENT_RESTORE = "deployment.restore", "A backup was restored"
     AUDIT_PRUNE = "audit.prune", (
         "Old audit entries were removed, and old details: `removed` and `erased` say how many. It is written before the removal")

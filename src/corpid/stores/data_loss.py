@@ -18,6 +18,8 @@ What is noticed, and how:
   in the deployment table; every new connection is looked at before it is used.
 - `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked
   on. The deployment table holds the lineage that was used last; a process that starts compares it.
+- stores.sql.orderly_stops and stores.valkey.closing: a restart of Redis or Valkey that is proven to have lost nothing is
+  no loss; the deployment table has the name of the one marker that proves it.
 - stores.valkey.epochs and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
   was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
   epoch; one that does not fit begins a new epoch for all parts, in the same lineage. They are with their engine,
@@ -51,7 +53,8 @@ from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
 from corpid.rules.data_loss import DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores.sql import database_identity
-from corpid.stores.sql.deployment import NamedValues
+from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues
+from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
 
 if TYPE_CHECKING:
@@ -77,6 +80,7 @@ async def forget(database: Database, *, now: float) -> None:
     last = sa.bindparam("last", type_=sa.BigInteger)
     raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
     await NamedValues(database).put(FORGOTTEN_AT, repr(now))
+    await SqlOrderlyStops(database).void()  # that one was used may be forgotten, too
     for table in (transient, sessions, email_changes):
         await database.run(database.prepare(sa.delete(table)), {})
     await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
@@ -111,6 +115,7 @@ async def after_machine_restart(database: Database, *, start: str, now: float) -
         if before not in (None, start):
             await database.run(empty, {})
             await values.put(FORGOTTEN_AT, repr(now))
+            await SqlOrderlyStops(database).void()  # as in `forget`
         return float(await values.get(FORGOTTEN_AT) or 0.0)
 
 
@@ -414,7 +419,6 @@ class Takeovers:
 
 # `use_store`: a transient store that was replaced, or emptied while no process watched (docs/decisions/0011).
 
-_STORE_IN_USE: Final = "store_in_use"
 _NO_STORE: Final = "none"
 _UNKNOWN_STORE: Final = "unknown"
 
@@ -426,7 +430,7 @@ async def no_store_yet(database: Database) -> None:
     StoreUnavailable.
     """
     async with database.transaction():
-        await NamedValues(database).put_first(_STORE_IN_USE, _encoded_use(_NO_STORE, 0.0))
+        await NamedValues(database).put_first(STORE_IN_USE, _encoded_use(_NO_STORE, 0.0))
 
 
 async def use_store(database: Database, lineage: str, *, moment: float) -> float:
@@ -442,13 +446,13 @@ async def use_store(database: Database, lineage: str, *, moment: float) -> float
         raise ValueError(msg)
     values = NamedValues(database)
     while True:
-        before = await values.get(_STORE_IN_USE) or await _store_before_notes(database)
+        before = await values.get(STORE_IN_USE) or await _store_before_notes(database)
         used, _, since = before.partition(" ")
         if used == lineage:
             return float(since)
         refused_before = 0.0 if used == _NO_STORE else moment
         async with database.transaction():
-            if await values.change(_STORE_IN_USE, before, _encoded_use(lineage, refused_before)):
+            if await values.change(STORE_IN_USE, before, _encoded_use(lineage, refused_before)):
                 return refused_before
 
 
@@ -456,8 +460,8 @@ async def _store_before_notes(database: Database) -> str:
     """For a deployment that is older than this note."""
     values = NamedValues(database)
     async with database.transaction():
-        await values.put_first(_STORE_IN_USE, _encoded_use(_UNKNOWN_STORE, 0.0))
-    return str(await values.get(_STORE_IN_USE))
+        await values.put_first(STORE_IN_USE, _encoded_use(_UNKNOWN_STORE, 0.0))
+    return str(await values.get(STORE_IN_USE))
 
 
 def _encoded_use(lineage: str, since: float) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.dialects.postgresql import Insert
 
-    from corpid.ports import BatchedVerb, Clock, EngineCondition, TransientStore
+    from corpid.ports import BatchedVerb, Clock, EngineCondition, OrderlyStops, TransientStore
     from corpid.stores.sql.statements import Database
 
 _THIS: Final = sa.and_(transient.c.kind == sa.bindparam("kind"), transient.c.key == sa.bindparam("key"))
@@ -215,7 +215,7 @@ class SqlTransientEngine(TransientEngine):
     def __init__(self, store: SqlTransientStore) -> None:
         self._store: Final = store
 
-    async def open(self, *, clock: Clock) -> TransientStore:  # noqa: ARG002 - the database was opened with one
+    async def open(self, *, clock: Clock, stops: OrderlyStops) -> TransientStore:  # noqa: ARG002 - it restarts without a loss
         return self._store
 
     @property

@@ -29,12 +29,11 @@ NONE: Final = b""
 class Epoch:
     """An epoch as one process sees it: the nodes of its parts."""
 
-    __slots__ = ("_fenced", "_prefixes", "name", "serving")
+    __slots__ = ("_prefixes", "name", "serving")
 
-    def __init__(self, name: bytes, serving: Sequence[Link | StoreUnavailable], *, fenced: bool) -> None:
+    def __init__(self, name: bytes, serving: Sequence[Link | StoreUnavailable]) -> None:
         self.name: Final = name
         self.serving: Final = tuple(serving)
-        self._fenced: Final = fenced
         self._prefixes: Final = [b"%b:%b:" % (marker(part), name) for part in range(len(serving))]
 
     def entry(self, kind: str, key: bytes) -> tuple[int, bytes]:
@@ -49,12 +48,11 @@ class Epoch:
     async def ask(self, part: int, *commands: Command) -> list[Answer]:
         """The answers, valid in this epoch.
 
-        The last command in the same pipeline asks a cluster's node for the part's epoch. Names of epochs
-        never come back, so that it is still this one means that it was this one all along.
+        The last command in the same pipeline asks for the part's epoch. Names of epochs never come back, but of an
+        engine that was closed and lost nothing (closing), so that it is still this one means that it was this one
+        all along.
         """
         link = self._link(part)
-        if not self._fenced:
-            return await link.ask(*commands)
         *answers, mark = await link.ask(*commands, ("GET", marker(part)))
         if mark != marked(link, self.name):
             raise StoreUnavailable(f"{link.address.name} has forgotten something, or somebody found that another has")

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.ports import StoreUnavailable
 from corpid.stores import milliseconds
-from corpid.stores.valkey import epochs
+from corpid.stores.valkey import closing, epochs
+from corpid.stores.valkey.closing import Closing
 from corpid.stores.valkey.epochs import Epoch
 from corpid.stores.valkey.link import ANSWER_SECONDS
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology
@@ -30,7 +31,7 @@ from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.ports import Clock
+    from corpid.ports import Clock, OrderlyStops
     from corpid.stores.valkey.link import Address, Link
 
 _LOOK_SECONDS: Final = 1.0
@@ -48,19 +49,20 @@ _UNSERVED: Final = "The cluster has slots that no node serves: `redis-cli --clus
 class Keyspace:
     """The epoch of this process, and the node of each part."""
 
-    def __init__(self, seeds: Sequence[Address], clock: Clock) -> None:
+    def __init__(self, seeds: Sequence[Address], clock: Clock, stops: OrderlyStops) -> None:
         self.remembers_since = 0.0
         """epoch seconds by the engine's clock; the latest of all epochs that were seen"""
         self.changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._clock: Final = clock
         self._topology: Final = Topology(seeds, self)
+        self._closing: Final = Closing(stops)
         self._live: Final[dict[str, Link]] = {}
         self._ahead: Final[dict[str, float]] = {}
         self._serving: list[Link | StoreUnavailable] = []
         self._marked: set[int] | None = None
         """the parts that this process has marked with the present epoch; None if another one began it"""
         self._entered_at = 0.0
-        self._epoch = Epoch(epochs.NONE, (), fenced=False)
+        self._epoch = Epoch(epochs.NONE, ())
 
     @property
     def epoch_name(self) -> bytes:
@@ -162,12 +164,31 @@ class Keyspace:
         newest = max((epochs.read(link, mark) for mark in marks.values()), default=epochs.NONE)
         if newest > self._epoch.name:
             self._enter(newest, began=False)
+        if await self._is_closed(link, marks.get(closing.PART), now):
+            return
         for part in marks:
             is_here = marks[part] == epochs.marked(link, self._epoch.name)
             self._serving[part] = link if is_here else StoreUnavailable(f"{link.address.name} has forgotten something")
         doubtful = [part for part in marks if marks[part] != epochs.marked(link, self._epoch.name)]
+        self._closing.look(intact=not doubtful)
         if doubtful and await self._may_mark(link, doubtful, now):
             await self._mark(link, [part for part in marks if self._serving[part] is not link])
+
+    async def _is_closed(self, link: Link, mark: bytes | None, now: float) -> bool:
+        """Return whether the engine is closed, or just open again."""
+        marker = None if self._topology.clustered else closing.read(mark)
+        if marker is None or marker.epoch < self._epoch.name:
+            return False
+        self._serving[closing.PART] = StoreUnavailable(f"{link.address.name} is closed")
+        self._show()
+        settled = await self._closing.settle(link, marker, now)
+        if settled is link:
+            if marker.epoch > self._epoch.name:
+                self._enter(marker.epoch, began=False)
+            self._closing.look(intact=True)
+        if settled is not None:
+            self._serving[closing.PART] = settled
+        return settled is not None
 
     async def _marks(self, link: Link, parts: Sequence[int]) -> dict[int, bytes | None]:
         found = await link.ask_each(("GET", epochs.marker(part)) for part in parts)
@@ -194,7 +215,11 @@ class Keyspace:
             return False
         claim = ("SET", epochs.claim(parts[0]), b"", "NX", "PX", milliseconds(_NEW_SECONDS))
         [won] = await link.ask_each([claim])
-        if won != b"OK" or self._epoch.name != before:
+        if won != b"OK":
+            return False
+        if not self._topology.clustered:
+            await self._closing.before_another_epoch()
+        if self._epoch.name != before:
             return False
         self._enter(epochs.begun(now + _EVERYWHERE_SECONDS, after=before), began=True)
         return True
@@ -216,13 +241,13 @@ class Keyspace:
         self._entered_at = asyncio.get_running_loop().time()
         self.remembers_since = max(self.remembers_since, epochs.remembers_since(name))
         self._serving = [StoreUnavailable("The engine has forgotten something: try again")] * len(self._serving)
-        self._epoch = Epoch(name, self._serving, fenced=self._topology.clustered)
+        self._epoch = Epoch(name, self._serving)
         self.changed.set_result(None)
         self.changed = asyncio.get_running_loop().create_future()
 
     def _show(self) -> None:
         if self._epoch.serving != tuple(self._serving):
-            self._epoch = Epoch(self._epoch.name, self._serving, fenced=self._topology.clustered)
+            self._epoch = Epoch(self._epoch.name, self._serving)
 
     def _missing(self) -> list[StoreUnavailable]:
         return [link for link in self._serving if isinstance(link, StoreUnavailable)]

@@ -20,7 +20,8 @@ from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
-from corpid.stores.valkey import epochs
+from corpid.stores.valkey import closing, epochs
+from corpid.stores.valkey.closing import NoOrderlyStops
 from corpid.stores.valkey.keyspace import Keyspace
 from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
 from corpid.stores.valkey.nodes import primaries
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
     from types import TracebackType
 
-    from corpid.ports import BatchedVerb, Clock, TransientStore
+    from corpid.ports import BatchedVerb, Clock, OrderlyStops, TransientStore
     from corpid.stores.valkey.epochs import Epoch
     from corpid.stores.valkey.link import Address, Answer, Command, Link
 
@@ -221,19 +222,19 @@ def _lifetime(ttl: float) -> int:
     return max(1, milliseconds(ttl))
 
 
-async def open_valkey(url: str, *, clock: Clock) -> ValkeyTransientStore:
+async def open_valkey(url: str, *, clock: Clock, stops: OrderlyStops | None = None) -> ValkeyTransientStore:
     """Connect to a node or cluster, in the event loop using it.
 
     redis:// or valkey://, with TLS rediss:// or valkeys://, or unix://. Each process for itself.
 
     The engine must be a primary of version 7 or later (any Valkey) that evicts nothing, or nodes of a cluster, of which
     any one leads to all others; HOST:PORT,HOST:PORT names several. Until `reject_before` is called, what was issued
-    before the memory began is refused.
+    before the memory began is refused. Without `stops` each restart is a loss.
 
     Raises StoreUnavailable with a sentence for the operator, without the password. DESIGN "What each engine promises",
     D49.
     """
-    keyspace = Keyspace(addresses(url), clock)
+    keyspace = Keyspace(addresses(url), clock, stops or NoOrderlyStops())
     try:
         await keyspace.start()
     except BaseException:
@@ -256,9 +257,17 @@ class ValkeyEngine(TransientEngine):
         self._url: Final = url
         self._store: ValkeyTransientStore | None = None
 
-    async def open(self, *, clock: Clock) -> TransientStore:
-        self._store = await open_valkey(self._url, clock=clock)
+    async def open(self, *, clock: Clock, stops: OrderlyStops) -> TransientStore:
+        self._store = await open_valkey(self._url, clock=clock, stops=stops)
         return self._store
+
+    async def close_for_restart(self, stops: OrderlyStops, *, name: str, seconds: int) -> None:
+        """Refuses a cluster."""
+        await closing.close(self._url, stops, name=name, seconds=seconds)
+
+    async def open_again(self, stops: OrderlyStops) -> bool:
+        """Refuses a cluster."""
+        return await closing.open_again(self._url, stops)
 
     @property
     def lineage(self) -> str:
@@ -294,8 +303,12 @@ def _condition(found: _ExaminedPrimary | StoreUnavailable) -> EngineCondition:
     )
     seen = (
         f"{found.engine} {found.version} at {found.place}, noeviction, {kept}: when it restarts, sign-ins that "
-        "are under way begin again, and for about 45 s callers make new proofs."
+        "are under way begin again, and for about 45 s callers make new proofs, unless `corpid maintenance close-store` is run "
+        "before."
     )
+    if found.is_closed:
+        change = "Change: restart it now, or run `corpid maintenance open-store`."
+        return EngineCondition(verdict="problem", seen=f"{seen} It is closed for a restart.", change=change)
     if found.last_save_failed:
         change = "Change: look at its log; it may stop taking writes (stop-writes-on-bgsave-error)."
         return EngineCondition(verdict="problem", seen=f"{seen} Its last snapshot failed.", change=change)
@@ -320,6 +333,8 @@ class _ExaminedPrimary(msgspec.Struct, frozen=True, kw_only=True):
     saves: str
     """the setting save; empty: no snapshots, or hidden from this user"""
     last_save_failed: bool
+    is_closed: bool
+    """for a restart (stores.valkey.closing)"""
 
 
 async def _examine(url: str) -> list[_ExaminedPrimary | StoreUnavailable]:
@@ -363,6 +378,7 @@ async def _examined(address: Address) -> _ExaminedPrimary:
     link = await connect(address)
     try:
         saves = await _saves(link)
+        [mark] = [None] if link.engine.clustered else await link.ask(("GET", epochs.marker(closing.PART)))
     finally:
         await link.close()
     info = link.engine.info
@@ -375,6 +391,7 @@ async def _examined(address: Address) -> _ExaminedPrimary:
         appends=info.get("aof_enabled") == "1",
         saves=saves,
         last_save_failed=info.get("rdb_last_bgsave_status", "ok") != "ok",
+        is_closed=closing.read(mark) is not None,
     )
 
 
