@@ -21,6 +21,7 @@ from corpid.ports.audit import (
     StreamFailed,
     StreamInterrupted,
 )
+from corpid.ports.client_clocks import ClientClocks
 from corpid.ports.client_refusals import ClientRefusal, ClientRefusals
 from corpid.ports.clients import ApiClients, Clients, FetchedKeySets
 from corpid.ports.conflicts import (
@@ -123,6 +124,7 @@ __all__ = [
     "BatchedVerb",
     "Change",
     "ChangedMeanwhile",
+    "ClientClocks",
     "ClientKeys",
     "ClientRefusal",
     "ClientRefusals",

@@ -50,9 +50,11 @@ import sqlalchemy as sa
 
 from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
+from corpid.rules.client_clocks import are_known
 from corpid.rules.data_loss import DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores.sql import database_identity
+from corpid.stores.sql.client_clocks import leads_may_be_missing
 from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues
 from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
@@ -81,6 +83,7 @@ async def forget(database: Database, *, now: float) -> None:
     raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
     await NamedValues(database).put(FORGOTTEN_AT, repr(now))
     await SqlOrderlyStops(database).void()  # that one was used may be forgotten, too
+    await leads_may_be_missing(database, now=now)
     for table in (transient, sessions, email_changes):
         await database.run(database.prepare(sa.delete(table)), {})
     await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
@@ -116,6 +119,7 @@ async def after_machine_restart(database: Database, *, start: str, now: float) -
             await database.run(empty, {})
             await values.put(FORGOTTEN_AT, repr(now))
             await SqlOrderlyStops(database).void()  # as in `forget`
+            await leads_may_be_missing(database, now=now)
         return float(await values.get(FORGOTTEN_AT) or 0.0)
 
 
@@ -201,6 +205,7 @@ class SinceRestore:
             name=f"{self._epoch}{inner.name}",
             reject_issued_before=max(self._restored_at, inner.reject_issued_before),
             complete_from=inner.complete_from,
+            spent_until=inner.spent_until if are_known(self._restored_at, lost_at=inner.spent_until or 0.0) else None,
         )
 
     def unit(self, now: float) -> SinceRestoreUnit:
@@ -214,6 +219,9 @@ class SinceRestore:
 
     async def engine_time(self) -> float | None:
         return await self._store.engine_time()
+
+    def engine_time_at_least(self) -> float | None:
+        return self._store.engine_time_at_least()
 
     async def ready(self, *, now: float) -> None:
         await self._store.ready(now=now)

@@ -60,9 +60,10 @@ async def issue(
             raise UnauthorizedClient(
                 Reason.API_CLIENT_ENTITY, "the entity that this client is bound to is disabled or removed"
             )
+        lead = await context.provider.client_clocks.examined(assertion, context.provider.transient)
         async with context.provider.transient.unit(context.now) as unit:
             await dpop.spend(context, unit, proof, client_id=client.client_id)
-            await client_authentication.spend(context, unit, assertion)
+            await client_authentication.spend(context, unit, assertion, lead)
     claims = api_server.access_token_claims(
         base_url=policy.base_url,
         client_id=client.client_id,

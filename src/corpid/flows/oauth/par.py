@@ -90,10 +90,11 @@ async def _write(
     request: AuthorizationRequest,
 ) -> ParResponse:
     reference, client_id = context.provider.new_id(), caller.client.client_id
+    lead = await context.provider.client_clocks.examined(caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
         if proof is not None:
             await dpop.spend(context, unit, proof, client_id=client_id)
-        await client_authentication.spend(context, unit, caller.assertion)
+        await client_authentication.spend(context, unit, caller.assertion, lead)
         entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
         await entry.put(unit, PushedRequest(request=request, pushed_at=context.now))
     context.provider.issued.request(reference, client_id)

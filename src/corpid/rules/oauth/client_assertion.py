@@ -44,6 +44,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     jti: str | None
     issued_at: float
     """iat; without one, as long before exp as the rules allow"""
+    has_iat: bool
     expires_at: float
     names_endpoint: bool
     """its aud is the endpoint that it was sent to, which only a client that may do so is let through with (D64)"""
@@ -55,6 +56,7 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     jti: str | None
     issued_at: float
+    has_iat: bool
     remember_seconds: float
     """how long a spent jti is remembered"""
     lifetime: float
@@ -135,6 +137,7 @@ def _validate(
         token=token,
         jti=identifier,
         issued_at=issued_at,
+        has_iat=claims.get("iat") is not None,
         expires_at=expires_at,
         names_endpoint=names_endpoint,
     )
@@ -214,6 +217,7 @@ def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion
             client_id=candidate.client_id,
             jti=candidate.jti,
             issued_at=candidate.issued_at,
+            has_iat=candidate.has_iat,
             remember_seconds=candidate.expires_at - now + CLOCK_AHEAD_SECONDS + SPENT_MARGIN_SECONDS,
             lifetime=candidate.expires_at - candidate.issued_at,
             names_endpoint=candidate.names_endpoint,
