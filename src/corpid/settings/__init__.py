@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from corpid.settings.fields import PREFIX, IssuerSettings, Settings, SettingsError, contradictions
+from corpid.settings import secret_files
+from corpid.settings.fields import PREFIX, SECRETS, IssuerSettings, Settings, SettingsError, contradictions
 from corpid.settings.issuers import contradictions as between_issuers
 from corpid.settings.issuers import issuers
 from corpid.settings.presets import PRESETS
 
-__all__ = ["Settings", "SettingsError", "documentation", "load", "settings_file"]
+__all__ = ["Settings", "SettingsError", "documentation", "load", "named_secret_files", "settings_file"]
 
 FILE: Final = "corpid.toml"
-SECRET: Final = "key_encryption_key"
 _OF_A_TABLE: Final = 2
 """the parts before the key in an error's location: the setting, and the number of the table"""
 
@@ -31,21 +31,41 @@ def load(made: type[Settings] = Settings, /, **overrides: Any) -> Settings:  # n
     """The settings, from overrides, environment and corpid.toml.
 
     `overrides` win over the environment, which wins over corpid.toml (or CORPID_CONFIG). The preset that they name
-    comes last. Raises SettingsError.
+    comes last. Files with secrets are read now, and never again. Raises SettingsError.
     """
     path, written = settings_file()
-    environment = {name.upper(): value for name, value in os.environ.items() if value}
-    from_file = {name: value for name, value in written.items() if PREFIX + name.upper() not in environment}
+    environment = _environment()
+    files = secret_files.named(environment, written, path)
+    in_files = secret_files.values(files, overrides)
+    from_file = {
+        name: value
+        for name, value in written.items()
+        if PREFIX + name.upper() not in environment and name not in secret_files.FILE_SETTINGS
+    }
     named = {"preset": environment.get(f"{PREFIX}PRESET", ""), **from_file, **overrides}["preset"]
     preset = PRESETS[named].settings if isinstance(named, str) and named in PRESETS else {}
     lowest = {name: value for name, value in preset.items() if PREFIX + name.upper() not in environment}
     try:
-        return _consistent(made(**{**lowest, **from_file, **overrides}))
+        return _consistent(made(**{**lowest, **from_file, **in_files, **overrides}))
     except ValidationError as errors:
         error = errors.errors()[0]
         name = str(error["loc"][0]) if error["loc"] else ""
         places = {name: f"{name} in {path}" if name in from_file else PREFIX + name.upper()}
+        places |= {each.secret: f"{each.place}: {each.path}" for each in files}
         raise SettingsError(_sentence(error, name if name in overrides else places[name])) from None
+
+
+def named_secret_files() -> list[secret_files.SecretFile]:
+    """The files with secrets that environment and settings file name.
+
+    Raises SettingsError.
+    """
+    path, written = settings_file()
+    return secret_files.named(_environment(), written, path)
+
+
+def _environment() -> dict[str, str]:
+    return {name.upper(): value for name, value in os.environ.items() if value}
 
 
 def _consistent(settings: Settings) -> Settings:
@@ -78,9 +98,32 @@ def documentation() -> str:
     for name, field in Settings.model_fields.items():
         default = "" if field.default_factory else _shown(field.default)
         lines.append(f"| `{name}` | `{PREFIX}{name.upper()}` | {default} | {field.description} |")
+        if (file := f"{name}_file") in secret_files.FILE_SETTINGS:
+            meaning = f"File with the value of {name}, see [secrets in files](#secrets-in-files)."
+            lines.append(f"| `{file}` | `{PREFIX}{file.upper()}` |  | {meaning} |")
+    lines += _SECRETS_IN_FILES
     for name in PRESETS:
         lines += _preset_lines(name)
     return "\n".join(lines) + "\n"
+
+
+_SECRETS_IN_FILES: Final = f"""
+## Secrets in files
+
+A setting that can hold a password or a key can be in a file of its own: set `NAME_file` (in the environment
+`{PREFIX}NAME_FILE`) to the path of the file, and leave NAME out. These are
+{", ".join(f"`{name}_file`" for name in SECRETS)}.
+
+- Set one of the two, in whichever place: with both, CorpID does not start, and names both.
+- The file has only the value, in one line of at most {secret_files.LONGEST // 1024} KiB. A newline at its end does not count.
+- CorpID reads it when it starts, and never again: after a change, restart every node.
+- If every user of the machine can read the file, this is `settings_problem` in the log at start, and a problem for
+  `corpid doctor`. The file of the key-encryption key must belong to the service's user alone (mode 0600).
+
+With systemd, files that only root can read: `LoadCredential=database.url:/etc/corpid/database.url` and
+`Environment={PREFIX}DATABASE_URL_FILE=%d/database.url` in the unit. In containers, secrets:
+`{PREFIX}DATABASE_URL_FILE: /run/secrets/database.url`.
+""".rstrip().split("\n")
 
 
 def _preset_lines(name: str) -> list[str]:
@@ -129,13 +172,13 @@ def settings_file() -> tuple[Path, dict[str, Any]]:
     except ValueError as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.") from error
     for name in written:
-        if name not in Settings.model_fields:
+        if name not in secret_files.KNOWN:
             raise SettingsError(f"{path}: there is no setting {name!r}{_did_you_mean(name)}.")
     return path, written
 
 
 def _did_you_mean(name: str) -> str:
-    close = difflib.get_close_matches(name.lower().removeprefix(PREFIX.lower()), Settings.model_fields, n=1)
+    close = difflib.get_close_matches(name.lower().removeprefix(PREFIX.lower()), secret_files.KNOWN, n=1)
     return f"; did you mean {close[0]!r}" if close else "; docs/settings.md lists them"
 
 
@@ -153,6 +196,6 @@ def _sentence(error: Any, place: str) -> str:  # noqa: ANN401
     if error["type"] == "value_error":
         reason = str(error["ctx"]["error"])
     else:
-        value = "its value" if name == SECRET else repr(error["input"])
+        value = "its value" if name in SECRETS else repr(error["input"])
         reason = f"{value} cannot be used, its {error['msg'][:1].lower()}{error['msg'][1:]}"
     return f"{place}: {reason}." if name else f"{reason}."

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.diagnostics import Finding, ok, problem, sentence, warning
-from corpid.settings import settings_file
+from corpid.settings import named_secret_files, settings_file
 from corpid.settings.checks import is_local
 from corpid.settings.fields import SECRETS
 from corpid.settings.issuers import issuers
@@ -17,6 +17,7 @@ from corpid.stores.engines import engine_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from corpid.settings.fields import Settings
 
@@ -73,13 +74,24 @@ def _passkeys(settings: Settings) -> Iterator[Finding]:
 
 
 def _readable_secrets() -> Iterator[Finding]:
-    """A settings file with secrets that every user can read (D43)."""
+    """Files with secrets that every user can read: the settings file, and those that it names (D43)."""
     path, written = settings_file()
     secrets = [name for name in SECRETS if _is_secret(str(written.get(name, "")))]
-    if secrets and stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXO:
-        seen = f"Every user of this machine can read {path}, which holds secrets: {', '.join(secrets)}."
-        change = f"Change: run `chmod o-rwx {path}` as its owner, and let its group be that of the service."
-        yield problem("settings file", seen, change)
+    files = [("settings file", path, secrets)] if secrets else []
+    files += [(f"{each.secret}_file", each.path, [each.secret]) for each in named_secret_files()]
+    for about, file, held in files:
+        if _is_open_to_all(file):
+            seen = f"Every user of this machine can read {file}, which holds secrets: {', '.join(held)}."
+            change = f"Change: run `chmod o-rwx {file}` as its owner, and let its group be that of the service."
+            yield problem(about, seen, change)
+
+
+def _is_open_to_all(path: Path) -> bool:
+    """Return whether every user can read a file; one that is gone since the start cannot be."""
+    try:
+        return bool(stat.S_IMODE(path.stat().st_mode) & stat.S_IRWXO)
+    except OSError:
+        return False
 
 
 def _is_secret(value: str) -> bool:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-SECRETS: Final = ("database_url", "transient_url", "mail_url", "key_encryption_key")
-"""settings whose value is a key, or a URL that can hold a password"""
+class Secret:
+    """Marks a setting whose value is a key, or a URL that can hold a password."""
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
@@ -190,7 +190,7 @@ class Settings(IssuerSettings, BaseSettings):
         validate_default=True,
         description="Directory of the embedded database and its key; created if missing.",
     )
-    database_url: str = Field(
+    database_url: Annotated[str, Secret()] = Field(
         default="",
         validate_default=True,
         repr=False,
@@ -204,7 +204,7 @@ class Settings(IssuerSettings, BaseSettings):
     database_connections: int = Field(
         default=10, ge=1, le=500, description="Most connections to PostgreSQL that one process opens."
     )
-    transient_url: Annotated[str, AfterValidator(checks.transient_url)] = Field(
+    transient_url: Annotated[str, AfterValidator(checks.transient_url), Secret()] = Field(
         default="",
         repr=False,
         description=f"{transient_urls()}, for short-lived data. For a cluster, one node, or several separated by "
@@ -232,7 +232,7 @@ class Settings(IssuerSettings, BaseSettings):
         description="Whether a person with a known e-mail address can get a code by e-mail as second factor, if "
         "CorpID sends mail.",
     )
-    mail_url: Annotated[str, AfterValidator(checks.mail_url)] = Field(
+    mail_url: Annotated[str, AfterValidator(checks.mail_url), Secret()] = Field(
         default="",
         repr=False,
         description="smtp://USER:PASSWORD@HOST:587 (with STARTTLS, except for a server on this machine) or "
@@ -294,7 +294,7 @@ class Settings(IssuerSettings, BaseSettings):
     tls_key: Path | None = Field(
         default=None, description="PEM file with the key of tls_certificate, without password."
     )
-    key_encryption_key: SecretStr | None = Field(
+    key_encryption_key: Annotated[SecretStr | None, Secret()] = Field(
         default=None,
         description="32 bytes in base64 that encrypt secrets at rest. With the default database and neither this nor "
         "the file, CorpID creates a key in data_dir.",
@@ -354,7 +354,7 @@ class Settings(IssuerSettings, BaseSettings):
     arrivals_per_network: int = Field(
         default=1200,
         ge=0,
-        description="Sign-ins without a pushed request that new browsers start in one network (IPv4 /24, IPv6 /48){_MINUTE}",
+        description=f"Sign-ins without a pushed request that new browsers start in one network (IPv4 /24, IPv6 /48){_MINUTE}",
     )
     arrivals_in_all: int = Field(default=12_000, ge=0, description=f"The same from all networks together{_MINUTE}")
     api_per_client: int = Field(default=30_000, ge=0, description=f"Calls of the admin API by one client{_MINUTE}")
@@ -432,3 +432,9 @@ class Settings(IssuerSettings, BaseSettings):
 
 def _embedded_url(data_dir: Path) -> str:
     return f"sqlite:///{data_dir / 'corpid.sqlite'}"
+
+
+SECRETS: Final = tuple(
+    name for name, field in Settings.model_fields.items() if any(isinstance(mark, Secret) for mark in field.metadata)
+)
+"""the settings that can hold a password or a key; each has a `NAME_file` (`secret_files`)"""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 EMBEDDED_KEY_NAME: Final = "sealing.key"
+_LONGEST_FILE: Final = 1024
+"""characters of a file with a key that are read: a longer one has none"""
 _NONCE_BYTES: Final = 12
 _KEY_ID_BYTES: Final = 6
 
@@ -111,7 +113,8 @@ def key_from_file(path: Path) -> bytes:
     """
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
-        text = path.read_text(encoding="ascii", errors="replace")
+        with path.open(encoding="ascii", errors="replace") as readable:
+            text = readable.read(_LONGEST_FILE)
     except FileNotFoundError:
         raise EncryptionError(
             f"the key-encryption key file {path} does not exist: name the file that was used so far, "
