@@ -95,7 +95,8 @@ def test_only_settings_that_exist_are_named(name: str) -> None:
 
 def test_only_commands_that_exist_are_run() -> None:
     corpid = program()
-    lines = re.findall(r"^ExecStart\w*=\S*/(corpid .+)$", FILES["corpid.service"], flags=re.MULTILINE)
+    units = "\n".join(text for name, text in FILES.items() if name.endswith(".service"))
+    lines = re.findall(r"^ExecStart\w*=\S*/(corpid .+)$", units, flags=re.MULTILINE)
     entry, command = (
         json.loads(found) for found in re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", FILES["Containerfile"], re.MULTILINE)
     )
