@@ -290,12 +290,13 @@ async def create(
         }
         for hidden in hidden_paths([each.policy for each in providers.values()]):
             raise StartError(hidden)
-        asgi = _asgi(settings, providers, spans, developer)
+        readiness = Readiness(provider, periodic_tasks.report_part)
+        asgi = _asgi(settings, providers, readiness, spans, developer)
         if metrics is not None:
-            metrics.watched = _watched(settings, provider, hashing, stores)
+            metrics.watched = _watched(settings, provider, hashing, stores, readiness)
             asgi.observe(metrics.request)
         try:
-            async with periodic_tasks.running(provider, metrics, notices=settings.notices_enabled):
+            async with periodic_tasks.running(provider, metrics, readiness, notices=settings.notices_enabled):
                 yield Application(
                     asgi=asgi,
                     provider=provider,
@@ -309,7 +310,9 @@ async def create(
             hashing.close()
 
 
-def _watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines) -> Watched:
+def _watched(
+    settings: Settings, provider: Provider, hashing: Argon2Passwords, stores: Engines, readiness: Readiness
+) -> Watched:
     """The sources of gauges for the metrics."""
     # Where several processes answer as one, a folder must be named before this is loaded.
     from corpid.web.telemetry.metrics import Watched  # noqa: PLC0415
@@ -322,6 +325,7 @@ def _watched(settings: Settings, provider: Provider, hashing: Argon2Passwords, s
         pool=stores.connections_in_use,
         recovering_until=lambda: recovering_until(provider),
         pool_limit=settings.database_connections if engine_type(settings.database_url).has_pool else 0,
+        parts=readiness.parts,
     )
 
 
@@ -365,7 +369,11 @@ def _theme(settings: Settings) -> Theme:
 
 
 def _asgi(
-    settings: Settings, providers: Mapping[str, Provider], spans: Spans | None, developer: Developer | None
+    settings: Settings,
+    providers: Mapping[str, Provider],
+    readiness: Readiness,
+    spans: Spans | None,
+    developer: Developer | None,
 ) -> Middleware:
     look, trusts = _theme(settings), ClientAddresses(settings.trusted_proxies).trusts
     routers = {}
@@ -380,7 +388,8 @@ def _asgi(
         Issuers(routers, of_first=at_root()) if further else routers[first],
         base_url=settings.base_url,
         further_urls=[url for _, url in further],
-        ready=Readiness(providers[FIRST_ISSUER]).check,
+        ready=readiness.check,
+        suspect=readiness.suspect,
         allowed_hosts=settings.allowed_hosts,
         trusted_proxies=settings.trusted_proxies,
         forwarded_header=settings.forwarded_header,

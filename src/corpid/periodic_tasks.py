@@ -22,6 +22,7 @@ from corpid.web.telemetry import access_log
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
 
+    from corpid.flows.operations.readiness import Readiness
     from corpid.flows.provider import Provider
     from corpid.web.telemetry.metrics import Metrics
 
@@ -41,14 +42,16 @@ _DATA_LOST: Final = (
 
 
 @asynccontextmanager
-async def running(provider: Provider, metrics: Metrics | None, *, notices: bool) -> AsyncIterator[None]:
-    """Run the periodic tasks: registration, clean-up, audit seals, usage counts, invitations, notices.
+async def running(
+    provider: Provider, metrics: Metrics | None, readiness: Readiness, *, notices: bool
+) -> AsyncIterator[None]:
+    """Run the periodic tasks: registration, clean-up, audit seals, usage counts, invitations, notices, readiness.
 
     When the context ends, what was counted is written once more, and this process is no longer registered.
     """
-    work = _Tasks(provider, metrics)
+    work = _Tasks(provider, metrics, readiness)
     # A mail server may take minutes to answer, for which nothing else must wait.
-    tasks = [asyncio.create_task(work.rounds()), asyncio.create_task(work.invitations())]
+    tasks = [asyncio.create_task(each) for each in (work.rounds(), work.invitations(), readiness.watch())]
     if notices and provider.mail.works:
         tasks.append(asyncio.create_task(work.notices()))
     try:
@@ -64,8 +67,10 @@ async def running(provider: Provider, metrics: Metrics | None, *, notices: bool)
 class _Tasks:
     """Periodic tasks; one that fails is logged, and tried again next round."""
 
-    def __init__(self, provider: Provider, metrics: Metrics | None) -> None:
+    def __init__(self, provider: Provider, metrics: Metrics | None, readiness: Readiness) -> None:
         self._provider: Final = provider
+        self._metrics: Final = metrics
+        self._readiness: Final = readiness
         self._expire_at = 0.0
         self._count_at = 0.0
         self._emails: Final = InvitationEmails(provider, _warn, metrics.invitation if metrics else lambda _: None)
@@ -76,8 +81,11 @@ class _Tasks:
         self._sealer: Final = Sealer(
             provider.registry,
             lambda detail: access_log.log().info("audit_sealed", detail=detail),
-            lambda detail: access_log.log().error("audit_seals_changed", detail=detail),
+            self._seals_changed,
         )
+        if metrics is not None:
+            metrics.mail_pauses["invitations"] = lambda: self._emails.pause_seconds
+            metrics.mail_pauses["notices"] = lambda: self._notice_emails.pause_seconds
         self._recovery: Final = RecoveryNotice(
             provider,
             lambda until: _warn("data_lost", f"{_DATA_LOST}, at most for {until - provider.clock():.0f} s"),
@@ -135,16 +143,34 @@ class _Tasks:
         try:
             await work
         except StoreUnavailable as error:
+            self._readiness.suspect()
             self._log_failure(part, str(error), None)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next round must come
             self._log_failure(part, type(error).__name__, error)
         else:
             self._failing.pop(part, None)
+            if self._metrics is not None:
+                self._metrics.task(part, failing=False)
 
     def _log_failure(self, part: str, reason: str, error: Exception | None) -> None:
         if self._failing.get(part) != reason:
             access_log.log().error("sweep_failed", detail=f"{part}: {reason}", exc_info=error)
         self._failing[part] = reason
+        if self._metrics is not None:
+            self._metrics.task(part, failing=True)
+
+    def _seals_changed(self, detail: str) -> None:
+        access_log.log().error("audit_seals_changed", detail=detail)
+        if self._metrics is not None:
+            self._metrics.seals_changed()
+
+
+def report_part(part: str, reason: str) -> None:
+    """Log that a part of this process fails, or works again if there is no reason. Source: D49"""
+    if reason:
+        _warn("unavailable", f"{part}: {reason}")
+    else:
+        _warn("available_again", part)
 
 
 def _warn(event: str, detail: str) -> None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from corpid.flows.operations.readiness import PARTS
 from corpid.rules.oauth import discovery, errors
 from corpid.rules.oauth.generations import GENERATIONS
+from corpid.rules.oauth.refusals import Reason
 from corpid.settings import Settings
 from corpid.settings.secret_files import KNOWN
 from corpid.web import routes
@@ -44,6 +46,9 @@ def exported() -> dict[str, set[str]]:
     metrics = Metrics()
     metrics.request("/", 400, "invalid_request", 0.001, "parameter_missing")
     metrics._keys.labels("active")
+    metrics._ready.labels("database")
+    metrics.task("invitations", failing=False)
+    metrics._mail_pause.labels("invitations")
     found: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
         for sample in family.samples:
@@ -76,15 +81,49 @@ def test_the_dashboard_shows_every_metric() -> None:
 def test_alerts_name_only_endpoints_and_reasons_that_exist() -> None:
     """A rule about a name that no request ever has would never fire."""
     table = [route.path for route in routes.table(tuple(GENERATIONS.values()))] + ["/healthz", "/readyz"]
-    codes = {each.code for each in vars(errors).values() if isinstance(each, type) and hasattr(each, "code")}
+    codes = {each.code for each in _error_classes() if hasattr(each, "code")}
+    names: dict[tuple[str, str], Any] = {
+        ("corpid_refusals_total", "reason"): {reason.code for reason in Reason},
+        ("corpid_refusals_total", "error"): codes,
+        ("corpid_requests_total", "reason"): codes,
+        ("corpid_requests_total", "endpoint"): table,
+        ("corpid_request_seconds_bucket", "endpoint"): table,
+        ("corpid_ready", "part"): PARTS,
+    }
     wrong = []
     for expression in expressions():
-        for label, operator, value in re.findall(r"(endpoint|reason)(=~|!~|!=|=)\"([^\"]*)\"", expression):
-            names: Any = table if label == "endpoint" else codes
-            found = any(re.fullmatch(value, name) for name in names) if "~" in operator else value in names
-            wrong += [] if found or not value else [f"{label}{operator}{value}"]
+        for metric, selected in re.findall(r"(corpid_\w+)\{([^}]*)\}", expression):
+            for label, operator, text in re.findall(r"(\w+)(=~|!~|!=|=)\"([^\"]*)\"", selected):
+                for value in text.split("|") if "~" in operator else [text]:
+                    known = names.get((metric, label))
+                    found = known is None or any(re.fullmatch(value, name) for name in known)
+                    wrong += [] if found or not value else [f"{metric}{{{label}{operator}{value}}}"]
     assert discovery.TOKEN_PATH in table
     assert not wrong, listed(wrong)
+
+
+def test_the_alert_of_401_counts_every_error_with_that_status_that_callers_do_not_resolve_themselves() -> None:
+    """RFC 9449 §8: a request for a nonce is answered by libraries."""
+    [rule] = [each for each in _rules() if each["alert"] == "CorpidUnauthorizedBurst"]
+    codes = frozenset(each.code for each in _error_classes() if each.status == 401) - {errors.UseDPoPNonce.code}
+    assert {frozenset(found.split("|")) for found in re.findall(r"error=~\"([^\"]*)\"", rule["expr"])} == {codes}
+
+
+def test_each_alert_says_what_to_do_and_names_its_section_of_the_runbook() -> None:
+    for rule in _rules():
+        assert rule["labels"].keys() == {"severity"}
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        assert set(rule["annotations"]) == {"summary", "description", "runbook"}
+        assert rule["annotations"]["runbook"] == f"operate.md#{rule['alert'].lower()}"
+
+
+def _error_classes() -> list[type[errors.OAuthError]]:
+    found = vars(errors).values()
+    return [each for each in found if isinstance(each, type) and issubclass(each, errors.OAuthError)]
+
+
+def _rules() -> list[dict[str, Any]]:
+    return [rule for group in ALERTS["groups"] for rule in group["rules"]]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -48,8 +48,8 @@ def test_requests_are_counted_for_each_issuer(tmp_path: Path) -> None:
         ("other", "", "4xx", "misdirected_request"): 1,
     }
     assert of("corpid_refusals_total", found) == {
-        ("stranger", "invalid_request", "old", "path_unknown"): 1,
-        ("stranger", "misdirected_request", "", "host_unknown"): 1,
+        ("stranger", "other", "invalid_request", "old", "path_unknown"): 1,
+        ("stranger", "other", "misdirected_request", "", "host_unknown"): 1,
     }
     assert {labels[:2] for labels in of("corpid_request_seconds_count", found)} >= {
         ("/.well-known/keys", "first"), ("/.well-known/keys", "old"), ("/healthz", ""),

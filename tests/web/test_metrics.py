@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+TOKEN = "/mga/sps/oauth/oauth20/token"
 VALID = f"00-{TRACE}-00f067aa0ba902b7-01"
 
 
@@ -108,8 +109,8 @@ def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Pa
             await made.http.get("/healthz")
             found = await made.scrape()
             assert found["corpid_requests_total", "/.well-known/keys", "2xx", ""] == 2
-            assert found["corpid_requests_total", "/mga/sps/oauth/oauth20/token", "4xx", "invalid_request"] == 1
-            assert found["corpid_refusals_total", "stranger", "invalid_request", "parameter_missing"] == 1
+            assert found["corpid_requests_total", TOKEN, "4xx", "invalid_request"] == 1
+            assert found["corpid_refusals_total", "stranger", TOKEN, "invalid_request", "parameter_missing"] == 1
             assert found["corpid_requests_total", "/healthz", "2xx", ""] == 1
             assert found["corpid_request_seconds_count", "/.well-known/keys"] == 2
             assert found["corpid_hashing_pending",] == 3
@@ -126,6 +127,31 @@ def test_a_scrape_tells_endpoints_outcomes_reasons_latency_and_keys(tmp_path: Pa
             found = await made.scrape()
             assert found["corpid_signing_key_start_timestamp_seconds", "next"] == key.active_from
             assert found["corpid_signing_key_start_timestamp_seconds", "active"] == active
+
+    asyncio.run(story())
+
+
+def test_a_scrape_tells_each_part_and_waits_for_no_engine_that_hangs(tmp_path: Path) -> None:
+    """D49: an engine that hangs leaves the last answer, until there is another one."""
+    answers = {"database": "", "short-lived state": "it refuses", "clock": "", "signing keys": ""}
+
+    async def story() -> None:
+        hangs, goes_on = False, asyncio.Event()
+
+        async def parts() -> dict[str, str]:
+            if hangs:
+                await goes_on.wait()
+            return answers
+
+        async with running(tmp_path, parts=parts) as made:
+            found = await made.scrape()
+            assert {part: found["corpid_ready", part] for part in answers} == {
+                "database": 1, "short-lived state": 0, "clock": 1, "signing keys": 1,
+            }  # fmt: skip
+            answers["database"], hangs = "it hangs", True
+            assert (await made.scrape())["corpid_ready", "database"] == 1
+            goes_on.set()
+            assert (await made.scrape())["corpid_ready", "database"] == 0
 
     asyncio.run(story())
 
@@ -248,7 +274,11 @@ class Keys:
 
 metrics = Metrics(os.environ[DIRECTORY_VARIABLE])
 number = int(sys.argv[1])
-metrics.watched = Watched(clock=float, signing_keys=Keys(), hashing=lambda: number)
+
+async def parts():
+    return {"database": "away" if number == 2 else ""}
+
+metrics.watched = Watched(clock=float, signing_keys=Keys(), hashing=lambda: number, parts=parts)
 for _ in range(number):
     metrics.request("/token", 200, "", 0.01)
 asyncio.run(metrics.look())
@@ -281,6 +311,8 @@ print(asyncio.run(metrics.text()).decode(), flush=True)
         assert found["corpid_requests_total", "/token", "2xx", ""] == 5
         assert found["corpid_request_seconds_count", "/token"] == 5
     assert (both["corpid_hashing_pending",], one["corpid_hashing_pending",]) == (5, 3)
+    assert (both["corpid_ready", "database"], one["corpid_ready", "database"]) == (0, 1), "0 if one of them is not"
+    assert (both["corpid_workers_ended_total",], one["corpid_workers_ended_total",]) == (0, 1)
     assert not list(tmp_path.glob(f"*_{first.pid}.db")), "each file costs every scrape"
 
 

@@ -57,6 +57,8 @@ def test_what_workers_counted_is_summed_and_outlives_them(tmp_path: Path) -> Non
         assert {answered(address) for _ in range(6)} == {60}
         os.kill(workers_of(process)[0], signal.SIGKILL)
         until(lambda: events(tmp_path, "listening") == 4)
+        assert scraped(address)["corpid_workers_ended_total",] == 1
+        assert scraped(address)["corpid_ready", "database"] == 1
         ask(url, 10)
         until(lambda: answered(address) == 70)
         assert {answered(address) for _ in range(6)} == {70}

@@ -172,6 +172,22 @@ def test_a_deployment_that_is_not_ready_says_which_part_and_is_alive(lines: io.B
 
 
 @pytest.mark.usefixtures("lines")
+def test_a_store_that_failed_a_request_is_asked_again_soon() -> None:
+    """D49: so its outage is in the log though nobody probes."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"]["log"]["reason"] = scope["path"][1:]
+        await send({"type": "http.response.start", "status": 503, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    suspected: list[bool] = []
+    layer = shell(app, suspect=lambda: suspected.append(True))
+    for reason in ("busy", "maintenance", "store_unavailable"):
+        asked(layer, f"/{reason}")
+    assert suspected == [True]
+
+
+@pytest.mark.usefixtures("lines")
 def test_one_that_recovers_from_a_loss_of_data_is_ready_and_says_until_when() -> None:
     """D67: all nodes are equal, so none is taken out."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write_pair(directory: Path, password: bytes | None = None) -> tuple[Path, Path]:
+def write_pair(directory: Path, password: bytes | None = None, *, days: int = 1) -> tuple[Path, Path]:
     """A self-signed certificate for localhost and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
@@ -37,7 +37,7 @@ def write_pair(directory: Path, password: bytes | None = None) -> tuple[Path, Pa
         .public_key(key.public_key())
         .serial_number(1)
         .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -118,6 +118,18 @@ def test_renewed_files_are_offered_to_new_connections_and_old_ones_go_on(
             pass
 
 
+def test_the_end_of_the_certificate_follows_its_file(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """D52: the metrics tell it, and an alert asks for another certificate in time."""
+    credentials = Credentials(*pair)
+    first = credentials.expires_at
+    write_pair(tmp_path, days=90)
+    credentials.look()
+    assert round((credentials.expires_at - first) / 86400) == 89
+    pair[0].write_bytes(b"no certificate")
+    credentials.look()
+    assert round((credentials.expires_at - first) / 86400) == 89, "the one before is still offered"
+
+
 def test_files_that_cannot_be_used_are_told_once_and_the_pair_from_before_stays(
     pair: tuple[Path, Path], tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -150,8 +162,10 @@ def test_the_files_are_looked_at_again_and_again(
 
     async def story() -> None:
         async with (
-            tls.renewing(*pair) as context,
-            await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context) as own,
+            tls.renewing(*pair) as credentials,
+            await asyncio.start_server(
+                lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=credentials.context
+            ) as own,
         ):
             write_pair(tmp_path)
             while not await believed(own.sockets[0].getsockname()[1]):  # noqa: ASYNC110 - it has to be tried

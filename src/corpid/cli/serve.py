@@ -186,6 +186,9 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
 
             measured = metrics.Metrics(os.environ.get(METRICS_VARIABLE), issuers=bool(chosen.issuers))
             measured.hosts = OwnHosts(chosen.metrics_address, chosen.allowed_hosts)
+            if own_tls is not None:
+                credentials = own_tls
+                measured.certificate_end = lambda: credentials.expires_at
             await stack.enter_async_context(metrics.served(measured, listening.metrics))
         spans = await stack.enter_async_context(tracing.opened())
         application = await stack.enter_async_context(app.create(chosen, metrics=measured, spans=spans))
@@ -195,7 +198,7 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
             bodiless=application.bodiless,
             streamed=application.streamed,
             addresses=ClientAddresses(chosen.trusted_proxies, chosen.forwarded_header),
-            tls=own_tls,
+            tls=own_tls.context if own_tls is not None else None,
             drain_seconds=chosen.drain_seconds,
             delay_seconds=chosen.drain_delay_seconds,
             on_draining=application.asgi.drain,

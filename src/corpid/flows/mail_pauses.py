@@ -39,6 +39,11 @@ class MailPauses:
         """True if nothing is to be sent now."""
         return self._clock() < self._wait_until
 
+    @property
+    def seconds(self) -> float:
+        """The pause between two attempts; 0.0 if the last e-mail was sent."""
+        return self._pause
+
     def delay(self, reason: str) -> None:
         """Wait up to 15 minutes: the server takes nothing."""
         self._pause = min(max(_FIRST_PAUSE_SECONDS, 2 * self._pause), _LONGEST_PAUSE_SECONDS)

@@ -47,6 +47,11 @@ class InvitationEmails:
             provider.clock, log, delayed="invitation_delayed", stopped="invitations_stopped"
         )
 
+    @property
+    def pause_seconds(self) -> float:
+        """The pause between two attempts; 0.0 if the last e-mail was sent."""
+        return self._pauses.seconds
+
     async def round(self) -> int:
         """Send the e-mails that are due, and return how many were sent.
 

@@ -54,6 +54,11 @@ class NoticeEmails:
         self._count: Final = count
         self._pauses: Final = MailPauses(provider.clock, log, delayed="notice_delayed", stopped="notices_stopped")
 
+    @property
+    def pause_seconds(self) -> float:
+        """The pause between two attempts; 0.0 if the last e-mail was sent."""
+        return self._pauses.seconds
+
     async def round(self) -> int:
         """Send the notices that are due; return the number of e-mails.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.directory.write import audit_event
@@ -12,13 +13,21 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Mapping
 
     from corpid.flows.provider import Provider
     from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
 
 ASKED_EVERY_SECONDS: Final = 1
+WATCHED_EVERY_SECONDS: Final = 5
+"""between two questions of a process that nobody probes"""
+DATABASE: Final = "database"
+TRANSIENT: Final = "short-lived state"
+CLOCK: Final = "clock"
+KEYS: Final = "signing keys"
+PARTS: Final = (DATABASE, TRANSIENT, CLOCK, KEYS)
+"""everything that a request needs, as /readyz and the log name it"""
 
 
 class NotReady(Exception):
@@ -27,6 +36,7 @@ class NotReady(Exception):
     def __init__(self, part: str, reason: str) -> None:
         super().__init__(f"{part}: {reason}")
         self.part = part
+        self.reason = reason
 
 
 class Readiness:
@@ -37,10 +47,14 @@ class Readiness:
     A store can be read while it takes no writes, since it is full or a copy; so each gets a small write.
     """
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, changed: Callable[[str, str], None] = lambda _part, _reason: None) -> None:
+        """`changed` is given a part that fails or works again, and the reason; empty: it works again."""
         self._provider: Final = provider
-        self._asked: asyncio.Task[None] | None = None
+        self._changed: Final = changed
+        self._asked: asyncio.Task[Mapping[str, str]] | None = None
         self._asked_at = float("-inf")
+        self._known: Mapping[str, str] = dict.fromkeys(PARTS, "")
+        self._suspected: Final = asyncio.Event()
 
     async def check(self) -> float:
         """Return the end of a recovery, if everything answers.
@@ -48,14 +62,56 @@ class Readiness:
         That is the last moment at which callers may be told to wait because data was lost, epoch seconds; 0.0 if they
         are not. Raises NotReady for the first part that does not answer. Source: D49, D67
         """
+        for part, reason in (await self.parts()).items():
+            if reason:
+                raise NotReady(part, reason)
+        return recovering_until(self._provider)
+
+    async def parts(self) -> Mapping[str, str]:
+        """Why each part fails, in the order of PARTS.
+
+        Empty for one that works, and for one that cannot be seen because another fails: the clock without an engine to
+        compare it with, the keys without their database. Source: D49
+        """
         now = self._provider.clock()
         asked = self._asked
         if asked is None or (asked.done() and not 0 <= now - self._asked_at < ASKED_EVERY_SECONDS):
-            asked = self._asked = asyncio.create_task(_ask(self._provider))
-            asked.add_done_callback(_note)
-            self._asked_at = now
-        await asyncio.shield(asked)
-        return recovering_until(self._provider)
+            asked = self._start(now)
+        return await asyncio.shield(asked)
+
+    def suspect(self) -> None:
+        """Let `watch` ask soon, since a request or a task could not use a store."""
+        self._suspected.set()
+
+    async def watch(self) -> None:
+        """Ask as long as the process runs, so that changes are reported if nobody probes it.
+
+        Every five seconds, and within a second of a suspicion. Source: D49
+        """
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._suspected.wait(), WATCHED_EVERY_SECONDS)
+            if not self._suspected.is_set():
+                await self.parts()
+                continue
+            # What was answered before the suspicion says nothing about it.
+            self._suspected.clear()
+            under_way = self._asked is not None and not self._asked.done()
+            await (self.parts() if under_way else asyncio.shield(self._start(self._provider.clock())))
+            await asyncio.sleep(ASKED_EVERY_SECONDS)
+
+    def _start(self, now: float) -> asyncio.Task[Mapping[str, str]]:
+        self._asked, self._asked_at = asyncio.create_task(self._ask()), now
+        return self._asked
+
+    async def _ask(self) -> Mapping[str, str]:
+        lasting, short_lived = await asyncio.gather(_lasting(self._provider), _short_lived(self._provider))
+        failing = dict(found for found in (lasting, short_lived) if found is not None)
+        before, self._known = self._known, {part: failing.get(part, "") for part in PARTS}
+        for part, reason in self._known.items():
+            if bool(reason) != bool(before[part]):
+                self._changed(part, reason)
+        return self._known
 
 
 def recovering_until(provider: Provider) -> float:
@@ -89,45 +145,37 @@ class RecoveryNotice:
             self._over()
 
 
-def _note(asked: asyncio.Task[None]) -> None:
-    """Retrieve a result whose caller may have gone."""
-    if not asked.cancelled():
-        asked.exception()
+async def _lasting(provider: Provider) -> tuple[str, str] | None:
+    """The failing part of the database and the keys in it, and the reason."""
+    try:
+        await provider.registry.deployment.ready()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the process is not ready
+        return DATABASE, _reason(error)
+    try:
+        await provider.signing_keys.at(provider.clock())
+    except StoreUnavailable as error:
+        return DATABASE, _reason(error)
+    except Exception as error:  # noqa: BLE001
+        return KEYS, _reason(error)
+    return None
 
 
-async def _ask(provider: Provider) -> None:
-    parts: tuple[tuple[str, Callable[[Provider], Awaitable[None]]], ...] = (
-        ("database", _database),
-        ("short-lived state", _transient),
-        ("signing keys", _keys),
-    )
-    for part, asked in parts:
-        try:
-            await asked(provider)
-        except NotReady:
-            raise
-        except Exception as error:
-            raise NotReady(part, str(error) if isinstance(error, StoreUnavailable) else type(error).__name__) from error
-
-
-async def _database(provider: Provider) -> None:
-    await provider.registry.deployment.ready()
-
-
-async def _transient(provider: Provider) -> None:
-    engine_time = await provider.transient.engine_time()
-    if engine_time is not None:
-        apart = provider.clock() - engine_time
+async def _short_lived(provider: Provider) -> tuple[str, str] | None:
+    """The failing part of short-lived state and the clock compared with it, and the reason."""
+    try:
+        engine_time = await provider.transient.engine_time()
+        apart = 0.0 if engine_time is None else provider.clock() - engine_time
         if abs(apart) > CLOCKS_APART_SECONDS:
-            raise NotReady(
-                "clock",
-                f"{abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} the engine's; set the time of this machine",
-            )
-    await provider.transient.ready(now=provider.clock())
+            direction = "ahead of" if apart > 0 else "behind"
+            return CLOCK, f"{abs(apart):.0f} s {direction} the engine's; set the time of this machine"
+        await provider.transient.ready(now=provider.clock())
+    except Exception as error:  # noqa: BLE001 - whatever it is, the process is not ready
+        return TRANSIENT, _reason(error)
+    return None
 
 
-async def _keys(provider: Provider) -> None:
-    await provider.signing_keys.at(provider.clock())
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, StoreUnavailable) else type(error).__name__
 
 
 async def maintenance(registry: Registry, *, actor: Actor) -> bool:

@@ -46,6 +46,7 @@ PAGE_HEADERS: Final = (
 )
 HSTS: Final = (b"strict-transport-security", b"max-age=31536000")
 SECURITY_HEADERS: Final = frozenset(name for name, _ in (*PAGE_HEADERS, HSTS))
+_UNAVAILABLE: Final = 503
 NO_ENDPOINT: Final = "other"
 """the name of a request without a route"""
 CANCELLED: Final = 499
@@ -64,7 +65,8 @@ class Middleware:
     """Wraps the application.
 
     `ready` raises NotReady while the deployment cannot answer, and returns until when it recovers from a loss of data,
-    epoch seconds; 0.0 if it does not (D67).
+    epoch seconds; 0.0 if it does not (D67). `suspect` is called after an answer to a request that met a store which
+    failed.
 
     For an endpoint, `scope["state"]` holds `headers` (see `header_values`), `request_id`, `client_address` and
     `log`, a LogFields it may add to. A
@@ -77,6 +79,7 @@ class Middleware:
         *,
         base_url: str,
         ready: Callable[[], Awaitable[float]],
+        suspect: Callable[[], None] = lambda: None,
         further_urls: Sequence[str] = (),
         allowed_hosts: Sequence[str] = (),
         trusted_proxies: Sequence[Network] = (),
@@ -94,6 +97,7 @@ class Middleware:
         self._security = ((NOSNIFF, *always), (*PAGE_HEADERS, *always))
         self._health = dict(zip(HEALTH_PATHS, (self._healthz, self._readyz), strict=True))
         self._ready = ready
+        self._suspect = suspect
         self._draining = False
         self._observe: Observe | None = None
 
@@ -149,6 +153,8 @@ class Middleware:
             if trace is not None:
                 line["trace_id"] = trace
             access_log.request(line, added)
+            if status == _UNAVAILABLE and added.get("reason") == Reason.STORE_UNAVAILABLE.code:
+                self._suspect()
             if self._observe is not None:
                 code, reason = added.get("error", ""), added.get("reason", "")
                 client = "authenticated" if "client_id" in added else "stranger"

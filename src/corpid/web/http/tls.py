@@ -7,6 +7,8 @@ import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from cryptography import x509
+
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ class Credentials:
         self._seen = self._stamps()
         self.context: Final = server_context(certificate, key)
         self._newest = self.context
+        self.expires_at = _expiry(certificate)
+        """the first end of a certificate in the chain, epoch seconds; 0.0 if it cannot be read"""
         # Asked in every handshake, also of a caller that names no server. Changing the listener's own context
         # instead would leave half a pair in it when the files do not fit.
         self.context.sni_callback = self._offer
@@ -79,6 +83,7 @@ class Credentials:
         except CertificateUnusable as error:
             access_log.log().error("certificate_not_renewed", detail=str(error))
         else:
+            self.expires_at = _expiry(self._files[0])
             access_log.log().info("certificate_renewed", detail=str(self._files[0]))
 
     def _offer(self, connection: ssl.SSLObject, _name: str, _context: ssl.SSLContext) -> None:
@@ -89,15 +94,15 @@ class Credentials:
 
 
 @asynccontextmanager
-async def renewing(certificate: Path, key: Path) -> AsyncIterator[ssl.SSLContext]:
-    """A TLS context that follows its files.
+async def renewing(certificate: Path, key: Path) -> AsyncIterator[Credentials]:
+    """Credentials that follow their files.
 
     They are checked once a minute until it is left. Raises CertificateUnusable. Source: D52
     """
     credentials = Credentials(certificate, key)
     looking = asyncio.create_task(_keep_looking(credentials))
     try:
-        yield credentials.context
+        yield credentials
     finally:
         looking.cancel()
 
@@ -114,6 +119,14 @@ def _stamp(file: Path) -> Stamp:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _expiry(certificate: Path) -> float:
+    try:
+        chain = x509.load_pem_x509_certificates(certificate.read_bytes())
+    except (OSError, ValueError):  # exchanged again since OpenSSL read it
+        return 0.0
+    return min(each.not_valid_after_utc for each in chain).timestamp()
 
 
 def _no_password() -> str:

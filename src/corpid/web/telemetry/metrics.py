@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.mmap_dict import MmapedDict
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from corpid import __version__
@@ -34,7 +34,7 @@ from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 
     from starlette.types import Receive, Scope, Send
 
@@ -48,9 +48,13 @@ _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _FETCH_SECONDS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 6.0)
 """a fetch may wait three seconds for its turn, and take three"""
 _LOOK_SECONDS: Final = 5.0
+_WAIT_SECONDS: Final = 2.0
+"""for engines, in a scrape; an engine that hangs may take three times as long to be given up"""
 _TURN: Final = "turn"
 _CONNECTIONS: Final = 32
 """of metrics readers, at most"""
+_ENDED: Final = "corpid_workers_ended"
+_ENDED_HELP: Final = "Worker processes that ended, and were replaced."
 _REASONS: Final = 64
 """reasons with separate counts; any beyond them, by a mistake of ours, count as one"""
 _FOUND: Final = 200
@@ -69,9 +73,16 @@ def _never() -> float:
     return 0.0
 
 
+async def _no_parts() -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """Gauges that are read on each scrape; each function is cheap."""
+    """Sources of the gauges, read on each scrape.
+
+    Each function is cheap, except `parts`.
+    """
 
     clock: Callable[[], float]
     signing_keys: SigningKeys
@@ -85,6 +96,8 @@ class Watched:
     """how many may be; 0 if the engine has no pool"""
     recovering_until: Callable[[], float] = _never
     """the end of a recovery from a loss of data, epoch seconds; 0.0 if there is none (D67)"""
+    parts: Callable[[], Awaitable[Mapping[str, str]]] = _no_parts
+    """every part that a request needs, and why it does not work; empty: it works (D49)"""
 
 
 class Metrics:
@@ -101,6 +114,11 @@ class Metrics:
         self.hosts = OwnHosts()
         self.open_connections: ConnectionRegistry | None = None
         """the connections of the provider's own address"""
+        self.certificate_end: Callable[[], float] = _never
+        """when the certificate of own TLS expires, epoch seconds; 0.0 without own TLS"""
+        self.mail_pauses: dict[str, Callable[[], float]] = {}
+        """seconds between two attempts to send, by what is sent; 0.0 if the last e-mail was sent"""
+        self._looking: asyncio.Task[None] | None = None
         self.shared: Final = shared
         self.registry: Final = CollectorRegistry()
         self._children: dict[tuple[str, int, str, str], tuple[Counter, Histogram]] = {}
@@ -114,7 +132,10 @@ class Metrics:
             "corpid_requests", "Answered requests.", ("endpoint", "outcome", "reason", *more), registry=registry
         )
         self._refusals = Counter(
-            "corpid_refusals", "Refusals by reason.", ("error", "reason", "client", *more), registry=registry
+            "corpid_refusals",
+            "Refusals by reason.",
+            ("endpoint", "error", "reason", "client", *more),
+            registry=registry,
         )
         self._latency = Histogram(
             "corpid_request_seconds", "Time to answer.", ("endpoint", *more), buckets=_SECONDS, registry=registry
@@ -137,6 +158,11 @@ class Metrics:
         self._fetching = Histogram(
             "corpid_client_key_fetch_seconds", "Time to fetch a key set.", buckets=_FETCH_SECONDS, registry=registry
         )
+        self._changed_seals = Counter(
+            "corpid_audit_seals_changed", "Seals of the audit found to be missing or changed.", registry=registry
+        )
+        # Counted by the process that replaces them.
+        Counter(_ENDED, _ENDED_HELP, registry=registry)
 
     def _gauge(self, registry: CollectorRegistry) -> None:
         def sum_of_processes(name: str, meaning: str) -> Gauge:
@@ -153,6 +179,29 @@ class Metrics:
         self._connections = sum_of_processes("corpid_connections", "Connections of callers.")
         self._connections_limit = sum_of_processes(
             "corpid_connections_limit", "Connections of callers that there may be."
+        )
+        self._ready = Gauge(
+            "corpid_ready", "1 if the part works, else 0.", ("part",), registry=registry, multiprocess_mode="livemin"
+        )
+        self._failing = Gauge(
+            "corpid_periodic_task_failing",
+            "1 if the task's last run failed, else 0.",
+            ("task",),
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._mail_pause = Gauge(
+            "corpid_email_pause_seconds",
+            "Seconds between two attempts while the mail server takes no e-mail; 0 if the last one was sent.",
+            ("emails",),
+            registry=registry,
+            multiprocess_mode="livemin",
+        )
+        self._certificate_end = Gauge(
+            "corpid_tls_certificate_expiry_timestamp_seconds",
+            "When the certificate of own TLS expires; 0 without own TLS.",
+            registry=registry,
+            multiprocess_mode="livemin",
         )
         self._recovery = Gauge(
             "corpid_data_lost_seconds",
@@ -193,7 +242,7 @@ class Metrics:
         counter.inc()
         histogram.observe(seconds)
         if reason:
-            self._refusals.labels(error, reason, client, *((issuer,) if self._issuers else ())).inc()
+            self._refusals.labels(endpoint, error, reason, client, *((issuer,) if self._issuers else ())).inc()
 
     def _child(self, endpoint: str, status: int, reason: str, issuer: str) -> tuple[Counter, Histogram]:
         more = (issuer,) if self._issuers else ()
@@ -215,6 +264,14 @@ class Metrics:
     def notice(self, outcome: str) -> None:
         """Count an e-mail of notices, by outcome."""
         self._notices.labels(outcome).inc()
+
+    def task(self, name: str, *, failing: bool) -> None:
+        """Note whether the last run of a periodic task failed."""
+        self._failing.labels(name).set(failing)
+
+    def seals_changed(self) -> None:
+        """Count a missing or changed seal of the audit (D58)."""
+        self._changed_seals.inc()
 
     def counting(self, fetch: Callable[[str], Awaitable[bytes]]) -> Callable[[str], Awaitable[bytes]]:
         """A fetch of key sets, counted by result.
@@ -238,21 +295,34 @@ class Metrics:
     async def look(self) -> None:
         """Update the gauges.
 
-        A source that fails leaves its gauge as it was.
+        A source that fails leaves its gauge as it was, and so does an engine that answers late, until it has answered.
         """
         if self.open_connections is not None:
             self._connections.set(len(self.open_connections))
             self._connections_limit.set(self.open_connections.limit)
+        self._certificate_end.set(self.certificate_end())
+        for emails, pause in self.mail_pauses.items():
+            self._mail_pause.labels(emails).set(pause())
         if self.watched is None:
             return
         self._hashing.set(self.watched.hashing())
         self._hashing_limit.set(self.watched.hashing_limit)
         self._pool.set(self.watched.pool())
         self._pool_limit.set(self.watched.pool_limit)
-        now = self.watched.clock()
-        self._recovery.set(max(0.0, self.watched.recovering_until() - now))
+        self._recovery.set(max(0.0, self.watched.recovering_until() - self.watched.clock()))
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_at_engines(self.watched))
+        await asyncio.wait({self._looking}, timeout=_WAIT_SECONDS)
+
+    async def _look_at_engines(self, watched: Watched) -> None:
+        parts = await watched.parts()
+        for part, reason in parts.items():
+            self._ready.labels(part).set(not reason)
+        if any(parts.values()):
+            return
+        now = watched.clock()
         with suppress(StoreUnavailable, ValueError):
-            ring = (await self.watched.signing_keys.at(now)).ring
+            ring = (await watched.signing_keys.at(now)).ring
             ahead = [key.active_from for key in ring.by_kid.values() if key.active_from > now]
             self._keys.labels("active").set(ring.active.active_from)
             self._keys.labels("next").set(min(ahead, default=0))
@@ -309,7 +379,7 @@ async def served(metrics: Metrics, sockets: Iterable[socket.socket]) -> AsyncIte
 
 
 def worker_ended(process: int, shared: str) -> None:
-    """Drop an ended process's gauges, and merge its counts.
+    """Count an ended process, drop its gauges, and merge its counts.
 
     If several processes answer as one. All ended ones share their files, since each file costs every scrape.
     """
@@ -320,6 +390,7 @@ def worker_ended(process: int, shared: str) -> None:
                 _move(folder / f"{kind}_{process}.db", folder / f"{kind}_0.db")
             for gauge in folder.glob(f"gauge_*_{process}.db"):
                 gauge.unlink()
+            _count_ended(folder / "counter_0.db")
     except (OSError, RuntimeError, ValueError, struct.error) as error:
         access_log.log().warning("metrics_not_added", detail=f"process {process}: {error}")
 
@@ -328,6 +399,14 @@ def _move(left: Path, together: Path) -> None:
     if left.exists():
         _add(left, together)
         left.unlink()
+
+
+def _count_ended(together: Path) -> None:
+    sums = MmapedDict(str(together))  # type: ignore[no-untyped-call]
+    key = mmap_key(_ENDED, f"{_ENDED}_total", [], [], _ENDED_HELP)
+    known, _ = sums.read_value(key)  # type: ignore[no-untyped-call]
+    sums.write_value(key, known + 1, 0.0)  # type: ignore[no-untyped-call]
+    sums.close()  # type: ignore[no-untyped-call]
 
 
 def _add(left: Path, together: Path) -> None:

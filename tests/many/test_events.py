@@ -1,0 +1,110 @@
+"""The log says once what changes for the whole process: engines, keys, maintenance, settings (D49)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from structlog.testing import capture_logs
+
+from corpid import app, settings
+from corpid.flows.operations import readiness
+from corpid.flows.operations.readiness import CLOCK, PARTS, TRANSIENT, Readiness
+from tests.engines import RedisServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from pathlib import Path
+
+    import pytest
+
+    from corpid.app import Application
+
+BASE = "http://localhost:8080"
+WAIT = 20.0
+
+
+@asynccontextmanager
+async def process(path: Path, *, ahead: float = 0.0, **options: Any) -> AsyncIterator[tuple[Application, Any]]:
+    """A process that nobody probes, and its address. Its clock is `ahead` of the machine's."""
+    chosen = settings.load(base_url=BASE, data_dir=path, developer_mode=True, **options)
+    async with (
+        app.create(chosen, clock=lambda: time.time() + ahead) as made,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=made.asgi), base_url=BASE) as http,
+    ):
+        yield made, http
+
+
+def said(lines: Iterable[Mapping[str, Any]], *events: str) -> list[tuple[str, str]]:
+    return [(line["event"], line["detail"]) for line in lines if line["event"] in events]
+
+
+async def until(lines: list[Any], event: str) -> None:
+    async with asyncio.timeout(WAIT):
+        while not said(lines, event):  # noqa: ASYNC110 - another task writes them
+            await asyncio.sleep(0.05)
+
+
+def test_an_engine_that_fails_and_works_again_is_logged_once_though_nobody_probes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D49: one warning for each change, whatever is asked meanwhile."""
+    monkeypatch.setattr(readiness, "WATCHED_EVERY_SECONDS", 0.2)
+
+    async def story() -> None:
+        async with process(tmp_path, transient_url=server.url) as (_, http):
+            server.command("CONFIG", "SET", "maxmemory", "1")
+            await until(lines, "unavailable")
+            for _ in range(20):
+                assert (await http.get("/readyz")).status_code == 503
+            server.command("CONFIG", "SET", "maxmemory", "0")
+            await until(lines, "available_again")
+
+    with RedisServer() as server, capture_logs() as lines:
+        asyncio.run(story())
+    gone, back = said(lines, "unavailable", "available_again")
+    assert gone[1].startswith("short-lived state: ")
+    assert back == ("available_again", "short-lived state")
+    assert {line["log_level"] for line in lines if line["event"] in {"unavailable", "available_again"}} == {"warning"}
+
+
+def test_each_part_is_reported_separately(tmp_path: Path) -> None:
+    """D49: also the clock, whose node can still use everything."""
+
+    async def parts(ahead: float) -> dict[str, str]:
+        async with process(tmp_path, transient_url=server.url, ahead=ahead) as (made, _):
+            return dict(await Readiness(made.provider).parts())
+
+    with RedisServer() as server:
+        assert asyncio.run(parts(0)) == dict.fromkeys(PARTS, "")
+        apart = asyncio.run(parts(45))
+        assert apart.pop(CLOCK).startswith("45 s ahead of the engine's")
+        assert apart == {part: "" for part in PARTS if part != CLOCK}
+        server.command("CONFIG", "SET", "maxmemory", "1")
+        full = asyncio.run(parts(0))
+    assert [part for part, reason in full.items() if reason] == [TRANSIENT]
+
+
+def test_a_suspicion_makes_the_process_look_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D49: a failure between two looks is logged as well."""
+    monkeypatch.setattr(readiness, "WATCHED_EVERY_SECONDS", 3600)
+
+    async def story() -> None:
+        async with process(tmp_path, transient_url=server.url) as (made, _):
+            noticed: list[str] = []
+            watched = Readiness(made.provider, lambda part, _: noticed.append(part))
+            watching = asyncio.create_task(watched.watch())
+            assert not any((await watched.parts()).values())
+            server.command("CONFIG", "SET", "maxmemory", "1")
+            watched.suspect()
+            async with asyncio.timeout(WAIT):
+                while not noticed:  # noqa: ASYNC110 - another task writes it
+                    await asyncio.sleep(0.05)
+            watching.cancel()
+            assert noticed == [TRANSIENT]
+
+    with RedisServer() as server:
+        asyncio.run(story())
