@@ -32,7 +32,7 @@ def dump(directory: Path, url: str) -> subprocess.CompletedProcess[str]:
         "PGUSER": parts.username or "",
         "PGDATABASE": parts.path[1:],
     }
-    command = [SCRIPT, directory, "14"]
+    command = [str(SCRIPT), str(directory), "14"]
     return subprocess.run(command, env={**os.environ, **named}, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -54,7 +54,8 @@ def test_a_dump_can_be_restored_and_only_old_ones_are_removed(dumps: Path) -> No
         assert done.returncode == 0, done.stderr
         [made] = {path.name for path in dumps.iterdir()} - {"corpid-recent.dump", "notes.txt"}
         assert stat.S_IMODE((dumps / made).stat().st_mode) == 0o600
-        command = ["pg_restore", "--exit-on-error", "--no-owner", f"--dbname={server.dsn(restored)}", dumps / made]
+        target = f"--dbname={server.dsn(restored)}"
+        command = ["pg_restore", "--exit-on-error", "--no-owner", target, str(dumps / made)]
         subprocess.run(command, check=True, timeout=60)
         count = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'"
         assert server.sql(count, restored) == server.sql(count, name) != "0"
