@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+SIZES, CAPACITY = "sizes", DOCUMENT.with_name("capacity.md")
 FULL = Plan()
 QUICK = Plan(flows=200, repetitions=1, sessions=8, warm_up=50, alone=50, sample=20)
 
@@ -51,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         const=DOCUMENT,
         metavar="FILE",
-        help="put the tables into this document's marked section (docs/benchmarks.md)",
+        help="put the tables into this document's marked section (docs/benchmarks.md; bytes: docs/capacity.md)",
     )
     return parser
 
@@ -74,6 +75,7 @@ def _add_others(parser: argparse.ArgumentParser) -> None:
         help="instead: whole sign-ins on a large PostgreSQL database beside a small one; 1 (the default) is a "
         "million users, 0.01 a look",
     )
+    parser.add_argument("--sizes", action="store_true", help="of --scale: only what rows and sign-ins take in bytes")
     parser.add_argument(
         "--sign-ins", type=_count, help=f"of --scale, on each database (default {scale_report.SIGN_INS})"
     )
@@ -117,20 +119,21 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], str, str]:
-    """What was measured, its tables, and the section of the document that they belong to."""
+def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], dict[str, str]]:
+    """What was measured, and its tables by the section of the documents that they belong to."""
     if chosen.scale is not None:
         result = {"machine": report.machine(cpus), **_scale(chosen, cpus)}
-        return result, scale_report.table(result), "scale"
+        compared = {} if chosen.sizes else {"scale": scale_report.table(result)}
+        return result, {**compared, SIZES: scale_report.sizes_table(result)}
     if chosen.many_entities is not None:
         arrivals = chosen.flows or (20 if chosen.quick else 100)
         measured = uvloop.run(many_entities.measure(chosen.many_entities, arrivals, cpus, _say))
         result = {"machine": report.machine(cpus), **measured}
-        return result, report.many_entities_table(result), "many entities"
+        return result, {"many entities": report.many_entities_table(result)}
     plan = _plan(chosen)
     measured = uvloop.run(flow_benchmark.measure(plan, cpus, _say))
     result = {"machine": report.machine(cpus, plan.workers), **measured}
-    return result, report.flow_table(result, plan), report.section(plan)
+    return result, {report.section(plan): report.flow_table(result, plan)}
 
 
 def _scale(chosen: argparse.Namespace, cpus: Cpus) -> dict[str, Any]:
@@ -138,7 +141,8 @@ def _scale(chosen: argparse.Namespace, cpus: Cpus) -> dict[str, Any]:
     from benchmarks import scale  # noqa: PLC0415 - brings CorpID's own code, which no other measurement may need
 
     with engines.postgresql() as server:
-        return uvloop.run(scale.measure(server, chosen.scale, chosen.sign_ins or scale_report.SIGN_INS, cpus, _say))
+        measure = scale.measure_sizes if chosen.sizes else scale.measure
+        return uvloop.run(measure(server, chosen.scale, chosen.sign_ins or scale_report.SIGN_INS, cpus, _say))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -149,15 +153,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if cpus.load is not None:
         os.sched_setaffinity(0, {cpus.load})
     try:
-        result, table, section = _measure(chosen, cpus)
+        result, tables = _measure(chosen, cpus)
     except (NotStarted, Hopeless, Wrong) as problem:
         _say(f"INVALID: {problem}")
         return 1
-    print(f"{table}\n\n{report.verdict(result)}", flush=True)
+    print("\n\n".join([*tables.values(), report.verdict(result)]), flush=True)
     if chosen.json:
         chosen.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
     if chosen.markdown and result["valid"]:
-        report.put_into(chosen.markdown, section, table)
+        for section, table in tables.items():
+            is_capacity = section == SIZES and chosen.markdown == DOCUMENT
+            report.put_into(CAPACITY if is_capacity else chosen.markdown, section, table)
     return 0 if result["valid"] else 1
 
 

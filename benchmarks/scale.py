@@ -8,13 +8,14 @@ import statistics
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import argon2
 import asyncpg
 
-from benchmarks import admin_api, directory_lists, engines, fill, many_entities, provisioning, statements, steps
+from benchmarks import admin_api, directory_lists, engines, fill, many_entities, provisioning, sizes, statements, steps
 from benchmarks.directory_lists import Places
 from benchmarks.driver_hook import Walk, people, sign_in
 from benchmarks.fill import Size
@@ -133,9 +134,36 @@ async def measure(
             "many": {side.name: await _many(side, max(2, sign_ins // 10)) for side in sides},
             "directory": await _directory(server, sides, counting, max(BLOCK, flows)),
             "provisioning": {side.name: await _provisioning(server, side, max(BLOCK, flows // 2)) for side in sides},
+            "sizes": await _sizes(server, large, max(BLOCK, flows // 2)),
             "valid": not any(side.stage.load.problems for side in sides),
             "problems": dict(small.stage.load.problems + large.stage.load.problems),
         }
+
+
+async def measure_sizes(
+    server: PostgresServer, share: float, sign_ins: int, cpus: Cpus, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Bytes of rows and sign-ins alone, on the large database. Raises provider.NotStarted, load.Hopeless, steps.Wrong."""
+    async with AsyncExitStack() as stack:
+        made = await _filled(server, stack, LARGE, share, say)
+        side = await stack.enter_async_context(_side(made, cpus))
+        await _seal(server, side)
+        await side.block(BLOCK)
+        return {
+            "sizes": await _sizes(server, side, sign_ins),
+            "valid": not side.stage.load.problems,
+            "problems": dict(side.stage.load.problems),
+        }
+
+
+async def _sizes(server: PostgresServer, side: Side, sign_ins: int) -> dict[str, Any]:
+    """What a row and a sign-in take in both engines."""
+    connection = await asyncpg.connect(server.dsn(side.database))
+    try:
+        block = partial(side.block, 1, measured=False)
+        return await sizes.measure(connection, side.settings["CORPID_TRANSIENT_URL"], block, sign_ins)
+    finally:
+        await connection.close()
 
 
 async def _filled(

@@ -15,6 +15,8 @@ LEAST = 0.001
 SIGN_INS = 200
 """on each database, unless another number is asked for"""
 WITHIN = 0.10
+SHORT_LIVED = 2 * 86_400
+"""seconds; what lives longer is there for each browser, not for each sign-in"""
 
 _ROWS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
     ("users", lambda one: f"{one['users']:,}"),
@@ -172,3 +174,29 @@ def _provisioning(beside: dict[str, Any]) -> list[str]:
         "|---|---|---|",
         *rows,
     ]
+
+
+def sizes_table(result: dict[str, Any]) -> str:
+    """Bytes in PostgreSQL and Redis."""
+    measured = result["sizes"]
+    each = measured["rows_a_sign_in"]
+    rows = [f"| {name} | {size:,} | {each.get(name, 0):g} |" for name, size in measured["bytes_a_row"].items()]
+    kinds = [
+        f"| {kind} | {one['count']:g} | {one['bytes']:,} | {one['seconds']:,} | {one['bytes_at_one_a_second'] / 1024:,.0f} |"
+        for kind, one in measured["entries_a_sign_in"].items()
+    ]
+    every = [one for one in measured["entries_a_sign_in"].values() if one["seconds"] <= SHORT_LIVED]
+    bytes_each, steady = (sum(one[name] for one in every) for name in ("bytes", "bytes_at_one_a_second"))
+    lines = [
+        f"{measured['sign_ins']} sign-ins with {measured['users']:,} people in the database.",
+        "",
+        "| a table in PostgreSQL | bytes a row, indexes included | rows a sign-in |",
+        "|---|---|---|",
+        *rows,
+        "",
+        "| an entry in Redis | entries a sign-in | bytes a sign-in | seconds it lives | KiB in use at one sign-in a second |",
+        "|---|---|---|---|---|",
+        *kinds,
+        f"| **all but remembered browsers** | | {bytes_each:,} | | {steady / 1024:,.0f} |",
+    ]
+    return "\n".join(lines)

@@ -406,7 +406,7 @@ def _observed(router: ASGIApp, developer: Developer, provider: Provider) -> ASGI
 
 
 def _developer_mode(developer: Developer, base_url: str) -> DeveloperMode:
-    from corpid.web.developer.mode import Mode  # noqa: PLC0415 - for a demo only (D66)
+    from corpid.web.developer.mode import Mode  # noqa: PLC0415 - for a demo only  D66
 
     return Mode(developer, base_url=base_url)
 

@@ -45,6 +45,11 @@ def test_a_sign_in_asks_a_large_database_no_more_than_a_small_one(tmp_path: Path
     assert all(step["cpu_ms"] > 0 for side in result["many"].values() for step in side["steps"].values())
     assert "as many statements, every statement by index" in printed
     directory = result["directory"]
+    bytes_taken = result["sizes"]
+    assert bytes_taken["bytes_a_row"]["users"] > 100
+    assert bytes_taken["rows_a_sign_in"]["audit"] == 3
+    assert bytes_taken["entries_a_sign_in"]["pushed_request"]["count"] == 1
+    assert "| pushed_request | 1 |" in printed
     assert directory["crowd"] == {"small": 1000, "large": 1000}
     assert directory["read_whole"] == {}
     kinds = [*directory["commands"].values(), *directory["api"].values()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 import tempfile
 import time
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corpid.cli import output
+from corpid.cli.running import stop_event
 from corpid.engines import StartError
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.sandbox import check as checking
@@ -119,9 +119,7 @@ def _run(data_dir: Path | None, start: Start, *, fresh: bool) -> int:
 
 
 async def _until_stopped(path: Path, start: Start) -> None:
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    stopped = stop_event()
     async with start(path) as demos:
         _welcome(demos)
         await stopped.wait()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from pathlib import Path  # noqa: TC003 - typer reads it when the program runs
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from corpid.cli import output
+from corpid.cli.running import on_stop
 from corpid.sandbox import example_directory
 from corpid.sandbox.developer_api import DEFAULT_URL, NotDone, trusting
 from corpid.sandbox.example_directory import ExampleDirectory
@@ -113,8 +113,7 @@ def _chosen(only: list[str], skip: list[str]) -> list[Case]:
 async def _checked(options: Options) -> Report:
     """Check, until SIGTERM or Ctrl-C; orders are withdrawn then, too."""
     running = asyncio.ensure_future(check(options, progress=_progress))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    on_stop(running.cancel)
     return await running
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -14,12 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from corpid.cli import output
+from corpid.cli.running import stop_event
 from corpid.flows.developer.people import Developer
 from corpid.sandbox.interfaces import CURRENT, INTERFACES
 from corpid.settings.fields import PREFIX
 from corpid.settings.presets import PRESETS
 from corpid.testing import server
-from corpid.web.developer.mode import KEY, SIGN_INS_PATH
+from corpid.web.developer.mode import KEY
+from corpid.web.developer.paths import SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -84,9 +85,7 @@ def _forget_settings(folder: Path) -> None:
 
 
 async def _until_stopped(started: AbstractAsyncContextManager[server.Sandbox]) -> None:
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    stopped = stop_event()
     async with started as sandbox:
         output.json_lines([_description(sandbox)])
         sys.stdout.flush()

@@ -41,7 +41,8 @@ from corpid.sandbox.readiness.background import Checker
 from corpid.settings import Settings
 from corpid.settings.issuers import client_rules
 from corpid.settings.presets import PRESETS
-from corpid.web.developer.mode import DEVELOPER_PATH, KEY, Mode
+from corpid.web.developer.mode import KEY, Mode
+from corpid.web.developer.paths import DEVELOPER_PATH
 from corpid.web.http.server import ListenError, Server, bind
 from corpid.web.telemetry import access_log
 

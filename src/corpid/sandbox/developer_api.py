@@ -14,7 +14,8 @@ import httpx
 from corpid.rules.oauth.discovery import DISCOVERY_PATH
 from corpid.sandbox.hosting import FIRST_PORT, PROVIDER_HOST
 from corpid.sandbox.verification import Callback
-from corpid.web.developer.mode import DEVELOPER_PATH, EXCHANGES_PATH, KEY, ORDERS_PATH, SIGN_INS_PATH, key_cookie
+from corpid.web.developer.mode import KEY, key_cookie
+from corpid.web.developer.paths import DEVELOPER_PATH, EXCHANGES_PATH, ORDERS_PATH, SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

@@ -31,7 +31,7 @@ from corpid.web.account.page_context import account_path
 from corpid.web.context import SIGN_IN, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import Frame, Link
-from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie, throttled
+from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other, throttled
 from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
@@ -66,11 +66,7 @@ async def link(request: Request, web: WebContext) -> Response:
     known = await browsers.recognise(context, cookie(request, web.cookie_name))
     if request.method == "POST":
         return await _open(request, web, context, known)
-    browser, value = (known, None) if known else await browsers.issue_cookie(context)
-    answer = page_response(request, web.renderer, _question(web, context, browser.browser_id))
-    if value is not None:
-        set_cookie(answer, web, value)
-    return answer
+    return await page_for_browser(request, web, context, known, partial(_question, web, context))
 
 
 async def _open(request: Request, web: WebContext, context: RequestContext, browser: Browser | None) -> Response:
@@ -198,18 +194,21 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
     if not provider.mail.works:
         return page_response(request, web.renderer, _without_mail(web, pending))
     if request.method != "POST":
-        return await _asks(request, web, context, known, pending)
+        asked = partial(_forgotten_question, web, context, pending=pending)
+        return await page_for_browser(request, web, context, known, asked)
     browser_id = known.browser_id if known else ""
     form = parameters.parse(await form_bytes(request), {"user_name", "form_token", "step"})
     require_own_form(context, form, browser_id, _FORGOTTEN_FORM)
     user_name = form.get("user_name", "").strip()[:_NAME_CHARACTERS]
     if not user_name:
-        view = _forgotten_question(web, context, browser_id, pending, ("user_name", phrase("Enter your user name.")))
+        view = _forgotten_question(
+            web, context, browser_id, ("user_name", phrase("Enter your user name.")), pending=pending
+        )
         return page_response(request, web.renderer, view, status=422)
     try:
         await recovery.ask(context)
     except Throttled as slowed:
-        view = _forgotten_question(web, context, browser_id, pending, ("user_name", slowed.sentence))
+        view = _forgotten_question(web, context, browser_id, ("user_name", slowed.sentence), pending=pending)
         return throttled(page_response(request, web.renderer, view), slowed)
     email = partial(recovery.answer, context, user_name, browser_key=known.browser_key if known else "")
     provider.background_tasks.later(email, place=neighbourhood(context.address))
@@ -252,22 +251,8 @@ async def _pending(
     )
 
 
-async def _asks(
-    request: Request, web: WebContext, context: RequestContext, known: Browser | None, pending: _Pending | None
-) -> Response:
-    """The form that asks for the user name.
-
-    A new browser gets a cookie, which its form is bound to (D34, D35).
-    """
-    browser, value = (known, None) if known else await browsers.issue_cookie(context)
-    answer = page_response(request, web.renderer, _forgotten_question(web, context, browser.browser_id, pending))
-    if value is not None:
-        set_cookie(answer, web, value)
-    return answer
-
-
 def _forgotten_question(
-    web: WebContext, context: RequestContext, browser_id: str, pending: _Pending | None, *wrong: FieldError
+    web: WebContext, context: RequestContext, browser_id: str, *wrong: FieldError, pending: _Pending | None
 ) -> enrolment_pages.ForgottenPassword:
     token = interactions.form_token(context, browser_id, _FORGOTTEN_FORM)
     return enrolment_pages.ForgottenPassword(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.client_registration import IssuerRules, used
 from corpid.rules.oauth.pasted_keys import read_pasted
 from corpid.texts import Phrase, phrase
-from corpid.web.developer.mode import CLIENTS_PATH
+from corpid.web.developer.paths import CLIENTS_PATH
 from corpid.web.developer.snippets import Snippet, snippets
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.client_fields import (
@@ -34,7 +35,7 @@ from corpid.web.pages.client_fields import (
 from corpid.web.pages.layout import FormView, Frame, Link, PageView
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.refusals import refusal_of
-from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie
+from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -251,13 +252,7 @@ def _sentence(fault: Fault) -> str:
 async def _opened(at: _At) -> Response:
     values = values_of(at.found) if at.found else await _proposed(at)
     browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
-    new_cookie = None
-    if browser is None:
-        browser, new_cookie = await browsers.issue_cookie(at.context)
-    answer = page_response(at.request, at.web.renderer, _form(at, values, browser.browser_id))
-    if new_cookie is not None:
-        set_cookie(answer, at.web, new_cookie)
-    return answer
+    return await page_for_browser(at.request, at.web, at.context, browser, partial(_form, at, values))
 
 
 async def _proposed(at: _At) -> dict[str, str]:
@@ -391,12 +386,13 @@ def _value(at: _At, client_id: str, typed: Mapping[str, str]) -> dict[str, Json]
 
 async def _asked(at: _At, found: Client) -> Response:
     browser = await browsers.recognise(at.context, cookie(at.request, at.web.cookie_name))
-    new_cookie = None
-    if browser is None:
-        browser, new_cookie = await browsers.issue_cookie(at.context)
-    view = RemoveClient(
+    return await page_for_browser(at.request, at.web, at.context, browser, partial(_removal, at, found))
+
+
+def _removal(at: _At, found: Client, browser_id: str) -> View:
+    return RemoveClient(
         frame=Frame(
-            form_token=interactions.form_token(at.context, browser.browser_id, _FORM),
+            form_token=interactions.form_token(at.context, browser_id, _FORM),
             up=Link(url=at.above, text=phrase("Go back")),
             under_way=True,
             here=at.here,
@@ -405,10 +401,6 @@ async def _asked(at: _At, found: Client) -> Response:
         heading=phrase("Remove {name}?", name=found.name),
         back=at.above,
     )
-    answer = page_response(at.request, at.web.renderer, view)
-    if new_cookie is not None:
-        set_cookie(answer, at.web, new_cookie)
-    return answer
 
 
 async def _removed(at: _At, found: Client) -> Response:

@@ -10,11 +10,10 @@ from typing import Final
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.web.developer.answer_schemas import answer_schemas
 from corpid.web.developer.error_catalogue import page
+from corpid.web.developer.paths import SCHEMAS_PATH
 from corpid.web.route import Route, as_json, as_page
 
-_DEVELOPER_PATH: Final = CATALOGUE_PATH.rpartition("/")[0]
-"""not from `mode`, which needs the flows of a demo"""
 DOCUMENTS: Final = (
     Route(path=CATALOGUE_PATH, methods=("GET",), endpoint=page, fails=as_page),
-    Route(path=f"{_DEVELOPER_PATH}/schemas/{{rest}}", methods=("GET",), endpoint=answer_schemas, fails=as_json),
+    Route(path=f"{SCHEMAS_PATH}{{rest}}", methods=("GET",), endpoint=answer_schemas, fails=as_json),
 )

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
-from corpid.web.developer.mode import (
+from corpid.web.developer.mode import TITLE
+from corpid.web.developer.paths import (
     ANYBODY_PATH,
     CLIENTS_PATH,
     DEVELOPER_PATH,
     ORDERS_PATH,
     READINESS_PATH,
-    TITLE,
+    SCHEMAS_PATH,
     TRAFFIC_PATH,
 )
 from corpid.web.pages.layout import BARE, Frame, PageView
@@ -71,7 +72,7 @@ ENTRIES: Final = (
         help="Every reason for a refusal, who must act, and how to fix it.",
     ),
     Entry(
-        url=f"{DEVELOPER_PATH}/schemas/",
+        url=SCHEMAS_PATH,
         name="Schemas",
         help="JSON Schemas and TypeScript types of every token and answer, and OpenAPI documents.",
     ),

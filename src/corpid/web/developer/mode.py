@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from corpid.flows.developer import exchanges, sign_ins
 from corpid.texts import phrase
+from corpid.web.developer.paths import ANYBODY_PATH, DEVELOPER_PATH, TRAFFIC_PATH
 from corpid.web.http.addresses import is_from_this_machine
 from corpid.web.http.middleware import named_hosts
 from corpid.web.http.requests import cookie
@@ -24,15 +25,6 @@ if TYPE_CHECKING:
     from corpid.flows.developer.people import Developer, Listed
     from corpid.flows.request_context import RequestContext
 
-DEVELOPER_PATH: Final = "/developer"
-ANYBODY_PATH: Final = f"{DEVELOPER_PATH}/anybody"
-CLIENTS_PATH: Final = f"{DEVELOPER_PATH}/clients"
-SIGN_INS_PATH: Final = f"{DEVELOPER_PATH}/sign-ins"
-EXCHANGES_PATH: Final = f"{DEVELOPER_PATH}/exchanges"
-EVENTS_PATH: Final = f"{DEVELOPER_PATH}/events"
-TRAFFIC_PATH: Final = f"{DEVELOPER_PATH}/traffic"
-ORDERS_PATH: Final = f"{DEVELOPER_PATH}/orders"
-READINESS_PATH: Final = f"{DEVELOPER_PATH}/readiness"
 TITLE: Final = phrase("Developer mode")
 KEY: Final = "key"
 """the parameter with which a link from another machine shows the key of this start"""

@@ -27,7 +27,7 @@ from corpid.rules.developer.orders import (
 )
 from corpid.rules.oauth.errors import InsufficientScope, TemporarilyUnavailable, UseDPoPNonce
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.developer.mode import SIGN_INS_PATH
+from corpid.web.developer.paths import SIGN_INS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

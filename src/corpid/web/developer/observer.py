@@ -22,7 +22,8 @@ from corpid.rules.oauth import discovery
 from corpid.rules.oauth.client_assertion import claimed_client_id
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.context import SIGN_IN_PATH
-from corpid.web.developer.mode import SIGN_INS_PATH, Mode
+from corpid.web.developer.mode import Mode
+from corpid.web.developer.paths import SIGN_INS_PATH
 from corpid.web.http.middleware import FORM_POST_POLICY
 
 if TYPE_CHECKING:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
@@ -14,10 +15,10 @@ from corpid.rules.developer.order_documents import Unfit, typed
 from corpid.rules.developer.orders import BY_NAME, COMMON, KINDS, Kind, Member
 from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
-from corpid.web.developer.mode import ORDERS_PATH
+from corpid.web.developer.paths import ORDERS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame
-from corpid.web.pages.responses import page_response, refuse_forged, require_own_form, see_other, set_cookie
+from corpid.web.pages.responses import page_for_browser, page_response, refuse_forged, require_own_form, see_other
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,18 +140,12 @@ def _plain(text: str) -> str:
 async def page(request: Request, web: WebContext, mode: Mode) -> Response:
     """Show the orders, or place and withdraw them."""
     context = await page_request(request, web.provider)
-    browser, new_cookie = await browsers.recognise(context, cookie(request, web.cookie_name)), None
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     if request.method == "POST":
         refuse_forged(request, web)
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    if browser is None:
-        browser, new_cookie = await browsers.issue_cookie(context)
-    done = request.query_params.get(_DONE, "")
-    view = await _view(web, context, mode, browser.browser_id, saved=_saved(done))
-    answer = page_response(request, web.renderer, view)
-    if new_cookie is not None:
-        set_cookie(answer, web, new_cookie)
-    return answer
+    view = await _view(web, context, mode, saved=_saved(request.query_params.get(_DONE, "")))
+    return await page_for_browser(request, web, context, browser, partial(_bound, context, view))
 
 
 def _saved(done: str) -> Phrase | None:
@@ -166,7 +161,6 @@ async def _view(
     web: WebContext,
     context: RequestContext,
     mode: Mode,
-    browser_id: str,
     *,
     opened: str = "",
     form: Mapping[str, str] = MappingProxyType({}),
@@ -177,12 +171,7 @@ async def _view(
     policy = context.provider.policy
     clients = await context.provider.registry.clients.all()
     return OrdersPage(
-        frame=Frame(
-            form_token=interactions.form_token(context, browser_id, _FORM),
-            under_way=True,
-            here=here,
-            up=mode.up,
-        ),
+        frame=Frame(under_way=True, here=here, up=mode.up),
         action=here,
         rows=tuple(OrderRow.of(each) for each in mode.developer.orders.listed(issuer_id=policy.issuer_id)),
         clients=tuple(sorted(each.client_id for each in clients if each.enabled)),
@@ -191,6 +180,12 @@ async def _view(
         errors=errors,
         saved=saved,
     )
+
+
+def _bound(context: RequestContext, view: OrdersPage, browser_id: str) -> OrdersPage:
+    """The page with a form that this browser may send."""
+    token = interactions.form_token(context, browser_id, _FORM)
+    return replace(view, frame=replace(view.frame, form_token=token))
 
 
 async def _submit(request: Request, web: WebContext, context: RequestContext, mode: Mode, browser_id: str) -> Response:
@@ -216,5 +211,5 @@ async def _submit(request: Request, web: WebContext, context: RequestContext, mo
         error = ("", phrase("This cannot be used: {problem}", problem=f"{MOST} orders are in force"))
     else:
         return see_other(f"{here}?{urlencode({_DONE: name})}")
-    view = await _view(web, context, mode, browser_id, opened=name, form=form, errors=(error,))
-    return page_response(request, web.renderer, view, status=422)
+    view = await _view(web, context, mode, opened=name, form=form, errors=(error,))
+    return page_response(request, web.renderer, _bound(context, view, browser_id), status=422)

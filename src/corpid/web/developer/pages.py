@@ -16,10 +16,10 @@ from corpid.rules.oauth import parameters
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, interaction_path
-from corpid.web.developer.mode import ANYBODY_PATH, CLIENTS_PATH
+from corpid.web.developer.paths import ANYBODY_PATH, CLIENTS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame, Link
-from corpid.web.pages.responses import page_response, require_own_form, see_other, set_cookie
+from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,33 +80,26 @@ async def anybody(request: Request, web: WebContext, mode: Mode) -> Response:
     """Describe a person and let them sign in at once (D66)."""
     context = await page_request(request, web.provider)
     sent = cookie(request, web.cookie_name)
-    browser, new_cookie = await browsers.recognise(context, sent), None
+    browser = await browsers.recognise(context, sent)
     if request.method == "POST":
         return await _submit(request, web, context, mode, browser.browser_id if browser else "")
-    if browser is None:
-        browser, new_cookie = await browsers.issue_cookie(context)
     known = people.opened(request.query_params.get(AS, ""))
     made = known is not None and mode.developer.is_test_person(known.user_name)
     under_way = await visits.pending(context, request.query_params.get(SIGN_IN, ""), browser)
     here = _here(web, request.query_params.get(SIGN_IN, ""), request.query_params.get(AS, ""))
     back = under_way and Link(url=interaction_path(web, under_way.interaction_id), text=phrase("Back to the sign-in"))
-    view = AnybodyPage(
-        frame=_frame(
-            context,
-            browser.browser_id,
-            here=here,
-            up=back or mode.up,
-        ),
-        action=here,
-        clients=web.base_path + CLIENTS_PATH,
-        typed=_typed(known),
-        made=known.name if known is not None and made else "",
-        link=_here(web, "", people.sealed(known)) if known is not None and made else "",
-    )
-    answer = page_response(request, web.renderer, view)
-    if new_cookie is not None:
-        set_cookie(answer, web, new_cookie)
-    return answer
+
+    def view(browser_id: str) -> AnybodyPage:
+        return AnybodyPage(
+            frame=_frame(context, browser_id, here=here, up=back or mode.up),
+            action=here,
+            clients=web.base_path + CLIENTS_PATH,
+            typed=_typed(known),
+            made=known.name if known is not None and made else "",
+            link=_here(web, "", people.sealed(known)) if known is not None and made else "",
+        )
+
+    return await page_for_browser(request, web, context, browser, view)
 
 
 async def _submit(request: Request, web: WebContext, context: RequestContext, mode: Mode, browser_id: str) -> Response:

@@ -6,6 +6,7 @@ What developers read is in English everywhere.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
@@ -16,11 +17,11 @@ from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer.readiness_runs import Asked, Busy
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
-from corpid.web.developer.mode import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
+from corpid.web.developer.paths import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages.layout import FormView, Frame
 from corpid.web.pages.plain import not_found
-from corpid.web.pages.responses import NO_STORE, page_response, require_own_form, see_other, set_cookie
+from corpid.web.pages.responses import NO_STORE, page_for_browser, page_response, require_own_form, see_other
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,18 +81,13 @@ class ReadinessPage(FormView):
 async def page(request: Request, web: WebContext, mode: Mode) -> Response:
     """Show the form and the last run; start or stop one."""
     context = await page_request(request, web.provider)
-    browser, new_cookie = await browsers.recognise(context, cookie(request, web.cookie_name)), None
+    browser = await browsers.recognise(context, cookie(request, web.cookie_name))
     if request.method == "POST":
         runs = mode.developer.readiness
         if runs is None:
             return await not_found(request, web)
         return await _submit(request, web, context, mode, runs, browser.browser_id if browser else "")
-    if browser is None:
-        browser, new_cookie = await browsers.issue_cookie(context)
-    answer = page_response(request, web.renderer, _view(web, context, mode, browser.browser_id))
-    if new_cookie is not None:
-        set_cookie(answer, web, new_cookie)
-    return answer
+    return await page_for_browser(request, web, context, browser, partial(_view, web, context, mode))
 
 
 async def file(request: Request, web: WebContext, mode: Mode) -> Response:

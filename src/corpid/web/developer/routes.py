@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from corpid.web.developer import clients, endpoints, exchanges, index, orders, pages, readiness, traffic
-from corpid.web.developer.mode import (
+from corpid.web.developer.paths import (
     ANYBODY_PATH,
     CLIENTS_PATH,
     DEVELOPER_PATH,

@@ -16,7 +16,7 @@ from corpid.jose.keys import WRAPS, KeySetError, parse_client_key_set
 from corpid.rules.directory.document import one_entry
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.records import CLIENT_MEMBERS
-from corpid.web.developer.mode import CLIENTS_PATH
+from corpid.web.developer.paths import CLIENTS_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

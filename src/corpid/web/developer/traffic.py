@@ -17,7 +17,7 @@ from corpid.flows.developer.inspection import failing, worked
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import phrase
 from corpid.web.developer.exchanges import number
-from corpid.web.developer.mode import EVENTS_PATH, EXCHANGES_PATH, READINESS_PATH, TRAFFIC_PATH
+from corpid.web.developer.paths import EVENTS_PATH, EXCHANGES_PATH, READINESS_PATH, TRAFFIC_PATH
 from corpid.web.pages.layout import Frame, Link, PageView
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import page_response, see_other

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
-from corpid.flows.authentication import interactions
+from corpid.flows.authentication import browsers, interactions
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
@@ -25,10 +25,11 @@ from corpid.web.pages.translations import LANGUAGES, Pick, choose, lookup
 from corpid.web.pages.views import Arrive, FormPost
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
 
+    from corpid.flows.authentication.browsers import Browser
     from corpid.flows.authentication.throttle import Throttled
     from corpid.flows.oauth.arrival import Entered
     from corpid.flows.request_context import RequestContext
@@ -116,6 +117,20 @@ def page_response(
     }
     offered = _account_language(request, view.frame, language)
     return Response(renderer.render(view, language, offered=offered), status, own, "text/html")
+
+
+async def page_for_browser(
+    request: Request, web: WebContext, context: RequestContext, known: Browser | None, view_for: Callable[[str], View]
+) -> Response:
+    """A page whose form is bound to the browser.
+
+    A browser that is not `known` gets a cookie. `view_for` is given the browser id. Source: D34, D35
+    """
+    browser, new_cookie = (known, None) if known else await browsers.issue_cookie(context)
+    answer = page_response(request, web.renderer, view_for(browser.browser_id))
+    if new_cookie is not None:
+        set_cookie(answer, web, new_cookie)
+    return answer
 
 
 NO_STORE: Final = {"Cache-Control": "no-store"}
