@@ -18,6 +18,7 @@ from corpid import __version__, engines, periodic_tasks
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.oauth import rate_limits
+from corpid.flows.oauth.client_clocks import ClientClocks
 from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
 from corpid.flows.oauth.rate_limits import RateLimit, RateLimits
 from corpid.flows.oauth.recent_refusals import RecentRefusals
@@ -162,6 +163,7 @@ def _provider(
         mail=mail,
         signing_keys=_signing_keys(policy, stores.registry, developer),
         registry_cache=_registry_cache(stores.registry, developer),
+        client_clocks=ClientClocks(stores.registry, __version__),
         usage=DeprecatedUsage(),
         refusals=RecentRefusals(),
         issued=RecentlyIssued(),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from corpid.flows.background_tasks import BackgroundTasks
+    from corpid.flows.oauth.client_clocks import ClientClocks
     from corpid.flows.oauth.deprecated_usage import DeprecatedUsage
     from corpid.flows.oauth.rate_limits import RateLimits
     from corpid.flows.oauth.recent_refusals import RecentRefusals
@@ -160,6 +161,7 @@ class Provider:
     mail: Mail
     signing_keys: SigningKeys
     registry_cache: RegistryCache
+    client_clocks: ClientClocks
     usage: DeprecatedUsage
     refusals: RecentRefusals
     issued: RecentlyIssued

@@ -18,6 +18,7 @@ from corpid.ports.audit import (
     AuditSeals,
     StoredEntry,
 )
+from corpid.ports.client_clocks import ClientClocks
 from corpid.ports.client_refusals import ClientRefusal, ClientRefusals
 from corpid.ports.clients import ApiClients, Clients, FetchedKeySets
 from corpid.ports.conflicts import (
@@ -117,6 +118,7 @@ __all__ = [
     "BatchedVerb",
     "Change",
     "ChangedMeanwhile",
+    "ClientClocks",
     "ClientKeys",
     "ClientRefusal",
     "ClientRefusals",

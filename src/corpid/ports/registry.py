@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from corpid.ports.access_reviews import AccessReviews
     from corpid.ports.audit import Audit, AuditSeals
+    from corpid.ports.client_clocks import ClientClocks
     from corpid.ports.client_refusals import ClientRefusals
     from corpid.ports.clients import ApiClients, Clients
     from corpid.ports.consents import Consents
@@ -467,6 +468,8 @@ class Registry(Protocol):
     def usage(self) -> Usage: ...
     @property
     def client_refusals(self) -> ClientRefusals: ...
+    @property
+    def client_clocks(self) -> ClientClocks: ...
     @property
     def hourly_counts(self) -> HourlyCounts: ...
     @property

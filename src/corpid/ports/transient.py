@@ -99,6 +99,13 @@ class TransientStore(Protocol):
         None if that is the `now` of each call (D49). Raises StoreUnavailable.
         """
 
+    def engine_time_at_least(self) -> float | None:
+        """A lower bound of the engine's time, epoch seconds, without asking it.
+
+        None if the registry's data is lost together with this store's: then nothing recorded there helps after a loss.
+        Source: docs/decisions/0026
+        """
+
     async def ready(self, *, now: float) -> None:
         """Write something small that ends soon, on every node.
 

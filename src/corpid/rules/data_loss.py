@@ -13,9 +13,12 @@ from typing import Final
 import msgspec
 
 from corpid.jose.encoding import base64url
+from corpid.rules.client_clocks import LEAST_LEAD
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 
 _TAG_CHARACTERS: Final = 16
+_MARGIN_SECONDS: Final = 1
+"""for roundings, and for clocks that do not run alike"""
 
 
 class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +33,8 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
     """what a process issued before may be incomplete; with a margin, since processes issue by their own clocks"""
     complete_from: float = 0.0
     """by this process's clock; until then another process may not have noticed the loss"""
+    spent_until: float | None = None
+    """by the engine's clock; nothing was spent later that is lost. None if leads of clients' clocks prove nothing"""
 
     @property
     def tag(self) -> str:
@@ -67,9 +72,21 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
         """
         return issued_at < self.ends_at
 
-    def assertion_wait(self, issued_at: float) -> int:
-        """Seconds after which an assertion made in the same way is accepted."""
-        return max(1, math.ceil(self.ends_at - issued_at))
+    def assertions_from(self, lead: int | None) -> float:
+        """The iat from which on an assertion was certainly not spent before.
+
+        `lead` is the largest of its client in seconds, None if it is unknown. Source: docs/decisions/0026
+        """
+        if lead is None or self.spent_until is None:
+            return self.ends_at
+        return min(self.ends_at, self.spent_until + max(lead, LEAST_LEAD) + _MARGIN_SECONDS)
+
+    def assertion_wait(self, issued_at: float, lead: int | None = None) -> int:
+        """Seconds after which an assertion made in the same way is accepted.
+
+        0: it is accepted now.
+        """
+        return max(0, math.ceil(self.assertions_from(lead) - issued_at))
 
     def completion_wait(self, now: float) -> int:
         """Seconds until every process remembers what is spent."""

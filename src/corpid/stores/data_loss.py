@@ -45,8 +45,10 @@ import sqlalchemy as sa
 
 from corpid.ports import StoreUnavailable
 from corpid.rules.authentication.totp import STEP_SECONDS, STEPS_ASIDE
+from corpid.rules.client_clocks import are_known
 from corpid.rules.data_loss import DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.stores.sql.client_clocks import leads_may_be_missing
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
 
@@ -73,6 +75,7 @@ async def forget(database: Database, *, now: float) -> None:
     last = sa.bindparam("last", type_=sa.BigInteger)
     raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
     await NamedValues(database).put(FORGOTTEN_AT, repr(now))
+    await leads_may_be_missing(database, now=now)
     for table in (transient, sessions, email_changes):
         await database.run(database.prepare(sa.delete(table)), {})
     await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
@@ -107,6 +110,7 @@ async def after_machine_restart(database: Database, *, start: str, now: float) -
         if before not in (None, start):
             await database.run(empty, {})
             await values.put(FORGOTTEN_AT, repr(now))
+            await leads_may_be_missing(database, now=now)
         return float(await values.get(FORGOTTEN_AT) or 0.0)
 
 
@@ -191,6 +195,7 @@ class SinceRestore:
             name=f"{self._epoch}{inner.name}",
             reject_issued_before=max(self._restored_at, inner.reject_issued_before),
             complete_from=inner.complete_from,
+            spent_until=inner.spent_until if are_known(self._restored_at, lost_at=inner.spent_until or 0.0) else None,
         )
 
     def unit(self, now: float) -> SinceRestoreUnit:
@@ -204,6 +209,9 @@ class SinceRestore:
 
     async def engine_time(self) -> float | None:
         return await self._store.engine_time()
+
+    def engine_time_at_least(self) -> float | None:
+        return self._store.engine_time_at_least()
 
     async def ready(self, *, now: float) -> None:
         await self._store.ready(now=now)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from corpid.ports import BatchedVerb
+    from corpid.ports import BatchedVerb, Clock
     from corpid.rules.data_loss import DataLoss
 
 
@@ -33,9 +33,11 @@ class _Entry(msgspec.Struct, frozen=True):
 class MemoryTransientStore:
     """A ports.TransientStore that ends with its process."""
 
-    def __init__(self, *, loss: DataLoss = NO_LOSS) -> None:
+    def __init__(self, *, loss: DataLoss = NO_LOSS, clock: Clock | None = None) -> None:
+        """`clock` is that of an engine; without one there is none."""
         self.loss: Final = loss
         """see ports.TransientStore; a server's begins with its start"""
+        self._clock: Final = clock
         self.entries: Final[dict[tuple[str, bytes], _Entry]] = {}
         self.lock: Final = asyncio.Lock()
         self.owner: asyncio.Task[Any] | None = None
@@ -58,6 +60,9 @@ class MemoryTransientStore:
 
     async def engine_time(self) -> None:
         """Dictionaries have no clock."""
+
+    def engine_time_at_least(self) -> float | None:
+        return None if self._clock is None else self._clock()
 
     async def ready(self, *, now: float) -> None:
         """Dictionaries always take writes."""

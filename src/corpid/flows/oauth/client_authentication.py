@@ -12,6 +12,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.oauth import rate_limits
+from corpid.flows.oauth.client_clocks import UNKNOWN
 from corpid.jose.keys import ClientKeySet
 from corpid.ports import KeySetUnavailable
 from corpid.rules.audit_actions import AuditAction
@@ -27,6 +28,7 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from corpid.flows.oauth.client_clocks import Lead
     from corpid.flows.request_context import RequestContext
     from corpid.ports import ClientKeys, HasKeys, TransientUnit
     from corpid.rules.oauth.client_assertion import Candidate
@@ -159,15 +161,17 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
         raise client_assertion.failed(reason, candidate, issuer=issuer, explanation=explanation) from None
 
 
-async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion) -> None:
+async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion, lead: Lead) -> None:
     """Spend the assertion's jti.
 
-    Raises InvalidClient if it was spent before, TemporarilyUnavailable if it may have been spent before data was lost.
+    `lead` is that of its client, from `client_clocks.examined`. Raises InvalidClient if it was spent before, TemporarilyUnavailable if it may have been spent before data was lost.
     Source: RFC 7523 §3, D8, D67
     """
     loss = context.provider.transient.loss
     if loss.may_have_been_spent(assertion.issued_at):
-        raise data_lost(loss.assertion_wait(assertion.issued_at))
+        of_this = lead if lead.loss == loss.name else UNKNOWN
+        if wait := max(of_this.wait, loss.assertion_wait(assertion.issued_at, of_this.seconds)):
+            raise data_lost(wait)
     if assertion.jti is None:
         return
     spent = namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.oauth import client_authentication, dpop, rate_limits
+from corpid.flows.oauth import client_authentication, client_clocks, dpop, rate_limits
 from corpid.flows.oauth.token import id_token_key
 from corpid.rules.limits import REQUEST_URI_SECONDS
 from corpid.rules.oauth import authorization_request, client_registration, deprecated_usage
@@ -90,10 +90,11 @@ async def _write(
     request: AuthorizationRequest,
 ) -> ParResponse:
     reference, client_id = context.provider.new_id(), caller.client.client_id
+    lead = await client_clocks.examined(context, caller.assertion)
     async with context.provider.transient.unit(context.now) as unit:
         if proof is not None:
             await dpop.spend(context, unit, proof, client_id=client_id)
-        await client_authentication.spend(context, unit, caller.assertion)
+        await client_authentication.spend(context, unit, caller.assertion, lead)
         entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
         await entry.put(unit, PushedRequest(request=request, pushed_at=context.now))
     context.provider.issued.request(reference, client_id)

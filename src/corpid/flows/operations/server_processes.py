@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.server_processes import KEPT_SECONDS, SEEN_EVERY_SECONDS
+from corpid.rules.client_clocks import may_not_record
+from corpid.rules.server_processes import KEPT_SECONDS, SEEN_EVERY_SECONDS, live
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
@@ -21,6 +22,7 @@ class Registration:
 
     def __init__(self, registry: Registry, process: ServerProcess) -> None:
         self._processes: Final = registry.server_processes
+        self._clocks: Final = registry.client_clocks
         self._process: Final = process
         self._next = float("-inf")
 
@@ -31,9 +33,20 @@ class Registration:
         """
         if now < self._next:
             return
+        await self._doubt_clocks(now)
         await self._processes.note(msgspec.structs.replace(self._process, seen_at=int(now)))
         await self._processes.remove_old(before=int(now) - KEPT_SECONDS)
         self._next = now + SEEN_EVERY_SECONDS
+
+    async def _doubt_clocks(self, now: float) -> None:
+        """Say that leads of clients' clocks may be missing, if somebody may not have recorded them.
+
+        A process of another version serves, or none of this one did when this one started. docs/decisions/0026
+        """
+        others = live(await self._processes.all(), now=now)
+        begins = self._next < 0 and (not others or await self._clocks.recorded_since() is None)
+        if begins or may_not_record(others, self._process.version, now=now):
+            await self._clocks.begin(now=now)
 
     async def end(self) -> None:
         """Remove this process, which stops. Raises StoreUnavailable. Source: D49"""

@@ -44,6 +44,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     jti: str | None
     issued_at: float
     """iat; without one, as long before exp as the rules allow"""
+    has_iat: bool
     expires_at: float
     names_endpoint: bool
     """its aud is the endpoint that it was sent to, which only a client that may do so is let through with (D64)"""
@@ -55,6 +56,7 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str
     jti: str | None
     issued_at: float
+    has_iat: bool
     remember_seconds: float
     """how long a spent jti is remembered"""
     lifetime: float
@@ -135,6 +137,7 @@ def _validate(
         token=token,
         jti=identifier,
         issued_at=issued_at,
+        has_iat=claims.get("iat") is not None,
         expires_at=expires_at,
         names_endpoint=names_endpoint,
     )
@@ -176,10 +179,7 @@ def _validate_times(claims: Mapping[str, object], *, rules: AuthenticationRules,
         raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock", Reason.ASSERTION_EXPIRED)
     for name, at in (("iat", iat), ("nbf", nbf)):
         if at is not None and at > now + CLOCK_AHEAD_SECONDS:
-            raise BadClaim(
-                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed",
-                Reason.ASSERTION_IN_THE_FUTURE,
-            )
+            raise BadClaim(_ahead(name, at - now), Reason.ASSERTION_IN_THE_FUTURE)
     lifetime = exp - (now if iat is None else iat)
     if lifetime > rules.assertion_seconds:
         start = "now" if iat is None else "iat"
@@ -188,6 +188,20 @@ def _validate_times(claims: Mapping[str, object], *, rules: AuthenticationRules,
             Reason.ASSERTION_LIFETIME,
         )
     return (exp - rules.assertion_seconds if iat is None else iat), exp
+
+
+def _ahead(name: str, by: float) -> str:
+    return f"{name} is {seconds(by)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed"
+
+
+def refuse_ahead(assertion: Assertion, moment: float, *, allowed: int) -> None:
+    """Refuse an assertion whose iat is more than `allowed` seconds later than a moment.
+
+    So it is by the clock that all nodes share, too. Raises InvalidClient. Source: D8, docs/decisions/0026
+    """
+    if assertion.issued_at > moment + allowed:
+        says = f"client_assertion: {_ahead('iat', assertion.issued_at - moment)}"
+        raise InvalidClient(Reason.ASSERTION_IN_THE_FUTURE, says)
 
 
 def _fitting(candidate: Candidate, keys: ClientKeySet) -> list[VerificationKey]:
@@ -214,6 +228,7 @@ def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion
             client_id=candidate.client_id,
             jti=candidate.jti,
             issued_at=candidate.issued_at,
+            has_iat=candidate.has_iat,
             remember_seconds=candidate.expires_at - now + CLOCK_AHEAD_SECONDS + SPENT_MARGIN_SECONDS,
             lifetime=candidate.expires_at - candidate.issued_at,
             names_endpoint=candidate.names_endpoint,

@@ -15,6 +15,7 @@ from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.access_reviews import SqlAccessReviews
 from corpid.stores.sql.audit import SqlAudit
 from corpid.stores.sql.audit_seals import SqlSeals
+from corpid.stores.sql.client_clocks import SqlClientClocks
 from corpid.stores.sql.client_refusals import SqlClientRefusals
 from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
 from corpid.stores.sql.consents import SqlConsents
@@ -63,6 +64,7 @@ class SqlRegistry:
     code_guesses: SqlCodeGuesses
     usage: SqlUsage
     client_refusals: SqlClientRefusals
+    client_clocks: SqlClientClocks
     hourly_counts: SqlHourlyCounts
     server_processes: SqlServerProcesses
     audit: SqlAudit
@@ -91,6 +93,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
         code_guesses=SqlCodeGuesses(database, audit),
         usage=SqlUsage(database),
         client_refusals=SqlClientRefusals(database),
+        client_clocks=SqlClientClocks(database),
         hourly_counts=SqlHourlyCounts(database),
         server_processes=SqlServerProcesses(database),
         audit=audit,

@@ -102,6 +102,16 @@ client_refusals: Final = table(
     *(text(name) for name in ("method", "path", "reason", "detail")),
 )
 
+client_clocks: Final = table(
+    "client_clocks",
+    key("client_id", to("clients.client_id")),
+    sa.Column("since", sa.Double, nullable=False),
+    integer("period"),
+    integer("lead"),
+    integer("lead_before"),
+)
+"""The largest lead of each client's clock (docs/decisions/0026)."""
+
 hourly_counts: Final = table(
     "hourly_counts",
     sa.Column("hour", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),

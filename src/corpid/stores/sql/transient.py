@@ -180,6 +180,9 @@ class SqlTransientStore:
         row = await self.database.row(self._time, {})
         return None if row is None else float(row[0]) / _MILLISECONDS_PER_SECOND
 
+    def engine_time_at_least(self) -> None:
+        """None: the registry is in the same database."""
+
     async def ready(self, *, now: float) -> None:
         async with self.unit(now) as unit:
             await unit.put(READINESS, b"", b"", READINESS_SECONDS)

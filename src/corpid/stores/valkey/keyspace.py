@@ -21,6 +21,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from corpid.ports import StoreUnavailable
+from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import milliseconds
 from corpid.stores.valkey import epochs
 from corpid.stores.valkey.epochs import Epoch
@@ -56,6 +57,10 @@ class Keyspace:
         self._topology: Final = Topology(seeds, self)
         self._live: Final[dict[str, Link]] = {}
         self._ahead: Final[dict[str, float]] = {}
+        self._offsets: Final[dict[str, float]] = {}
+        """from the loop's time, which nobody sets, to each node's, at most; also of nodes that are gone"""
+        self._reached = 0.0
+        """the latest time that a node's clock has shown, or may have shown before it was set back"""
         self._serving: list[Link | StoreUnavailable] = []
         self._marked: set[int] | None = None
         """the parts that this process has marked with the present epoch; None if another one began it"""
@@ -71,9 +76,14 @@ class Keyspace:
     def ahead(self) -> float:
         """Seconds by which our clock is ahead of the engine's.
 
-        At most; 0 if it is behind.
+        At most; below 0 if it is behind.
         """
-        return max(0.0, *self._ahead.values()) if self._ahead else 0.0
+        return max(self._ahead.values(), default=0.0)
+
+    def engine_time_at_least(self) -> float:
+        """See ports.TransientStore: by the node that is furthest behind."""
+        offsets = [self._offsets[name] for name in self._live] or self._offsets.values()
+        return asyncio.get_running_loop().time() + min(offsets)
 
     @property
     def look_seconds(self) -> float:
@@ -140,7 +150,8 @@ class Keyspace:
         self._serving = self._serving or [StoreUnavailable(_UNSERVED)] * self._topology.parts
         name = link.address.name
         now = await link.time()
-        self._ahead[name] = max(0.0, self._clock() - now)
+        self._ahead[name] = self._clock() - now
+        self._note_time(name, now)
         for part, owner in (await self._topology.learn(link)).items():
             self._serving[part] = StoreUnavailable(f"{owner} has just got a slot" if owner else _UNSERVED)
         await self._look(link, now)
@@ -156,6 +167,16 @@ class Keyspace:
         for part in self._topology.served_by(address):
             self._serving[part] = reason
         self._show()
+
+    def _note_time(self, name: str, now: float) -> None:
+        """Note a node's time, and the one that it would have come to.
+
+        Another engine may have taken its place, with a clock that is behind; what was spent with the previous one is
+        dated by that one's clock.
+        """
+        here = asyncio.get_running_loop().time()
+        self._reached = max(self._reached, now, here + self._offsets.get(name, now - here))
+        self._offsets[name] = now - here
 
     async def _look(self, link: Link, now: float) -> None:
         marks = await self._marks(link, self._topology.served_by(link.address))
@@ -196,7 +217,8 @@ class Keyspace:
         [won] = await link.ask_each([claim])
         if won != b"OK" or self._epoch.name != before:
             return False
-        self._enter(epochs.begun(now + _EVERYWHERE_SECONDS, after=before), began=True)
+        latest = max(now, min(self._reached, now + 2 * CLOCKS_APART_SECONDS))
+        self._enter(epochs.begun(latest + _EVERYWHERE_SECONDS, after=before), began=True)
         return True
 
     async def _mark(self, link: Link, parts: Sequence[int]) -> None:

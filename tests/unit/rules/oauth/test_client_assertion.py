@@ -236,6 +236,7 @@ def test_a_signature_by_the_registered_key_makes_an_assertion(alg: str, curve: s
         client_id="rp-1",
         jti="one",
         issued_at=NOW,
+        has_iat=True,
         remember_seconds=60 + 30 + 300,
         lifetime=60,
         names_endpoint=False,

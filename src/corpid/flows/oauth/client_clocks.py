@@ -1,0 +1,128 @@
+"""The leads of clients' clocks: recorded before an assertion is spent, looked up after a loss.
+
+Source: D67, docs/decisions/0026
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from corpid.rules import client_clocks
+from corpid.rules.client_clocks import CHECKED_SECONDS, LARGEST_LEAD, are_known, lead_of, period_at
+from corpid.rules.oauth import client_assertion
+
+if TYPE_CHECKING:
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import Registry
+    from corpid.rules.data_loss import DataLoss
+    from corpid.rules.oauth.client_assertion import Assertion
+
+_ENTRIES: Final = 4096
+
+
+class Lead(NamedTuple):
+    """What the clock of an assertion's client proves after a loss."""
+
+    loss: str = ""
+    """the name of the loss that it was looked up after; empty if there was none"""
+    seconds: int | None = None
+    """its largest lead; None: unknown"""
+    wait: int = 0
+    """seconds until no process can record a larger one that counts"""
+
+
+UNKNOWN: Final = Lead()
+
+
+class _Checked(NamedTuple):
+    period: int
+    lead: int
+    """at least this is recorded for the period"""
+    at: float
+
+
+class ClientClocks:
+    """What this process knows of the records.
+
+    All issuers of a deployment share it.
+    """
+
+    def __init__(self, registry: Registry, version: str) -> None:
+        self._registry: Final = registry
+        self._version: Final = version
+        self._checked: Final[dict[str, _Checked]] = {}
+        self._loss = ""
+        self._known: dict[str, int | None] = {}
+        """leads from before the loss of that name"""
+
+    async def record(self, client_id: str, lead: int, moment: float) -> None:
+        """Record a lead unless as large a one is recorded already.
+
+        It is on disk when this returns. Raises StoreUnavailable.
+        """
+        period, checked = period_at(moment), self._checked.get(client_id)
+        if (
+            checked is not None
+            and checked.period == period
+            and checked.lead >= lead
+            and 0 <= moment - checked.at < CHECKED_SECONDS
+        ):
+            return
+        stored = await self._registry.client_clocks.of(client_id)
+        recorded = stored.lead if stored is not None and stored.period >= period else None
+        if recorded is None or recorded < lead:
+            await self._registry.client_clocks.note(client_id, lead=lead, period=period, now=moment)
+            recorded = lead
+        if len(self._checked) >= _ENTRIES:
+            del self._checked[next(iter(self._checked))]
+        self._checked.pop(client_id, None)
+        self._checked[client_id] = _Checked(period, recorded, moment)
+
+    async def largest(self, client_id: str, loss: DataLoss, lost_at: float, moment: float) -> int | None:
+        """The largest lead that an assertion of this client was spent with before a loss.
+
+        None if it may be any. Raises StoreUnavailable.
+        """
+        if self._loss != loss.name:
+            self._loss, self._known = loss.name, {}
+        if client_id in self._known:
+            return self._known[client_id]
+        found = await self._looked_up(client_id, lost_at, moment)
+        if moment > lost_at and self._loss == loss.name and len(self._known) < _ENTRIES:
+            self._known[client_id] = found
+        return found
+
+    async def _looked_up(self, client_id: str, lost_at: float, moment: float) -> int | None:
+        recorded = self._registry.client_clocks
+        if not are_known(await recorded.recorded_since(), lost_at=lost_at):
+            return None
+        if client_clocks.may_not_record(await self._registry.server_processes.all(), self._version, now=moment):
+            return None
+        clock = await recorded.of(client_id)
+        if clock is None or not are_known(clock.since, lost_at=lost_at):
+            return LARGEST_LEAD
+        largest = clock.largest(period_at(moment))
+        return LARGEST_LEAD if largest is None else largest
+
+
+async def examined(context: RequestContext, assertion: Assertion) -> Lead:
+    """Record the lead of an assertion that is about to be spent.
+
+    It is called before the unit that spends it. Returns what `client_authentication.spend` needs if data was lost.
+    Raises InvalidClient, StoreUnavailable. Source: D67, docs/decisions/0026
+    """
+    moment = context.provider.transient.engine_time_at_least()
+    if moment is None or not assertion.has_iat:
+        return UNKNOWN
+    client_assertion.refuse_ahead(assertion, moment, allowed=LARGEST_LEAD)
+    clocks = context.provider.client_clocks
+    await clocks.record(assertion.client_id, lead_of(assertion.issued_at, moment), moment)
+    loss = context.provider.transient.loss
+    lost_at = loss.spent_until
+    if lost_at is None or not loss.may_have_been_spent(assertion.issued_at):
+        return UNKNOWN
+    seconds = await clocks.largest(assertion.client_id, loss, lost_at, moment)
+    # Until then a process that has not noticed the loss may record a larger lead, and spend where nobody looks later.
+    wait = max(0, math.floor(lost_at - moment) + 1)
+    return Lead(loss=loss.name, seconds=seconds, wait=wait)

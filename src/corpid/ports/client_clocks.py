@@ -1,0 +1,27 @@
+"""The leads of clients' clocks, as they are recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from corpid.rules.client_clocks import ClientClock
+
+
+class ClientClocks(Protocol):
+    """The largest lead of each client (docs/decisions/0026)."""
+
+    async def of(self, client_id: str) -> ClientClock | None:
+        """What is recorded of a client."""
+
+    async def note(self, client_id: str, *, lead: int, period: int, now: float) -> None:
+        """Record a lead; a larger one of the same period stays.
+
+        It is on disk when this returns. Nothing is recorded of a client that does not exist.
+        """
+
+    async def recorded_since(self) -> float | None:
+        """Since when every lead is recorded, epoch seconds; None: unknown."""
+
+    async def begin(self, *, now: float) -> None:
+        """Say that leads may be missing which were to be recorded until now."""

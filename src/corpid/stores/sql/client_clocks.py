@@ -1,0 +1,80 @@
+"""The largest lead of each client's clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+
+from corpid.rules.client_clocks import ClientClock
+from corpid.stores.sql.deployment import NamedValues
+from corpid.stores.sql.mappers import columns, record_codec
+from corpid.stores.sql.statements import insert
+from corpid.stores.sql.tables import client_clocks, clients
+
+if TYPE_CHECKING:
+    from corpid.stores.sql.statements import Database
+
+_CLOCKS: Final = record_codec(ClientClock)
+_OF = client_clocks.c
+_SINCE: Final = "client_clocks_since"
+
+
+class SqlClientClocks:
+    """A ports.ClientClocks."""
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+        self._values: Final = NamedValues(database)
+        self._of: Final = database.prepare(
+            lambda: sa.select(*columns(client_clocks, _CLOCKS)).where(_OF.client_id == sa.bindparam("client_id"))
+        )
+        self._note: Final = database.prepare(_noted)
+
+    async def of(self, client_id: str) -> ClientClock | None:
+        """One row."""
+        row = await self._database.row(self._of, {"client_id": client_id})
+        return None if row is None else _CLOCKS.decode(row)
+
+    async def note(self, client_id: str, *, lead: int, period: int, now: float) -> None:
+        """One statement; of several processes at once the largest lead stays."""
+        clock = ClientClock(since=now, period=period, lead=lead, lead_before=lead)
+        await self._database.write(self._note, {"client_id": client_id} | _CLOCKS.encode(clock))
+
+    async def recorded_since(self) -> float | None:
+        found = await self._values.get(_SINCE)
+        return None if found is None else float(found)
+
+    async def begin(self, *, now: float) -> None:
+        async with self._database.transaction():
+            await leads_may_be_missing(self._database, now=now)
+
+
+async def leads_may_be_missing(database: Database, *, now: float) -> None:
+    """Say that leads may be missing which were recorded until now.
+
+    Inside a transaction. docs/decisions/0026
+    """
+    await NamedValues(database).put(_SINCE, repr(now))
+
+
+def _noted() -> sa.Executable:
+    """Insertion of a client's row, or the larger of both leads in it.
+
+    A later period keeps what the one before had. What was noted for an earlier period than the row's raises the row's.
+    """
+    names = ("client_id", *_CLOCKS.written)
+    values = [sa.bindparam(name, type_=client_clocks.c[name].type) for name in names]
+    known = sa.select(*values).where(clients.c.client_id == sa.bindparam("client_id"))
+    statement = insert(client_clocks).from_select(names, known)
+    new = statement.excluded
+    is_later, follows = new.period > _OF.period, new.period == _OF.period + 1
+    larger = sa.case((new.lead > _OF.lead, new.lead), else_=_OF.lead)
+    return statement.on_conflict_do_update(
+        index_elements=["client_id"],
+        set_={
+            "period": sa.case((is_later, new.period), else_=_OF.period),
+            "lead": sa.case((is_later, new.lead), else_=larger),
+            "lead_before": sa.case((follows, _OF.lead), (is_later, new.lead), else_=_OF.lead_before),
+        },
+    )

@@ -1,0 +1,311 @@
+"""Leads of clients' clocks: what was spent before a loss is never accepted after it (D67, docs/decisions/0026)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import structs
+
+from corpid.flows.oauth import client_authentication, client_clocks
+from corpid.flows.oauth.client_clocks import ClientClocks
+from corpid.flows.operations.server_processes import Registration
+from corpid.flows.request_context import request_context
+from corpid.ports import StoreUnavailable, Upsert
+from corpid.rules.client_clocks import KNOWN_AFTER_SECONDS, LARGEST_LEAD, PERIOD_SECONDS
+from corpid.rules.data_loss import DataLoss
+from corpid.rules.limits import CLOCKS_APART_SECONDS
+from corpid.rules.oauth.client_assertion import Assertion
+from corpid.rules.oauth.errors import InvalidClient, OAuthError, TemporarilyUnavailable
+from corpid.stores.data_loss import forget
+from corpid.stores.memory import MemoryTransientStore
+from corpid.stores.sql.tables import client_clocks as client_clocks_table
+from tests.adapters.opened import sqlite
+from tests.unit.flows.opened import EVENT, with_provider
+from tests.unit.flows.opened import NOW as STARTED
+from tests.unit.flows.test_usage import client
+from tests.world.clock import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from corpid.flows.provider import Provider
+    from corpid.rules.server_processes import ServerProcess
+
+NOTICED = 3
+"""seconds until every process has noticed a loss"""
+LONG = 45
+"""seconds after which everybody may sign in again"""
+NOW = STARTED + 1000
+AGO = NOW - KNOWN_AFTER_SECONDS - 100
+
+
+@dataclass
+class Engine:
+    """An engine's clock, its store, and what it says of the last loss."""
+
+    clock: Clock
+    store: MemoryTransientStore
+
+    def lost(self) -> tuple[Engine, float]:
+        """The engine after it lost everything now, and until when processes may still write to the previous one."""
+        until = self.clock.now + NOTICED
+        loss = DataLoss(name=f"{until}", reject_issued_before=until + CLOCKS_APART_SECONDS, spent_until=until)
+        return Engine(self.clock, MemoryTransientStore(loss=loss, clock=self.clock)), until
+
+
+class Nodes:
+    """Processes of one deployment; each is given the engine that it sees, and may have a clock that is off."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self.clock = Clock(AGO)
+        self.engine = Engine(self.clock, MemoryTransientStore(clock=self.clock))
+        self.known = [ClientClocks(provider.registry, provider.node.version) for _ in range(2)]
+        self.made = 0
+
+    async def begin(self) -> None:
+        registry = self.provider.registry
+        await registry.directory.write([Upsert(client("rp0")), Upsert(client("rp1"))], EVENT)
+        await registry.client_clocks.begin(now=AGO)
+
+    def dated(self, lead: float, client_id: str = "rp0") -> Assertion:
+        """An assertion of a client whose clock is ahead by this."""
+        self.made += 1
+        return Assertion(
+            client_id=client_id, jti=f"{self.made}", issued_at=self.clock.now + lead, has_iat=True,
+            remember_seconds=600, lifetime=60, names_endpoint=False,
+        )  # fmt: skip
+
+    async def send(self, assertion: Assertion, node: int = 0, *, engine: Engine | None = None, off: float = 0) -> None:
+        """Raises what the node answers, unless it accepts it."""
+        seen = self.engine if engine is None else engine
+        at = replace(
+            self.provider,
+            transient=seen.store,
+            client_clocks=self.known[node],
+            clock=lambda: self.clock.now + off,
+        )
+        context = await request_context(at, request_id="r", address="192.0.2.1")
+        lead = await client_clocks.examined(context, assertion)
+        async with at.transient.unit(context.now) as unit:
+            await client_authentication.spend(context, unit, assertion, lead)
+
+    async def is_accepted(self, assertion: Assertion, node: int = 0, **how: float) -> bool:
+        try:
+            await self.send(assertion, node, **how)  # type: ignore[arg-type]
+        except OAuthError:
+            return False
+        return True
+
+
+def with_nodes(path: Path, story: Callable[[Nodes], Awaitable[None]]) -> None:
+    async def told(provider: Provider) -> None:
+        nodes = Nodes(provider)
+        await nodes.begin()
+        await story(nodes)
+
+    with_provider(path, told)
+
+
+async def sign_ins(nodes: Nodes, lead: float) -> list[Assertion]:
+    """A sign-in now and then until NOW, the last ones at either node; some are late."""
+    sent = []
+    for at in (AGO + 10, NOW - 100, *(NOW - 40 + second for second in range(41))):
+        nodes.clock.now = at
+        for node, off, late in ((0, 8, 0), (1, -8, 0), (0, 8, 0.4), (1, 0, 3)):
+            assertion = nodes.dated(lead - late)
+            await nodes.send(assertion, node, off=off)
+            sent.append(assertion)
+    return sent
+
+
+@pytest.mark.parametrize("lead", [-60, -59.6, -3.5, 0, 5, 25, 29.9, LARGEST_LEAD])
+def test_an_assertion_that_was_spent_before_a_loss_is_never_accepted_after_it(tmp_path: Path, lead: float) -> None:
+    """Every captured assertion is sent again at every second, to nodes whose clocks are off."""
+
+    async def story(nodes: Nodes) -> None:
+        captured = await sign_ins(nodes, lead)
+        before = nodes.engine
+        nodes.engine, until = before.lost()
+        while nodes.clock.now < until + LONG:
+            if nodes.clock.now <= until:  # one node has not noticed yet, and even sees a faster clock
+                captured.append(nodes.dated(min(lead + 4, LARGEST_LEAD)))
+                await nodes.send(captured[-1], 1, engine=before)
+            for number, assertion in enumerate(captured):
+                with pytest.raises(TemporarilyUnavailable):
+                    await nodes.send(assertion, number % 2, off=8 if number % 3 else -8)
+            nodes.clock.pass_(1)
+
+    with_nodes(tmp_path, story)
+
+
+@pytest.mark.parametrize("lead", [-60, -59.6, -3.5, 0, 5, 25, 29.9])
+def test_a_client_whose_clock_is_known_signs_in_within_ten_seconds_and_is_told_when(
+    tmp_path: Path, lead: float
+) -> None:
+    """D67: Retry-After is the truth: what is made then is accepted, what is made a second earlier is not."""
+
+    async def story(nodes: Nodes) -> None:
+        await sign_ins(nodes, lead)
+        nodes.engine, _ = nodes.engine.lost()
+        lost_at = nodes.clock.now
+        with pytest.raises(TemporarilyUnavailable) as told:
+            await nodes.send(nodes.dated(lead), 1)
+        nodes.clock.now = lost_at + told.value.retry_after - 1
+        assert not await nodes.is_accepted(nodes.dated(lead), 1)
+        nodes.clock.pass_(1)
+        assert nodes.clock.now <= lost_at + 10
+        for node in (0, 1):
+            assertion = nodes.dated(lead)
+            await nodes.send(assertion, node)
+            with pytest.raises(InvalidClient, match="already used"):
+                await nodes.send(assertion, 1 - node)
+
+    with_nodes(tmp_path, story)
+
+
+def test_a_client_without_a_record_waits_for_the_largest_lead(tmp_path: Path) -> None:
+    """It may have had any; the engine's clock limits what nodes with clocks ahead accept, too."""
+
+    async def story(nodes: Nodes) -> None:
+        nodes.clock.now = NOW
+        ahead = nodes.dated(LARGEST_LEAD + 0.5, "rp1")
+        with pytest.raises(InvalidClient, match="iat is 32 s ahead of this server's clock"):
+            await nodes.send(ahead, off=8)
+        nodes.engine, until = nodes.engine.lost()
+        nodes.clock.now = until + LARGEST_LEAD
+        assert not await nodes.is_accepted(nodes.dated(0, "rp1"))
+        nodes.clock.pass_(1)
+        assert await nodes.is_accepted(nodes.dated(0, "rp1"))
+
+    with_nodes(tmp_path, story)
+
+
+def test_a_record_that_is_younger_than_three_minutes_proves_nothing(tmp_path: Path) -> None:
+    """Another process may still rely on a record that was lost."""
+
+    async def story(nodes: Nodes) -> None:
+        nodes.clock.now = NOW - KNOWN_AFTER_SECONDS + NOTICED + 1
+        await nodes.send(nodes.dated(0))
+        nodes.clock.now = NOW
+        nodes.engine, until = nodes.engine.lost()
+        nodes.clock.now = until + 10
+        assert not await nodes.is_accepted(nodes.dated(0))
+
+    with_nodes(tmp_path, story)
+
+
+@pytest.mark.parametrize("how", ["the database lost something", "a process of another version"])
+def test_records_that_may_be_incomplete_prove_nothing(tmp_path: Path, how: str) -> None:
+    """After a takeover or a restore records may be missing; an older version makes none."""
+
+    async def story(nodes: Nodes) -> None:
+        provider = nodes.provider
+        await sign_ins(nodes, 0)
+        if how == "a process of another version":
+            other = replace_version(provider, "0.0.9")
+            await provider.registry.server_processes.note(other)
+        else:
+            await provider.registry.client_clocks.begin(now=NOW - 60)
+        nodes.engine, until = nodes.engine.lost()
+        nodes.clock.now = until + CLOCKS_APART_SECONDS + 29
+        assert not await nodes.is_accepted(nodes.dated(0))
+        nodes.clock.pass_(1)
+        assert await nodes.is_accepted(nodes.dated(0))
+
+    with_nodes(tmp_path, story)
+
+
+def replace_version(provider: Provider, version: str) -> ServerProcess:
+    return structs.replace(provider.node.process, process_id="other", version=version, seen_at=int(NOW) - 60)
+
+
+def test_a_lead_is_on_disk_before_the_assertion_is_spent(tmp_path: Path) -> None:
+    """A process may die between the two; without the record nothing is spent."""
+
+    async def story(nodes: Nodes) -> None:
+        nodes.clock.now = NOW - 1
+        await nodes.send(nodes.dated(2))
+
+        class Failing:
+            async def record(self, *_: object) -> None:
+                raise StoreUnavailable("the database does not answer")
+
+        working, nodes.known[0] = nodes.known[0], Failing()  # type: ignore[call-overload]
+        assertion = nodes.dated(7)
+        with pytest.raises(StoreUnavailable):
+            await nodes.send(assertion)
+        nodes.known[0] = working
+        context = await request_context(
+            replace(nodes.provider, transient=nodes.engine.store, client_clocks=nodes.known[0]),
+            request_id="r", address="192.0.2.1",
+        )  # fmt: skip
+        await client_clocks.examined(context, assertion)
+        stored = await nodes.provider.registry.client_clocks.of("rp0")
+        assert stored is not None
+        assert stored.lead == 7
+        await nodes.send(assertion)
+
+    with_nodes(tmp_path, story)
+
+
+def test_a_lead_that_is_recorded_costs_no_statement_for_a_minute(tmp_path: Path) -> None:
+    """Afterwards it is looked up again: a record that was lost meanwhile is made again."""
+
+    async def story() -> None:
+        async with sqlite(tmp_path) as stores:
+            registry = stores.registry
+            await registry.directory.write([Upsert(client("rp0"))], EVENT)
+            clocks = ClientClocks(registry, "1")
+            await clocks.record("rp0", 3, NOW)
+            async with stores.database.transaction():
+                await stores.database.run(stores.database.prepare(client_clocks_table.delete()), {})
+            await clocks.record("rp0", 3, NOW + 59)
+            assert await registry.client_clocks.of("rp0") is None
+            await clocks.record("rp0", 2, NOW + 60)
+            await clocks.record("rp0", 5, NOW + 61)
+            stored = await registry.client_clocks.of("rp0")
+            assert stored is not None
+            assert stored.lead == 5
+            await clocks.record("rp0", -4, NOW + PERIOD_SECONDS)
+            stored = await registry.client_clocks.of("rp0")
+            assert stored is not None
+            assert (stored.lead, stored.lead_before) == (-4, 5)
+
+    asyncio.run(story())
+
+
+def test_a_process_that_starts_alone_or_sees_another_version_begins_the_records(tmp_path: Path) -> None:
+    """A version that records nothing may have served until then."""
+
+    async def story(provider: Provider) -> None:
+        registry, own = provider.registry, provider.node.process
+        begun = registry.client_clocks.recorded_since
+        for each in await registry.server_processes.all():
+            await registry.server_processes.remove(each.process_id)
+        await Registration(registry, own).round(now=NOW)
+        assert await begun() == NOW
+        later = Registration(registry, structs.replace(own, process_id="second"))
+        await later.round(now=NOW + 60)
+        assert await begun() == NOW
+        await registry.server_processes.note(replace_version(provider, "0.0.9"))
+        await later.round(now=NOW + 120)
+        assert await begun() == NOW + 120
+
+    with_provider(tmp_path, story)
+
+
+def test_whatever_ends_sessions_begins_the_records(tmp_path: Path) -> None:
+    """A restore and a takeover: records of the time before may be missing."""
+
+    async def story() -> None:
+        async with sqlite(tmp_path) as stores:
+            async with stores.database.transaction():
+                await forget(stores.database, now=NOW)
+            assert await stores.registry.client_clocks.recorded_since() == NOW
+
+    asyncio.run(story())
