@@ -156,7 +156,7 @@ def machine() -> Iterator[Machine]:
         finally:
             if (root / "pid").exists():
                 os.kill(int((root / "pid").read_text()), signal.SIGTERM)
-            shutil.rmtree(root)
+            shutil.rmtree(root, ignore_errors=True)
 
 
 @contextmanager
@@ -189,9 +189,7 @@ def test_a_new_operator_gets_from_nothing_to_a_node_upgrades_it_and_goes_back(ma
     machine.run("corpid apply directory.yaml", version="v1")
 
     serve, doctor, daily = blocks("8. ")
-    wait = f"until curl -sf http://127.0.0.1:{machine.replaced['port = 8080'].split()[-1]}/readyz; do sleep 1; done"
-    started, _, asked = serve.partition("curl")
-    assert '"status":"ready"' in machine.run(started, wait, f"curl{asked}", version="v1").replace(" ", "")
+    assert '"status":"ready"' in machine.run(serve, version="v1").replace(" ", "")
     assert ".dump" in machine.run(doctor, daily, version="v1")
 
     installed, migrated, switched, back, contracted = blocks("Upgrades")
