@@ -193,7 +193,6 @@ def test_a_new_operator_gets_from_nothing_to_a_node_upgrades_it_and_goes_back(ma
     assert ".dump" in machine.run(doctor, daily, version="v1")
 
     installed, migrated, switched, back, contracted = blocks("Upgrades")
-    switched = switched.replace("corpid doctor\n", "")
     assert machine.run(installed, migrated, version="v2").split()
     assert machine.running() == "v1"
     machine.run(switched, version="v2")
