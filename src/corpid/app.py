@@ -298,7 +298,10 @@ async def create(
             metrics.watched = _watched(settings, provider, hashing, stores, readiness)
             asgi.observe(metrics.request)
         try:
-            async with periodic_tasks.running(provider, metrics, readiness, notices=settings.notices_enabled):
+            keys = [each.signing_keys for each in providers.values()]
+            async with periodic_tasks.running(
+                provider, metrics, readiness, keys=keys, notices=settings.notices_enabled
+            ):
                 yield Application(
                     asgi=asgi,
                     provider=provider,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from corpid.flows.operations.signing_keys import ensure_first_keys
+from corpid.flows.operations.signing_keys import ensure_first_keys, ensure_standby_key
 from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
 from corpid.outbound.passwords import Argon2Passwords
@@ -153,6 +153,7 @@ async def opened(settings: Settings, clock: Clock) -> AsyncIterator[Engines]:
             if not await stores.registry.keys.all():
                 await data_loss.no_store_yet(stores.database)
             await ensure_first_keys(stores.registry, now=clock())
+            await ensure_standby_key(stores.registry, now=clock())
             transient = await _transient(settings, stores, clock, stack)
         except (SchemaError, encryption_at_rest.EncryptionError, StoreUnavailable, BackupRefused) as error:
             raise StartError(str(error)) from error

@@ -14,15 +14,18 @@ from corpid.flows.directory.notice_emails import NoticeEmails
 from corpid.flows.directory.notices import Notices
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.hourly_counters import remove_old
+from corpid.flows.operations.process_notices import KeyNotices, MaintenanceNotice, SettingsNotice
 from corpid.flows.operations.readiness import RecoveryNotice
 from corpid.flows.operations.server_processes import Registration
+from corpid.flows.operations.signing_keys import ensure_standby_key
 from corpid.ports import StoreUnavailable
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Sequence
 
     from corpid.flows.operations.readiness import Readiness
+    from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.provider import Provider
     from corpid.web.telemetry.metrics import Metrics
 
@@ -43,13 +46,18 @@ _DATA_LOST: Final = (
 
 @asynccontextmanager
 async def running(
-    provider: Provider, metrics: Metrics | None, readiness: Readiness, *, notices: bool
+    provider: Provider,
+    metrics: Metrics | None,
+    readiness: Readiness,
+    *,
+    keys: Sequence[SigningKeys],
+    notices: bool,
 ) -> AsyncIterator[None]:
-    """Run the periodic tasks: registration, clean-up, audit seals, usage counts, invitations, notices, readiness.
+    """Run the periodic tasks, such as clean-up and audit seals.
 
-    When the context ends, what was counted is written once more, and this process is no longer registered.
+    `keys` are the signing keys of each issuer. When the context ends, what was counted is written once more, and this process is no longer registered.
     """
-    work = _Tasks(provider, metrics, readiness)
+    work = _Tasks(provider, metrics, readiness, keys)
     # A mail server may take minutes to answer, for which nothing else must wait.
     tasks = [asyncio.create_task(each) for each in (work.rounds(), work.invitations(), readiness.watch())]
     if notices and provider.mail.works:
@@ -67,7 +75,9 @@ async def running(
 class _Tasks:
     """Periodic tasks; one that fails is logged, and tried again next round."""
 
-    def __init__(self, provider: Provider, metrics: Metrics | None, readiness: Readiness) -> None:
+    def __init__(
+        self, provider: Provider, metrics: Metrics | None, readiness: Readiness, keys: Sequence[SigningKeys]
+    ) -> None:
         self._provider: Final = provider
         self._metrics: Final = metrics
         self._readiness: Final = readiness
@@ -91,6 +101,9 @@ class _Tasks:
             lambda until: _warn("data_lost", f"{_DATA_LOST}, at most for {until - provider.clock():.0f} s"),
             lambda: access_log.log().info("data_lost_over", detail="nobody is told to wait any more"),
         )
+        self._keys: Final = KeyNotices(keys, _warn)
+        self._maintenance: Final = MaintenanceNotice(provider, _warn)
+        self._settings: Final = SettingsNotice(provider, _warn)
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""
 
@@ -100,6 +113,8 @@ class _Tasks:
             await asyncio.sleep(_SWEEP_SECONDS)
             now = self._provider.clock()
             self._recovery.look()
+            await self._tried("signing keys", self._keys.look(now=now))
+            await self._tried("maintenance", self._maintenance.look(now=now))
             await self._tried("short-lived state", self._provider.transient.sweep(now=now))
             await self._tried("sessions", self._provider.registry.sessions.sweep(now=now))
             await self._tried("consents", self._provider.registry.consents.sweep(now=now))
@@ -107,8 +122,10 @@ class _Tasks:
             if now >= self._expire_at:
                 self._expire_at = now + _EXPIRE_SECONDS
                 await self._tried("change requests", expire(self._provider.registry, now=now))
+                await self._tried("standby key", ensure_standby_key(self._provider.registry, now=now))
             await self._tried("dates of access reviews", self._review_dates.round(now=now))
             await self._tried("registration of this process", self._registration.round(now=now))
+            await self._tried("settings of the processes", self._settings.look(now=now))
             await self._tried("seals of the audit", self._sealer.round(now=now))
             await self._flush_records()
             if now >= self._count_at:
@@ -166,7 +183,7 @@ class _Tasks:
 
 
 def report_part(part: str, reason: str) -> None:
-    """Log that a part of this process fails, or works again if there is no reason. Source: D49"""
+    """Log that a part fails, or works again (no reason). Source: D49"""
     if reason:
         _warn("unavailable", f"{part}: {reason}")
     else:

@@ -246,6 +246,25 @@ def test_a_refetch_that_a_dead_url_prevented_is_not_held_against_the_next_one() 
     asyncio.run(story())
 
 
+def test_a_key_set_that_comes_and_goes_is_logged_once_in_ten_minutes() -> None:
+    """D49: one line when it cannot be fetched, one when it can again, however often it is asked for."""
+
+    async def story() -> None:
+        rp = RelyingParty(body=jwks("one"))
+        keys = FetchedClientKeys(Kept(), rp.fetch)
+        with capture_logs() as logged:
+            await keys.current(client(), now=T)
+            for seconds in range(61, 600, 61):
+                rp.down = seconds % 2 == 1
+                await keys.refetched(client(), now=T + seconds)
+            rp.down = True
+            await keys.refetched(client(), now=T + 700)
+        told = [line["event"] for line in logged if line["log_level"] == "warning"]
+        assert told == ["key_set_not_fetched", "key_set_fetched_again", "key_set_not_fetched"]
+
+    asyncio.run(story())
+
+
 def test_trouble_and_private_members_are_logged_for_the_operator_cut_to_size() -> None:
     async def story() -> None:
         rp = RelyingParty(body=jwks("one", d="AAAA"))

@@ -263,7 +263,7 @@ STATES: Final[Mapping[str, View]] = {
         frame=framed("keys", up=Link(url="/console/keys", text=Keys.heading)),
         action="/console/revoke-key/1",
         heading=phrase("Revoke this signing key?"),
-        consequences=(phrase("Tokens that it signed are refused from now on, and people have to sign in again."),),
+        consequences=(phrase("Within ten seconds, tokens that it signed are refused, and people have to sign in again."),),
         button=phrase("Revoke the key"),
         back="/console/keys",
         destroys=True,
@@ -273,14 +273,17 @@ STATES: Final[Mapping[str, View]] = {
     "console-keys": Keys(
         frame=framed("keys"),
         keys=(
+            KeyLine(
+                kid="Nx7StAnDbY0", state=phrase("Published, signs when it is needed"),
+                signs_from=None, retired=None, gone=None, revoke="/0",
+            ),
             KeyLine(kid="Zq1WmJm3vQ0", state=phrase("Published, does not sign yet"), signs_from=AT, retired=None, gone=None, revoke="/1"),
             KeyLine(kid="Aa9fYtB2k1s", state=phrase("Signs now"), signs_from=AT, retired=AT, gone=AT, revoke="/2"),
             KeyLine(kid="0ldKeyOfLast", state=phrase("Revoked"), signs_from=AT, retired=AT, gone=AT, revoke=""),
         ),
-        hours=2,
         rotate="/console/rotate-key",
         rotate_now="/console/rotate-key-now",
-        saved=phrase("The next key has been published."),
+        saved=phrase("The next key will sign."),
     ),
     "console-maintenance-switch": Confirm(
         frame=framed("maintenance", up=Link(url="/console/maintenance", text=Maintenance.heading)),

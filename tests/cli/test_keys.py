@@ -41,14 +41,30 @@ async def signing_keys(stores: Stores) -> list[SealedKey]:
 
 def test_a_key_is_rotated_and_revoked(terminal: Terminal) -> None:
     """D42: published two hours ahead; a revocation of the one that signs is replaced at once."""
-    [first] = listed(terminal)
+    first, following = listed(terminal)
     terminal.done("key", "rotate")
-    assert sorted(listed(terminal).values()) == ["in use", "published, not yet in use"]
-    assert "signs from" in terminal.done("key", "revoke", first)
-    assert listed(terminal)[first] == "revoked"
+    assert list(listed(terminal).values()) == ["in use", "published, not yet in use", "standby"]
+    assert f"Key {following} signs from" in terminal.done("key", "revoke", first)
     assert "revoked already" in terminal.refused("key", "revoke", first)
-    rotated, retired, *_ = terminal.look(events)
+    rotated, retired, published, revoked, *_ = terminal.look(events)
     assert (rotated.action, retired.action, retired.object) == ("key.rotate", "key.retire", first)
+    assert (published.action, revoked.action, revoked.object) == ("key.publish", "key.revoke", first)
+
+
+def test_the_list_names_only_dates_that_hold(terminal: Terminal) -> None:
+    """A revoked key neither signs nor retires at a later date, and a standby key has none."""
+    first, standby = listed(terminal)
+    terminal.done("key", "rotate")
+    terminal.done("key", "revoke", standby)
+    keys = {key["kid"]: key for key in json.loads(terminal.done("key", "list", "--json"))}
+    assert keys[standby]["state"] == "revoked"
+    assert keys[standby]["signs_from"] == keys[standby]["retired_at"] == ""
+    assert keys[standby]["revoked_at"]
+    assert (keys[first]["state"], keys[first]["revoked_at"]) == ("in use", "")
+    (scheduled,) = [key for key in keys.values() if key["state"] == "published, not yet in use"]
+    assert keys[first]["retired_at"] == scheduled["signs_from"]
+    (waiting,) = [key for key in keys.values() if key["state"] == "standby"]
+    assert waiting["signs_from"] == waiting["retired_at"] == waiting["revoked_at"] == ""
 
 
 def test_rewrapping_moves_every_secret_to_the_present_key(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +76,7 @@ def test_rewrapping_moves_every_secret_to_the_present_key(terminal: Terminal, mo
     assert "was sealed with the key-encryption key" in terminal.refused("key", "list")
     monkeypatch.setenv("CORPID_OLD_KEY_ENCRYPTION_KEY_FILES", str(embedded))
     assert terminal.look(signing_keys) == before
-    assert "Encrypted again: 4 secrets" in terminal.done("key", "rewrap")
+    assert "Encrypted again: 5 secrets" in terminal.done("key", "rewrap")
     assert "Encrypted again: 0 secrets" in terminal.done("key", "rewrap")
     monkeypatch.delenv("CORPID_OLD_KEY_ENCRYPTION_KEY_FILES")
     assert terminal.look(signing_keys) == before
@@ -69,7 +85,7 @@ def test_rewrapping_moves_every_secret_to_the_present_key(terminal: Terminal, mo
 
 def test_a_key_is_certified_by_an_authority_and_goes_back_to_its_own_certificate(terminal: Terminal) -> None:
     """Spec 2.9: an operator's own, asked for with a request, since the private key is sealed."""
-    [kid] = listed(terminal)
+    kid, _ = listed(terminal)
     request = x509.load_pem_x509_csr(terminal.done("key", "request-certificate", kid).encode())
     assert request.subject.rfc4514_string() == "CN=localhost"
     root, public = Authority("Root of the nation"), request.public_key()
@@ -77,7 +93,7 @@ def test_a_key_is_certified_by_an_authority_and_goes_back_to_its_own_certificate
     leaf = root.certify(public, begin=int(time.time()) - 60, seconds=3600)
     file = terminal.file(pem([leaf, *root.chain]), "chain.pem")
     assert "issued by CN=Root of the nation, until" in terminal.done("key", "certify", kid, file)
-    (key,) = json.loads(terminal.done("key", "list", "--json"))
+    key, _ = json.loads(terminal.done("key", "list", "--json"))
     assert key["certificate"].startswith("issued by CN=Root of the nation")
     event = terminal.look(events)[-1]
     assert (event.action, event.object, event.actor) == ("key.certify", kid, at_command_line().name)
@@ -91,7 +107,7 @@ def test_a_key_is_certified_by_an_authority_and_goes_back_to_its_own_certificate
 )
 def test_the_list_says_when_a_certificate_ends_soon(terminal: Terminal, seconds: int, told: str | None) -> None:
     """Nothing else does before relying parties refuse it."""
-    [kid] = listed(terminal)
+    kid, _ = listed(terminal)
     request = x509.load_pem_x509_csr(terminal.done("key", "request-certificate", kid).encode())
     public = request.public_key()
     assert isinstance(public, ec.EllipticCurvePublicKey)
@@ -103,7 +119,7 @@ def test_the_list_says_when_a_certificate_ends_soon(terminal: Terminal, seconds:
         await stores.registry.keys.update(msgspec.structs.replace(key, certificate_chain=pem([leaf])), event)
 
     terminal.look(store)
-    (key,) = json.loads(terminal.done("key", "list", "--json"))
+    key, _ = json.loads(terminal.done("key", "list", "--json"))
     if told is None:
         assert "(" not in key["certificate"]
     else:
@@ -111,7 +127,7 @@ def test_the_list_says_when_a_certificate_ends_soon(terminal: Terminal, seconds:
 
 
 def test_a_certificate_request_has_the_name_that_is_asked_for(terminal: Terminal) -> None:
-    [kid] = listed(terminal)
+    kid, _ = listed(terminal)
     text = terminal.done("key", "request-certificate", kid, "--subject-name", "login.example")
     assert x509.load_pem_x509_csr(text.encode()).subject.rfc4514_string() == "CN=login.example"
     assert "--subject-name" in terminal.refused("key", "request-certificate", kid, "--subject-name", "a" * 65)
@@ -120,7 +136,7 @@ def test_a_certificate_request_has_the_name_that_is_asked_for(terminal: Terminal
 
 
 def test_what_is_no_chain_of_the_key_is_refused_with_the_reason(terminal: Terminal) -> None:
-    [kid] = listed(terminal)
+    kid, _ = listed(terminal)
     stranger = terminal.file(pem(Authority("Root").chain), "chain.pem")
     assert "is not of this key" in terminal.refused("key", "certify", kid, stranger)
     assert "missing.pem cannot be read: No such file" in terminal.refused("key", "certify", kid, "missing.pem")

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from corpid.flows.operations.signing_keys import stored_keys
 from tests.console.scene import REASON, WITHOUT_PASSKEY, go, in_console, send, status
 from tests.sign_in.world import World, form_of, run
 
 
-def test_the_next_key_is_published_now_and_signs_in_two_hours() -> None:
+def test_the_next_key_is_published_already_and_signs_in_two_hours() -> None:
     """D42."""
 
     async def within(made: World) -> None:
         browser = await in_console(made, "operator", "rotate-key")
         await browser.fill_and_submit("decision", reason=REASON)
-        assert "The next key has been published." in browser.page.text
+        assert "The next key will sign." in browser.page.text
         assert "Published, does not sign yet" in browser.page.text
+        assert "Published, signs when it is needed" in browser.page.text
         keys = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
-        assert len(keys) == 2
+        assert len(keys) == 3
 
     run(within, **WITHOUT_PASSKEY)
 
@@ -27,14 +29,14 @@ def test_a_key_is_revoked_only_by_who_types_its_identifier() -> None:
 
     async def within(made: World) -> None:
         browser = await in_console(made, "operator")
-        [key] = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
+        key, _ = await stored_keys(made.provider.registry)
         await go(made, browser, f"revoke-key/{key.kid}")
         await browser.fill_and_submit(typed="another", reason=REASON)
         assert status(browser) == 422
         await browser.fill_and_submit(typed=key.kid)
         assert "The key has been revoked." in browser.page.text
-        keys = [each for each in await made.provider.registry.keys.all() if each.use == "sig"]
-        assert [each.revoked_at is not None for each in keys] == [True, False]
+        keys = await stored_keys(made.provider.registry)
+        assert [each.revoked_at is not None for each in keys] == [True, False, False]
 
     run(within, **WITHOUT_PASSKEY)
 
@@ -47,12 +49,12 @@ def test_support_and_auditors_see_the_calendar_and_change_nothing() -> None:
             browser = await in_console(made, level, "keys")
             assert "Signs now" in browser.page.text
             assert "Revoke" not in browser.page.text
-            [key] = [key for key in await made.provider.registry.keys.all() if key.use == "sig"]
+            key, _ = await stored_keys(made.provider.registry)
             for page in ("rotate-key", "rotate-key-now", f"revoke-key/{key.kid}", "switch-maintenance"):
                 assert await go(made, browser, page) == 403
             await go(made, browser, "maintenance")
             assert "Turn maintenance on" not in browser.page.text
-        assert len([key for key in await made.provider.registry.keys.all() if key.use == "sig"]) == 1
+        assert len(await stored_keys(made.provider.registry)) == 2
 
     run(within, **WITHOUT_PASSKEY)
 

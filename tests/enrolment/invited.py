@@ -61,7 +61,8 @@ class Sender:
     def __post_init__(self) -> None:
         # The world has no mail: nothing else sends what is due.
         provider = replace(self.made.provider, mail=self.postbox)
-        self.round = InvitationEmails(provider, self._tell, self.counted.append).round
+        self.emails = InvitationEmails(provider, self._tell, self.counted.append)
+        self.round = self.emails.round
 
     def _tell(self, event: str, detail: str) -> None:
         self.told.append((event, detail))

@@ -183,7 +183,9 @@ def test_while_the_mail_server_is_away_emails_stay_due_and_attempts_become_rare(
         ]
         assert {event for event, _ in sender.told} == {"invitation_delayed"}
         assert MAILBOX not in str(sender.told)
+        assert sender.emails.pause_seconds == 320, "the alert CorpidEmailsNotSent fires"
         assert await sender.round() == 1
+        assert sender.emails.pause_seconds == 0
         assert sender.counted == ["delayed"] * attempts + ["sent"]
 
     run(test)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from corpid.web.telemetry.access_log import FIELDS
 from corpid.web.telemetry.spans import ATTRIBUTES
-from tests.house.source import documents
-from tests.house.test_deploy import exported
+from tests.house.source import documents, modules
+from tests.house.test_deploy import ALERTS, exported
 
+LOGGING = (".info", ".warning", ".error", "_warn", "_log", "_report")
+PASSED_ON = ("_warn", "_log", "_report")
+"""functions that are given an event and its detail"""
 DOCUMENT = documents()["docs/observability.md"]
 
 
@@ -29,6 +33,12 @@ def test_every_metric_is_listed_with_its_labels() -> None:
     assert listed == found
 
 
+def test_every_alert_is_listed_with_the_failures_that_it_notices() -> None:
+    rules = [rule["alert"] for group in ALERTS["groups"] for rule in group["rules"]]
+    section = DOCUMENT.split("\n### Alerts\n")[1].split("\n### ")[0]
+    assert sorted(set(re.findall(r"`(Corpid\w+)`", section))) == sorted(rules)
+
+
 def test_every_field_of_the_log_is_listed() -> None:
     """D48."""
     assert sorted(name for names in rows("Log")[::2] for name in names) == sorted(FIELDS)
@@ -38,3 +48,21 @@ def test_every_attribute_of_ours_in_a_span_is_named() -> None:
     section = DOCUMENT.split("\n## Traces\n")[1]
     ours = [name for name in ATTRIBUTES if name.startswith(("corpid.", "db.", "error."))]
     assert [name for name in ours if f"`{name}`" not in section] == []
+
+
+def _logged(node: ast.Call) -> set[str]:
+    """The events that a call may log."""
+    called = ast.unparse(node.func)
+    if not node.args or not called.endswith(LOGGING) or not ("log" in called or called.endswith(PASSED_ON)):
+        return set()
+    constants = {each.value for each in ast.walk(node.args[0]) if isinstance(each, ast.Constant)}
+    return {each for each in constants if isinstance(each, str) and re.fullmatch("[a-z]+([_ ][a-z]+)*", each)}
+
+
+def test_every_event_of_the_log_is_listed() -> None:
+    """D48: operators filter and alert by these names."""
+    found = set[str]()
+    for module in modules():
+        if module.room not in {"rules", "jose"} and "schema" not in module.path:
+            found |= {event for node in ast.walk(module.tree) if isinstance(node, ast.Call) for event in _logged(node)}
+    assert {event for names in rows("Events")[::2] for event in names} == found - {"request"}

@@ -8,11 +8,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from corpid import app, settings
-from corpid.flows.operations import readiness
-from corpid.flows.operations.readiness import CLOCK, PARTS, TRANSIENT, Readiness
+from corpid.flows.operations import readiness, signing_keys
+from corpid.flows.operations.process_notices import SettingsNotice
+from corpid.flows.operations.readiness import CLOCK, PARTS, TRANSIENT, Readiness, switch_maintenance
+from corpid.rules.directory.actors import CommandLine
 from tests.engines import RedisServer
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     import pytest
 
     from corpid.app import Application
+    from corpid.ports import SealedKey
 
 BASE = "http://localhost:8080"
 WAIT = 20.0
@@ -108,3 +112,60 @@ def test_a_suspicion_makes_the_process_look_at_once(tmp_path: Path, monkeypatch:
 
     with RedisServer() as server:
         asyncio.run(story())
+
+
+def test_rotation_revocation_and_maintenance_are_logged_by_a_process_that_did_not_do_them(tmp_path: Path) -> None:
+    """D42, D50: noticed through the database, once each."""
+    operator = CommandLine(by="lee@node1")
+
+    async def story() -> None:
+        async with process(tmp_path) as (made, _):
+            registry = made.provider.registry
+            stored = await signing_keys.stored_keys(registry)
+            await asyncio.sleep(1.5)  # the process has seen the keys as they are
+            assert not said(lines, "signing_key_used", "signing_key_revoked", "maintenance_on")
+            await signing_keys.revoke(registry, operator, stored[0].kid, now=time.time())
+            await switch_maintenance(registry, on=True, actor=operator)
+            for event in ("signing_key_revoked", "signing_key_published", "signing_key_used", "maintenance_on"):
+                await until(lines, event)
+            await switch_maintenance(registry, on=False, actor=operator)
+            await until(lines, "maintenance_off")
+            keys.extend(stored)
+
+    keys: list[SealedKey] = []
+    with capture_logs() as lines:
+        asyncio.run(story())
+    [(_, revoked)] = said(lines, "signing_key_revoked")
+    assert keys[0].kid in revoked
+    [(_, used)] = said(lines, "signing_key_used")
+    assert used == f"{keys[1].kid} signs in place of {keys[0].kid}"
+    assert len(said(lines, "signing_key_published", "maintenance_on", "maintenance_off")) == 3
+
+
+def test_settings_that_processes_do_not_share_are_logged_when_that_begins_and_ends(tmp_path: Path) -> None:
+    """D43, D49: noticed through the database; another version is on purpose."""
+
+    async def story() -> None:
+        async with process(tmp_path) as (made, _):
+            registry, own = made.provider.registry, made.provider.node.process
+            while not await registry.server_processes.all():  # noqa: ASYNC110 - another task registers it
+                await asyncio.sleep(0.05)
+            told: list[tuple[str, str]] = []
+            notice = SettingsNotice(made.provider, lambda event, detail: told.append((event, detail)))
+            shared = {**own.settings, "key_encryption_key": "0123456789ab"}
+            other = replace(own, process_id="other", host="node2", number=7, version="0.0.9", settings=shared)
+            await registry.server_processes.note(replace(other, settings=own.settings))
+            await notice.look(now=time.time())
+            assert not told
+            await registry.server_processes.note(other)
+            for minutes in (1, 2):
+                await notice.look(now=time.time() + 61 * minutes)
+            ((event, detail),) = told
+            assert event == "settings_differ"
+            assert detail.startswith("key_encryption_key: ")
+            assert "'0123456789ab' at node2 (7)" in detail
+            await registry.server_processes.remove("other")
+            await notice.look(now=time.time() + 200)
+            assert told[1:] == [("settings_agree", "key_encryption_key")]
+
+    asyncio.run(story())

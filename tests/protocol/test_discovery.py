@@ -143,12 +143,14 @@ def test_other_methods_are_405(shared: World, url: str, method: str) -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_the_key_set_holds_one_public_signing_key(shared: World) -> None:
+def test_the_key_set_holds_the_signing_key_and_the_standby_key(shared: World) -> None:
     """Spec 2.9; decisions "Generations": x5c and x5t only where LEGACY is served."""
-    (key,) = json.loads(fetched(shared, KEYS).content)["keys"]
-    assert key.keys() == {"kty", "use", "kid", "alg", "crv", "x", "y"}
-    assert (key["kty"], key["use"], key["alg"], key["crv"]) == ("EC", "sig", "ES256", "P-256")
-    assert len(key["kid"]) == len(key["x"]) == len(key["y"]) == 43
+    keys = json.loads(fetched(shared, KEYS).content)["keys"]
+    assert len(keys) == 2
+    for key in keys:
+        assert key.keys() == {"kty", "use", "kid", "alg", "crv", "x", "y"}
+        assert (key["kty"], key["use"], key["alg"], key["crv"]) == ("EC", "sig", "ES256", "P-256")
+        assert len(key["kid"]) == len(key["x"]) == len(key["y"]) == 43
 
 
 @pytest.mark.parametrize("generations", [("legacy",), ("current", "legacy")])
@@ -157,7 +159,7 @@ def test_where_legacy_is_served_every_key_carries_a_certificate_of_its_own(
 ) -> None:
     """Spec 2.9, R-3: x5c in plain base64, its thumbprints base64url; the same bytes after a restart."""
     world = worlds.fresh(generations=generations)
-    (key,) = json.loads(fetched(world, KEYS).content)["keys"]
+    key, _ = json.loads(fetched(world, KEYS).content)["keys"]
     (encoded,) = key["x5c"]
     der = base64.b64decode(encoded, validate=True)
     certified = x509.load_der_x509_certificate(der).public_key()

@@ -108,7 +108,7 @@ def test_the_dates_of_signing_keys_are_in_order_and_ahead(world: World) -> None:
     """D42."""
     assert seen(world).key_dates == ()
     now = int(world.clock.now)
-    [first] = seen(world).keys
+    first, _ = seen(world).keys
     second = world.run(signing_keys.rotate(world.provider.registry, OPS, now=now))
     begins = now + KEY_PUBLISHED_BEFORE_USE_SECONDS
     dates = [(each.kid, each.what, each.at) for each in seen(world).key_dates]

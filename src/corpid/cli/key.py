@@ -15,6 +15,7 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.operations import audit_seals, signing_keys
 from corpid.jose.certificates import parse_chain
+from corpid.rules.limits import METADATA_CACHE_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.issuers import issuers
 
@@ -37,34 +38,35 @@ def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
             key.kid,
             "audit" if key.use == "audit" else "tokens",
             signing_keys.state(key, now),
-            _time(key.active_from),
-            _time(key.retired_at),
+            _time(signing_keys.signs_from(key)),
+            _time(signing_keys.retires_at(key)),
+            _time(key.revoked_at),
             "" if key.use == "audit" else _certificate(key, now),
         )
         for key in keys
     ]
     if json:
-        names = ("kid", "signs", "state", "signs_from", "retired_at", "certificate")
+        names = ("kid", "signs", "state", "signs_from", "retired_at", "revoked_at", "certificate")
         output.as_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     for kid, *columns in rows:
-        members = dict(zip(("Signs", "State", "Signs from", "Retired at", "Certificate"), columns, strict=True))
-        output.members(kid, {name: value for name, value in members.items() if value or name != "Certificate"})
+        titles = ("Signs", "State", "Signs from", "Retires", "Revoked", "Certificate")
+        output.members(kid, {name: value for name, value in zip(titles, columns, strict=True) if value})
 
 
 @app.command()
 def rotate(
     *,
     now: Annotated[
-        bool, typer.Option("--now", help="Use the new key at once: only after a compromise, or before going live.")
+        bool, typer.Option("--now", help="Let it sign at once: only after a compromise, or before going live.")
     ] = False,
     audit: Annotated[
         bool, typer.Option("--audit", help="Instead, make a new audit key, which seals from now on.")
     ] = False,
 ) -> None:
-    """Make a new signing key.
+    """Let the published standby key sign next.
 
-    It is published now, signs in two hours, and then retires the present one.
+    It signs in two hours, when the present one retires. Another standby key is published now.
     """
     if audit:
         if now:
@@ -72,22 +74,22 @@ def rotate(
         output.say(f"Key {run(_rotate_audit()).kid} seals the audit from now on. Earlier seals are still verified.")
         return
     key = run(_rotate(at_once=now))
-    if now:
+    if now and key.active_from < key.created_at + METADATA_CACHE_SECONDS:
         output.warn(
-            "The new key signs from now on. Relying parties that do not fetch the key set again when they meet "
-            "an unknown kid refuse tokens for up to an hour."
+            "This key has been published for less than an hour. Relying parties that do not fetch the key set again when "
+            "they meet an unknown kid refuse tokens for up to an hour."
         )
     output.say(f"Key {key.kid} signs from {_time(key.active_from)}. A running server sees it within 5 seconds.")
 
 
 @app.command()
 def revoke(kid: Kid) -> None:
-    """Stop publishing and accepting a key at once.
+    """Stop publishing and accepting a key within ten seconds.
 
-    Every token that it signed is refused from now on.
+    Every token that it signed is refused from then on. The standby key signs in its place.
     """
     replacement = run(_revoke(kid))
-    output.warn(f"Tokens signed by {kid} are refused from now on; people have to sign in again.")
+    output.warn(f"Tokens signed by {kid} are refused within 10 seconds; people have to sign in again.")
     if replacement is not None:
         output.say(f"Key {replacement.kid} signs from {_time(replacement.active_from)} in its place.")
 

@@ -192,6 +192,13 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
             await stack.enter_async_context(metrics.served(measured, listening.metrics))
         spans = await stack.enter_async_context(tracing.opened())
         application = await stack.enter_async_context(app.create(chosen, metrics=measured, spans=spans))
+
+        def draining() -> None:
+            access_log.log().warning(
+                "draining", detail="/readyz answers 503; this process stops after its last request"
+            )
+            application.asgi.drain()
+
         running = server.Server(
             application.asgi,
             limits=_limits(chosen),
@@ -201,7 +208,7 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
             tls=own_tls.context if own_tls is not None else None,
             drain_seconds=chosen.drain_seconds,
             delay_seconds=chosen.drain_delay_seconds,
-            on_draining=application.asgi.drain,
+            on_draining=draining,
         )
         if measured is not None:
             measured.open_connections = running.open_connections

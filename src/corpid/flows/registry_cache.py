@@ -197,6 +197,10 @@ class RegistryCache:
             lambda: self._registry.directory.third_party_rows(user_id, entity_id, service_ids),
         )
 
+    async def maintenance(self, now: float) -> bool:
+        """Return whether an operator has switched maintenance on. Source: D50"""
+        return await self._maintenance.get("", now, self._registry.deployment.maintenance)
+
     async def refuse_maintenance(self, now: float) -> None:
         """Raises TemporarilyUnavailable while an operator has switched maintenance on (Spec 7)."""
         if await self._maintenance.get("", now, self._registry.deployment.maintenance):

@@ -150,13 +150,18 @@ def build(keys: Iterable[SigningKey], *, now: float, kept_seconds: int, with_cer
     alive = [
         key
         for key in every
-        if key.revoked_at is None and (key.retired_at is None or now < key.retired_at + kept_seconds)
+        if (key.revoked_at is None or now < key.revoked_at)
+        and (key.retired_at is None or now < key.retired_at + kept_seconds)
     ]
     signing = [key for key in alive if key.active_from <= now and (key.retired_at is None or now < key.retired_at)]
+    if not signing:  # the clock of the operator who revoked the last one is far ahead of ours
+        ended = {key.retired_at for key in every if key.revoked_at is not None and key.revoked_at <= now}
+        signing = [key for key in alive if key.active_from in ended]
     if not signing:
         raise ValueError("no signing key is in use: run `corpid key rotate --now`")
     changes = [float(key.active_from) for key in alive if key.active_from > now]
     changes += [float(at) for key in alive if key.retired_at for at in (key.retired_at, key.retired_at + kept_seconds)]
+    changes += [float(key.revoked_at) for key in alive if key.revoked_at is not None]
     newest_first = [signing[-1], *(key for key in reversed(alive) if key is not signing[-1])]
     document = {"keys": [_published(key, with_certificates=with_certificates) for key in newest_first]}
     return KeyRing(

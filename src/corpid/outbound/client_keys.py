@@ -29,6 +29,8 @@ FRESH_SECONDS: Final = 3600
 GOOD_SECONDS: Final = 86400
 REFETCH_SECONDS: Final = 60
 BACK_OFF_SECONDS: Final = 10
+LOGGED_EVERY_SECONDS: Final = 600
+"""between two lines that one client's key set cannot be fetched"""
 WAITING: Final = 32
 """requests that may wait for one client's fetch: those of one whose server hangs must not fill the process"""
 
@@ -57,8 +59,8 @@ class _Remote:
     """The key set at one jwks_uri of one client."""
 
     __slots__ = (
-        "_clients", "_fetch", "_fetched_at", "_fetching", "_id", "_key_set", "_looking",
-        "_quiet_until", "_reason", "_refetch_from", "_seen_at", "_waiting", "ready", "ready_until", "source",
+        "_clients", "_fetch", "_fetched_at", "_fetching", "_id", "_key_set", "_logged_at", "_looking",
+        "_missing", "_quiet_until", "_reason", "_refetch_from", "_seen_at", "_waiting", "ready", "ready_until", "source",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +79,9 @@ class _Remote:
         self._refetch_from = 0.0
         self._quiet_until = 0.0
         self._reason = ""
+        self._missing = False
+        """it was logged that the key set cannot be fetched, and not yet that it can"""
+        self._logged_at = float("-inf")
         self._waiting = 0
         self._looking: asyncio.Task[ClientKeySet] | None = None
         self._fetching: asyncio.Task[ClientKeySet] | None = None
@@ -164,10 +169,13 @@ class _Remote:
         except (HttpClientError, KeySetError) as error:
             self._quiet_until = now + BACK_OFF_SECONDS
             self._reason = _cut(f"no key set at {self.source}: {error}")
-            _log().warning("key_set_not_fetched", client_id=self._id, detail=self._reason)
+            self._log_missing(now)
             raise KeySetUnavailable(self._reason) from error
         self._key_set, self._fetched_at, self._seen_at = key_set, now, int(now)
         _log().info("key_set_fetched", client_id=self._id, detail=_cut("; ".join(key_set.problems)))
+        if self._missing:
+            self._missing = False
+            _log().warning("key_set_fetched_again", client_id=self._id, detail=_cut(self.source))
         try:
             await self._clients.keep_fetched_key_set(
                 self._id, FetchedKeySet(jwks_uri=self.source, jwks=public_key_set(text.decode()), fetched_at=int(now))
@@ -175,6 +183,15 @@ class _Remote:
         except StoreUnavailable as error:
             _log().warning("key_set_not_kept", client_id=self._id, detail=str(error))
         return self._held(key_set, now)
+
+    def _log_missing(self, now: float) -> None:
+        """Log a failure that has just begun, and a longer one again.
+
+        Not more often, however often the key set comes and goes.
+        """
+        if not 0 <= now - self._logged_at < LOGGED_EVERY_SECONDS:
+            self._logged_at, self._missing = now, True
+            _log().warning("key_set_not_fetched", client_id=self._id, detail=self._reason)
 
 
 class FetchedClientKeys:

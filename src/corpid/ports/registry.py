@@ -263,6 +263,12 @@ class Keys(Protocol):
         """
 
     async def update(self, key: SealedKey, event: AuditEvent) -> None: ...
+    async def change(self, decide: Callable[[list[SealedKey]], Iterable[tuple[SealedKey, AuditEvent]]]) -> None:
+        """Write what is decided on the present keys.
+
+        In one transaction. `decide` gets every key, oldest first, and returns those to be added or replaced. Two changes happen one after
+        the other; what it raises leaves everything as it was.
+        """
 
 
 class Sessions(Protocol):

@@ -201,7 +201,8 @@ class AuditAction(StrEnum):
         "An access review was signed off; `kept` and `ended` say of how many people")
 
     # the deployment
-    KEY_ROTATE = "key.rotate", "The next signing key was created; with `use` `audit`, the next key for the audit's seals"
+    KEY_PUBLISH = "key.publish", "A standby signing key was created"
+    KEY_ROTATE = "key.rotate", "A published signing key was set to sign; with `use` `audit`, the next key for the audit's seals"
     KEY_RETIRE = "key.retire", "A signing key was set to retire, when the next key takes over"
     KEY_REVOKE = "key.revoke", "A signing key was revoked"
     KEY_KEEP = "key.keep", "A retiring key is kept, until another key signs"

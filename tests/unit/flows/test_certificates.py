@@ -46,7 +46,7 @@ async def kid_of(registry: Registry) -> str:
 
 
 async def chain_for(registry: Registry, *, seconds: int = 3600) -> tuple[x509.Certificate, ...]:
-    (key,) = await signing_key_flows.stored_keys(registry)
+    key, _ = await signing_key_flows.stored_keys(registry)
     return (ROOT.certify(open_key(key).public, begin=NOW, seconds=seconds), *ROOT.chain)
 
 

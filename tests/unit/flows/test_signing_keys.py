@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from contextlib import closing
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows.operations import signing_keys
+from corpid.flows.operations import key_calendar, signing_keys
 from corpid.flows.operations.signing_keys import RotationRefused, SigningKeys
 from corpid.jose import compact
 from corpid.jose.compact import BadSignature
+from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine, Person
 from tests.unit.flows.opened import NOW, with_provider
@@ -24,31 +26,61 @@ if TYPE_CHECKING:
 
 OPERATOR = CommandLine(by="lee@node1")
 TWO_HOURS = 7200
+LATER = 60
+"""after the start, when every process knows the first keys"""
 KEPT = 600 + 3600
 
 
 async def published(provider: Provider, now: float) -> list[str]:
+    """The kids of the key set without that of the standby key, the one that signs first."""
     ring = (await provider.signing_keys.at(now)).ring
     kids = [jwk["kid"] for jwk in json.loads(ring.public_key_set)["keys"]]
     assert kids[0] == ring.active.kid
-    return kids
+    waiting = [key.kid for key in await signing_keys.stored_keys(provider.registry) if key_calendar.is_standby(key)]
+    assert len(waiting) == 1
+    return [kid for kid in kids if kid not in waiting]
+
+
+async def standby(provider: Provider) -> str:
+    """The kid of the standby key."""
+    (key,) = [key for key in await signing_keys.stored_keys(provider.registry) if key_calendar.is_standby(key)]
+    assert signing_keys.state(key, NOW) == "standby"
+    return key.kid
 
 
 def test_the_first_keys_are_made_once(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         before = await provider.registry.keys.all()
         await signing_keys.ensure_first_keys(provider.registry, now=NOW + 99)
+        assert not await signing_keys.ensure_standby_key(provider.registry, now=NOW + 99)
         assert await provider.registry.keys.all() == before
-        assert sorted(key.use for key in before) == ["mac", "sig"]
+        assert sorted(key.use for key in before) == ["mac", "sig", "sig"]
 
     with_provider(tmp_path, story)
 
 
-def test_a_rotation_publishes_for_two_hours_then_signs_and_keeps_the_old_key(tmp_path: Path) -> None:
+def test_a_deployment_of_an_earlier_version_gets_its_standby_key_once(tmp_path: Path) -> None:
+    """D42: also if several processes start together."""
+
+    async def story(provider: Provider) -> None:
+        kid = await standby(provider)
+        with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database, database:
+            database.execute("DELETE FROM keys WHERE kid = ?", (kid,))
+        made = [signing_keys.ensure_standby_key(provider.registry, now=NOW) for _ in range(5)]
+        assert sorted(await asyncio.gather(*made)) == [False] * 4 + [True]
+        assert await standby(provider) != kid
+        assert [entry.action for entry in await provider.registry.audit.entries()] == ["key.publish"]
+
+    with_provider(tmp_path, story)
+
+
+def test_a_rotation_lets_the_published_key_sign_after_two_hours_and_keeps_the_old_key(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
         (old,) = await published(provider, NOW)
+        known = await standby(provider)
         token = compact.parse((await provider.signing_keys.at(NOW)).ring.sign(b"{}", "JWT"))
         new = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)).kid
+        assert new == known
         for age, kids in ((5, [old, new]), (TWO_HOURS - 1, [old, new]), (TWO_HOURS, [new, old])):
             assert await published(provider, NOW + age) == kids
         last = NOW + TWO_HOURS + KEPT
@@ -62,10 +94,37 @@ def test_a_rotation_publishes_for_two_hours_then_signs_and_keeps_the_old_key(tmp
 
 def test_a_rotation_is_noticed_within_five_seconds_without_a_restart(tmp_path: Path) -> None:
     async def story(provider: Provider) -> None:
-        (old,) = await published(provider, NOW)
-        new = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW + 1, at_once=True)).kid
-        assert await published(provider, NOW + 4.9) == [old]
-        assert await published(provider, NOW + 5) == [new, old]
+        start = NOW + LATER
+        (old,) = await published(provider, start)
+        new = (await signing_keys.rotate(provider.registry, OPERATOR, now=start + 1, at_once=True)).kid
+        assert (await provider.signing_keys.at(start + 4.9)).ring.active.kid == old
+        assert await published(provider, start + 5) == [new, old]
+
+    with_provider(tmp_path, story)
+
+
+def test_a_key_that_not_every_process_knows_signs_when_they_do(tmp_path: Path) -> None:
+    """D42: a standby key of this moment is known to each process after five seconds."""
+
+    async def story(provider: Provider) -> None:
+        start, registry = NOW + LATER, provider.registry
+        (first,) = await published(provider, start)
+        second = await signing_keys.revoke(registry, OPERATOR, first, now=start)
+        assert second is not None
+        assert second.active_from == start
+        third = await signing_keys.revoke(registry, OPERATOR, second.kid, now=start + 1)
+        assert third is not None
+        assert third.active_from == start + 5
+        told = second_token = None
+        for age, kids in ((1, {first, second.kid, third.kid}), (5, {second.kid, third.kid}), (10, {third.kid})):
+            other = SigningKeys(registry)
+            ring = (await other.at(start + age)).ring
+            assert set(ring.by_kid) == kids | {await standby(provider)}
+            second_token = second_token or compact.parse(ring.sign(b"{}", "JWT"))
+            told = ring.active.kid
+            assert told == (second.kid if age < 5 else third.kid)
+            if age < 10:
+                ring.verify(second_token)
 
     with_provider(tmp_path, story)
 
@@ -83,20 +142,44 @@ def test_two_rotations_in_a_row_leave_no_moment_without_a_key(tmp_path: Path) ->
     with_provider(tmp_path, story)
 
 
-def test_a_revoked_key_is_gone_at_once_and_another_signs(tmp_path: Path) -> None:
+def test_a_revoked_key_is_gone_in_five_seconds_and_the_published_one_signs_at_once(tmp_path: Path) -> None:
+    """D42: every process knows the next key already, and both are accepted until each knows of the revocation."""
+
     async def story(provider: Provider) -> None:
-        (old,) = await published(provider, NOW)
-        made = await signing_keys.revoke(provider.registry, OPERATOR, old, now=NOW + 10)
-        assert made is not None
-        assert await published(provider, NOW + 15) == [made.kid]
-        assert await published(provider, NOW + 10**7) == [made.kid]
+        start = NOW + LATER
+        (old,), known = await published(provider, start), await standby(provider)
+        stale = compact.parse((await provider.signing_keys.at(start)).ring.sign(b"{}", "JWT"))
+        next_key = await signing_keys.revoke(provider.registry, OPERATOR, old, now=start)
+        assert next_key is not None
+        assert next_key.kid == known
+        elsewhere = (await SigningKeys(provider.registry).at(start)).ring
+        assert elsewhere.active.kid == known
+        elsewhere.verify(stale)
+        (await provider.signing_keys.at(start + 4)).ring.verify(compact.parse(elsewhere.sign(b"{}", "JWT")))
+        assert await published(provider, start + 5) == [known]
+        assert await published(provider, start + 10**7) == [known]
+        with pytest.raises(BadSignature):
+            (await provider.signing_keys.at(start + 5)).ring.verify(stale)
         with pytest.raises(RotationRefused, match="revoked already"):
-            await signing_keys.revoke(provider.registry, OPERATOR, old, now=NOW + 20)
+            await signing_keys.revoke(provider.registry, OPERATOR, old, now=start + 20)
 
     with_provider(tmp_path, story)
 
 
-def test_revoking_the_next_key_leaves_the_present_one_until_another_takes_over(tmp_path: Path) -> None:
+def test_a_clock_that_is_behind_does_not_bring_a_revoked_key_back(tmp_path: Path) -> None:
+    """D42: ten seconds after a process knows of it, it is gone."""
+
+    async def story(provider: Provider) -> None:
+        (old,) = await published(provider, NOW)
+        await signing_keys.revoke(provider.registry, OPERATOR, old, now=NOW + 3600)
+        ring = (await provider.signing_keys.at(NOW + 10)).ring
+        assert old in ring.by_kid
+        assert old not in (await provider.signing_keys.at(NOW + 20)).ring.by_kid
+
+    with_provider(tmp_path, story)
+
+
+def test_revoking_the_scheduled_key_lets_the_next_one_take_its_place(tmp_path: Path) -> None:
     """Whatever is revoked, at no later moment is there no key that signs."""
 
     async def story(provider: Provider) -> None:
@@ -104,12 +187,21 @@ def test_revoking_the_next_key_leaves_the_present_one_until_another_takes_over(t
         doubtful = (await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)).kid
         made = await signing_keys.revoke(provider.registry, OPERATOR, doubtful, now=NOW + 600)
         assert made is not None
-        assert made.active_from == NOW + 600 + TWO_HOURS
+        assert made.active_from == NOW + TWO_HOURS
         assert await published(provider, NOW + 605) == [old, made.kid]
-        signing = [
-            (await provider.signing_keys.at(NOW + TWO_HOURS + age)).ring.active.kid for age in (0, 599, 600, 10**6)
-        ]
-        assert signing == [old, old, made.kid, made.kid]
+        signing = [(await provider.signing_keys.at(NOW + TWO_HOURS + age)).ring.active.kid for age in (-1, 0, 10**6)]
+        assert signing == [old, made.kid, made.kid]
+
+    with_provider(tmp_path, story)
+
+
+def test_revoking_the_standby_key_publishes_another(tmp_path: Path) -> None:
+    async def story(provider: Provider) -> None:
+        (old,), doubtful = await published(provider, NOW), await standby(provider)
+        assert await signing_keys.revoke(provider.registry, OPERATOR, doubtful, now=NOW) is None
+        assert await standby(provider) != doubtful
+        assert await published(provider, NOW + 5) == [old]
+        assert doubtful not in (await provider.signing_keys.at(NOW + 5)).ring.by_kid
 
     with_provider(tmp_path, story)
 
@@ -128,14 +220,75 @@ def test_revoking_the_middle_one_of_three_keys_leaves_no_gap(tmp_path: Path) -> 
     with_provider(tmp_path, story)
 
 
-def test_revoking_the_key_that_signs_while_the_next_one_waits_makes_one_at_once(tmp_path: Path) -> None:
+def test_revoking_the_key_that_signs_while_the_next_one_waits_lets_that_one_sign_at_once(tmp_path: Path) -> None:
+    """Issue: the key that is already published signs next."""
+
     async def story(provider: Provider) -> None:
         first = (await published(provider, NOW))[0]
-        await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)
-        made = await signing_keys.revoke(provider.registry, OPERATOR, first, now=NOW + 10)
-        assert made is not None
+        scheduled = await signing_keys.rotate(provider.registry, OPERATOR, now=NOW)
+        next_key = await signing_keys.revoke(provider.registry, OPERATOR, first, now=NOW + 10)
+        assert next_key is not None
+        assert next_key.kid == scheduled.kid
         signing = [(await provider.signing_keys.at(NOW + age)).ring.active.kid for age in (15, TWO_HOURS, 10**7)]
-        assert signing == [made.kid] * 3
+        assert signing == [scheduled.kid] * 3
+
+    with_provider(tmp_path, story)
+
+
+def test_of_two_operators_who_revoke_the_same_key_one_does(tmp_path: Path) -> None:
+    """Each change is decided on the keys as they are."""
+
+    async def story(provider: Provider) -> None:
+        (old,) = await published(provider, NOW)
+        both = [signing_keys.revoke(provider.registry, OPERATOR, old, now=NOW) for _ in range(2)]
+        answers = await asyncio.gather(*both, return_exceptions=True)
+        assert sorted(type(each).__name__ for each in answers) == ["RotationRefused", "SealedKey"]
+        assert len(await signing_keys.stored_keys(provider.registry)) == 3
+        await standby(provider)
+
+    with_provider(tmp_path, story)
+
+
+def test_a_change_that_fails_on_the_way_leaves_every_key_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the process died between two statements."""
+
+    async def story(provider: Provider) -> None:
+        before = await provider.registry.keys.all()
+        with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database, database:
+            database.execute(
+                "CREATE TRIGGER broken BEFORE INSERT ON keys BEGIN SELECT RAISE(ABORT, 'nothing more'); END"
+            )
+        with pytest.raises(Conflict):
+            await signing_keys.revoke(provider.registry, OPERATOR, (await published(provider, NOW))[0], now=NOW)
+        assert await provider.registry.keys.all() == before
+
+    with_provider(tmp_path, story)
+
+
+def test_dates_of_the_list_never_contradict_one_another(tmp_path: Path) -> None:
+    """Issue: a key signs before it retires, or never; a revoked one has no later date."""
+
+    async def story(provider: Provider) -> None:
+        now = NOW
+        for step in range(12):
+            now += 700 * (1 + step % 3)
+            stored = await signing_keys.stored_keys(provider.registry)
+            alive = [key for key in stored if key.revoked_at is None]
+            if step % 2:
+                await signing_keys.rotate(provider.registry, OPERATOR, now=now, at_once=step % 3 == 0)
+            else:
+                await signing_keys.revoke(provider.registry, OPERATOR, alive[step % len(alive)].kid, now=now)
+            stored = await signing_keys.stored_keys(provider.registry)
+            for later in (0, 30, 10**5):
+                assert [signing_keys.state(key, now + later) for key in stored].count("in use") == 1
+                assert [signing_keys.state(key, now + later) for key in stored].count("standby") == 1
+            for key in stored:
+                dates = [signing_keys.signs_from(key), signing_keys.retires_at(key), signing_keys.published_until(key)]
+                told = [date for date in dates if date is not None]
+                assert told == sorted(told), key
+                assert signing_keys.retires_at(key) is None or signing_keys.signs_from(key) is not None
 
     with_provider(tmp_path, story)
 

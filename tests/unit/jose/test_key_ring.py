@@ -158,10 +158,14 @@ def test_a_retired_key_verifies_for_as_long_as_it_is_kept_and_then_no_more() -> 
         after.verify(text)
 
 
-def test_a_revoked_key_is_neither_published_nor_accepted_from_the_moment_it_is_known() -> None:
-    """D42: the wait is skipped; a clock that is behind does not bring it back."""
+def test_a_revoked_key_is_neither_published_nor_accepted_from_its_moment_on() -> None:
+    """D42: until then every process learns of it."""
     text = compact.parse(ring(signing_key(0)).sign(b"{}", "JWT"))
-    after = ring(signing_key(0, revoked_at=NOW + 5), signing_key(1))
+    keys = (signing_key(0, retired_at=NOW, revoked_at=NOW + 5), signing_key(1))
+    before, after = ring(*keys, now=NOW + 4), ring(*keys, now=NOW + 5)
+    assert published(before) == [kid(1), kid(0)]
+    assert before.until == NOW + 5
+    before.verify(text)
     assert published(after) == [kid(1)]
     with pytest.raises(BadSignature, match="kid names no key"):
         after.verify(text)

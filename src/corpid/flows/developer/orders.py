@@ -190,7 +190,7 @@ async def _rotate(context: RequestContext, *, withdraw: bool) -> None:
     """Make a new key that signs at once. Source: Spec 9, D42"""
     provider, now = context.provider, context.now
     before = (await provider.signing_keys.at(now)).ring.active.kid
-    await signing_keys.rotate(provider.registry, _ACTOR, now=now, at_once=True)
+    await signing_keys.rotate(provider.registry, _ACTOR, now=now, unknown=True)
     if withdraw:
         await signing_keys.revoke(provider.registry, _ACTOR, before, now=now)
     provider.signing_keys.drop()

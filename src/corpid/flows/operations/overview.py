@@ -80,7 +80,8 @@ class KeyShown(msgspec.Struct, frozen=True, kw_only=True):
 
     kid: str
     state: str
-    signs_from: int
+    signs_from: int | None
+    """nothing for a standby key, and for one that ended before its date"""
     retired_at: int | None
 
 
@@ -244,7 +245,10 @@ def _points(counts: list[Point], period: Period, now: float, zone: ZoneInfo) -> 
 
 def _shown(key: SealedKey, now: float) -> KeyShown:
     return KeyShown(
-        kid=key.kid, state=signing_keys.state(key, now), signs_from=key.active_from, retired_at=key.retired_at
+        kid=key.kid,
+        state=signing_keys.state(key, now),
+        signs_from=signing_keys.signs_from(key),
+        retired_at=signing_keys.retires_at(key),
     )
 
 

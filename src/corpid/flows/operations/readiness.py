@@ -48,7 +48,10 @@ class Readiness:
     """
 
     def __init__(self, provider: Provider, changed: Callable[[str, str], None] = lambda _part, _reason: None) -> None:
-        """`changed` is given a part that fails or works again, and the reason; empty: it works again."""
+        """`changed` is given a part and its reason to fail.
+
+        The reason is empty if the part works again.
+        """
         self._provider: Final = provider
         self._changed: Final = changed
         self._asked: asyncio.Task[Mapping[str, str]] | None = None
@@ -80,11 +83,11 @@ class Readiness:
         return await asyncio.shield(asked)
 
     def suspect(self) -> None:
-        """Let `watch` ask soon, since a request or a task could not use a store."""
+        """Let `watch` ask soon, since a store has failed a request."""
         self._suspected.set()
 
     async def watch(self) -> None:
-        """Ask as long as the process runs, so that changes are reported if nobody probes it.
+        """Ask as long as the process runs, though nobody probes it.
 
         Every five seconds, and within a second of a suspicion. Source: D49
         """
@@ -146,7 +149,7 @@ class RecoveryNotice:
 
 
 async def _lasting(provider: Provider) -> tuple[str, str] | None:
-    """The failing part of the database and the keys in it, and the reason."""
+    """The failing one of database and signing keys, and the reason."""
     try:
         await provider.registry.deployment.ready()
     except Exception as error:  # noqa: BLE001 - whatever it is, the process is not ready
@@ -161,7 +164,7 @@ async def _lasting(provider: Provider) -> tuple[str, str] | None:
 
 
 async def _short_lived(provider: Provider) -> tuple[str, str] | None:
-    """The failing part of short-lived state and the clock compared with it, and the reason."""
+    """The failing one of short-lived state and clock, and the reason."""
     try:
         engine_time = await provider.transient.engine_time()
         apart = 0.0 if engine_time is None else provider.clock() - engine_time

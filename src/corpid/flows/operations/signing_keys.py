@@ -5,12 +5,15 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass, field
+from hashlib import sha256
 from math import ceil
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from corpid.flows.directory.write import Refused, audit_event
+from corpid.flows.operations import key_calendar
+from corpid.flows.operations.key_calendar import AGREED_SECONDS, STANDBY
 from corpid.jose import certificates, key_ring
 from corpid.jose.certificates import CertificateRefused
 from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
@@ -21,7 +24,6 @@ from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import (
     ACCESS_TOKEN_SECONDS,
-    KEY_PUBLISHED_BEFORE_USE_SECONDS,
     LIVE_STATE_SECONDS,
     METADATA_CACHE_SECONDS,
 )
@@ -29,6 +31,7 @@ from corpid.rules.limits import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from corpid.flows.operations.key_calendar import Step
     from corpid.jose.key_ring import KeyRing, SigningKey
     from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
@@ -109,6 +112,8 @@ class SigningKeys:
         self._keys: ServerKeys | None = None
         self._stored: list[SealedKey] = []
         self._looked_at = float("-inf")
+        self._revoked_by: dict[str, int] = {}
+        """by kid, the latest moment at which this process stops accepting a revoked key"""
 
     async def at(self, now: float) -> ServerKeys:
         """The keys at `now`.
@@ -120,6 +125,15 @@ class SigningKeys:
             keys = await self._look(now)
         return keys
 
+    @property
+    def revoked(self) -> frozenset[str]:
+        """The kids of the revoked keys, as they were read last. Source: D42"""
+        return frozenset(key.kid for key in self._stored if key.revoked_at is not None)
+
+    async def look(self, now: float) -> None:
+        """Read the stored keys now. Raises as `at`. Source: D42"""
+        await self._look(now)
+
     def drop(self) -> None:
         """Read the stored keys again at the next call. Source: D42"""
         self._looked_at = float("-inf")
@@ -127,7 +141,7 @@ class SigningKeys:
     async def _look(self, now: float) -> ServerKeys:
         stored = await self._registry.keys.all()
         if stored != self._stored or self._keys is None or now >= self._keys.ring.until:
-            opened = [open_key(key) for key in stored if key.use == "sig"]
+            opened = [open_key(self._as_revoked(key, now)) for key in stored if key.use == "sig"]
             ring = key_ring.build(opened, now=now, kept_seconds=KEPT_SECONDS, with_certificates=self._certificates)
             secret = next((from_base64url(key.secret) for key in stored if key.use == "mac"), b"")
             if not secret:  # an HMAC without one is one that anybody can compute
@@ -138,6 +152,16 @@ class SigningKeys:
             self._stored = stored
         self._looked_at = now
         return self._keys
+
+    def _as_revoked(self, key: SealedKey, now: float) -> SealedKey:
+        """The key, revoked soon after this process has read of it.
+
+        Even if its clock is behind.
+        """
+        if key.revoked_at is None:
+            return key
+        latest = self._revoked_by.setdefault(key.kid, int(now) + 2 * AGREED_SECONDS)
+        return msgspec.structs.replace(key, revoked_at=min(key.revoked_at, latest))
 
 
 def _secret_of(issuer: str, secret: bytes) -> bytes:
@@ -161,7 +185,7 @@ class TooSoon(Exception):
 
 
 class RotationRefused(Exception):
-    """The rotation names no key, or not the newest one.
+    """The change names no key, or the calendar has changed meanwhile.
 
     The text says what to do.
     """
@@ -180,9 +204,9 @@ def new_key(use: Literal["sig", "audit"], *, now: float, active_from: float) -> 
 
 
 async def ensure_first_keys(registry: Registry, *, now: float) -> None:
-    """Give a new deployment its signing key and its server secret, once.
+    """Give a new deployment its first keys, once.
 
-    Source: D42
+    The signing key, a standby key and the server secret. Source: D42
     """
     if await registry.keys.all():
         return
@@ -193,12 +217,58 @@ async def ensure_first_keys(registry: Registry, *, now: float) -> None:
         created_at=int(now),
         active_from=int(now),
     )
-    await registry.keys.add_first([new_key("sig", now=now, active_from=now), mac])
+    await registry.keys.add_first([new_key("sig", now=now, active_from=now), _standby_key(now), mac])
+
+
+def _standby_key(now: float) -> SealedKey:
+    """A new signing key that is published and waits. Source: D42"""
+    return new_key("sig", now=now, active_from=STANDBY)
+
+
+async def ensure_standby_key(registry: Registry, *, now: float) -> bool:
+    """Publish a standby key, if there is none.
+
+    Of several processes one does; returns whether it was this one. Deployments of earlier versions have none. Source: D42
+    """
+    if any(key_calendar.is_standby(key) for key in await stored_keys(registry)):
+        return False
+
+    def decide(keys: list[SealedKey]) -> list[Step]:
+        return key_calendar.standby(keys, lambda: _standby_key(now))
+
+    return bool(await _change(registry, None, decide))
+
+
+async def _change(registry: Registry, actor: Actor | None, plan: Callable[[list[SealedKey]], list[Step]]) -> list[Step]:
+    """Change the calendar as planned from the present keys.
+
+    All of it happens at once, or nothing. Two changes at the same time happen one after the other. Without an actor, CorpID itself does it. Source: D42
+    """
+    planned: list[Step] = []
+
+    def decide(stored: list[SealedKey]) -> list[tuple[SealedKey, AuditEvent]]:
+        planned[:] = plan(_in_order(stored))
+        return [(step.key, _event(actor, step)) for step in planned]
+
+    await registry.keys.change(decide)
+    return planned
+
+
+def _event(actor: Actor | None, step: Step) -> AuditEvent:
+    if actor is None:
+        return AuditEvent(actor="system", action=step.action, object=step.key.kid, detail=step.details)
+    return audit_event(actor, step.action, step.key.kid, **step.details)
 
 
 async def stored_keys(registry: Registry) -> list[SealedKey]:
     """Every signing key, oldest first, also retired and revoked ones (D42)."""
-    return [key for key in await registry.keys.all() if key.use == "sig"]
+    return _in_order(await registry.keys.all())
+
+
+def _in_order(stored: Iterable[SealedKey]) -> list[SealedKey]:
+    """The signing keys, oldest first, the standby key last."""
+    found = (key for key in stored if key.use == "sig")
+    return sorted(found, key=lambda key: (key.created_at, key.active_from, key.kid))
 
 
 async def listed(registry: Registry, actor: Actor) -> list[SealedKey]:
@@ -212,8 +282,10 @@ async def listed(registry: Registry, actor: Actor) -> list[SealedKey]:
 
 def state(key: SealedKey, now: float) -> str:
     """The state of a signing key, in words. Source: D42"""
-    if key.revoked_at is not None:
+    if key.revoked_at is not None and key.revoked_at <= now:
         return "revoked"
+    if key_calendar.is_standby(key):
+        return "standby"
     if key.use == "audit" and key.retired_at is not None:
         return "retired, still verifies"
     if key.active_from > now:
@@ -237,7 +309,9 @@ def next_dates(keys: Iterable[SealedKey], *, now: float) -> list[KeyDate]:
     """The dates of keys that are still ahead, in order. Source: D42"""
     found = []
     for key in keys:
-        if key.revoked_at is None:
+        if key.revoked_at is not None:
+            found.append(KeyDate(kid=key.kid, what="withdrawn", at=key.revoked_at))
+        elif key.active_from != STANDBY:
             found.append(KeyDate(kid=key.kid, what="signs", at=key.active_from))
             if key.retired_at is not None:
                 found.append(KeyDate(kid=key.kid, what="retires", at=key.retired_at))
@@ -245,72 +319,103 @@ def next_dates(keys: Iterable[SealedKey], *, now: float) -> list[KeyDate]:
     return sorted((each for each in found if each.at > now), key=lambda each: each.at)
 
 
-def newest_kid(stored: Sequence[SealedKey]) -> str:
-    """The kid of the key that was made last. Source: D42"""
-    return stored[-1].kid if stored else ""
+def signs_from(key: SealedKey) -> int | None:
+    """When a key begins or began to sign.
+
+    Epoch seconds; None for a standby key, which has no date, and for one that ended before its date. Source: D42
+    """
+    ends = [at for at in (key.retired_at, key.revoked_at) if at is not None]
+    return None if key.active_from == STANDBY or any(at <= key.active_from for at in ends) else key.active_from
+
+
+def retires_at(key: SealedKey) -> int | None:
+    """When a key stops or stopped signing.
+
+    Epoch seconds; None if it was revoked before. Source: D42
+    """
+    if signs_from(key) is None or key.retired_at is None:
+        return None
+    return None if key.revoked_at is not None and key.revoked_at < key.retired_at else key.retired_at
+
+
+def published_until(key: SealedKey) -> int | None:
+    """When a key is withdrawn or was.
+
+    Epoch seconds; None: not planned. Source: D42
+    """
+    if key.revoked_at is not None:
+        return key.revoked_at
+    return None if key.retired_at is None else key.retired_at + KEPT_SECONDS
+
+
+def calendar_tag(stored: Sequence[SealedKey]) -> str:
+    """A name of the calendar that shows a repeated change. Source: D42"""
+    dates = [(key.kid, key.active_from, key.retired_at, key.revoked_at) for key in stored]
+    return base64url(sha256(msgspec.json.encode(dates)).digest())[:22]
 
 
 async def rotate(
-    registry: Registry, actor: Actor, *, now: float, at_once: bool = False, newest: str | None = None
+    registry: Registry,
+    actor: Actor,
+    *,
+    now: float,
+    at_once: bool = False,
+    seen: str | None = None,
+    unknown: bool = False,
 ) -> SealedKey:
-    """Make the next signing key, and schedule the others' retirement.
+    """Let the next key sign, and publish another standby key.
 
-    It signs after having been published for two hours; `at_once` skips the wait, which breaks clients that
-    cache the key set until they fetch it again. `newest` is the kid that the caller took for the newest key's. Raises
-    access.Forbidden, StoreUnavailable, RotationRefused if another key is the newest, and for a client of the API
-    TooSoon. Source: Spec 9, D42
+    Returns the key that signs next.
+
+    It is published already, and signs in two hours; `at_once`: now, or within five seconds if it is as young. `seen` is the tag of the calendar that the caller decided on. `unknown` is of developer
+    mode: a key that was never published signs at once (D66). Raises access.Forbidden,
+    StoreUnavailable, RotationRefused if the calendar has changed since, and for a client of the API TooSoon.
+    Source: Spec 9, D42
     """
-    active_from = int(now) if at_once else int(now) + KEY_PUBLISHED_BEFORE_USE_SECONDS
     authorise(actor, "write", Object(kind="key"))
-    if isinstance(actor, ApiClient):
-        await _refuse_often(registry, now)
-    stored = await stored_keys(registry)
-    if newest is not None and newest != newest_kid(stored):
-        raise RotationRefused("another key has been made meanwhile")
-    key = new_key("sig", now=now, active_from=active_from)
-    event = audit_event(actor, AuditAction.KEY_ROTATE, key.kid, active_from=str(active_from), at_once=str(at_once))
-    older = [old for old in stored if old.revoked_at is None and old.retired_at is None]
-    await registry.keys.add(key, event)
-    for old in older:
-        retired = audit_event(actor, AuditAction.KEY_RETIRE, old.kid, retired_at=str(active_from))
-        await registry.keys.update(msgspec.structs.replace(old, retired_at=active_from), retired)
-    return key
+
+    def plan(keys: list[SealedKey]) -> list[Step]:
+        if isinstance(actor, ApiClient):
+            _refuse_often(keys, now)
+        if seen is not None and seen != calendar_tag(keys):
+            raise RotationRefused("the keys have been changed meanwhile")
+        return key_calendar.rotation(keys, lambda: _standby_key(now), now=int(now), at_once=at_once, unknown=unknown)
+
+    return (await _change(registry, actor, plan))[0].key
 
 
-async def _refuse_often(registry: Registry, now: float) -> None:
+def _refuse_often(keys: Sequence[SealedKey], now: float) -> None:
     """Refuse a program that makes key after key.
 
     Each is published, fetched and kept. Raises TooSoon.
     """
-    newest = max((key.created_at for key in await stored_keys(registry)), default=0)
+    newest = max((key.created_at for key in keys), default=0)
     left = newest + ROTATED_EVERY_SECONDS - now
     if 0 < left <= ROTATED_EVERY_SECONDS:
         raise TooSoon(ceil(left))
 
 
 async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> SealedKey | None:
-    """Stop publishing and accepting a key at once.
+    """Stop publishing and accepting a key within seconds.
 
-    Returns a new key if one was made.
+    Returns the key that signs in its place, or None if it did not sign and was not about to.
 
-    A new key signs at once if no other does; else it waits, and the one that signs now is kept until then.
-    Raises RotationRefused for an unknown kid. Source: D42
+    That key is published already. Raises RotationRefused for an unknown kid. Source: D42
     """
     authorise(actor, "delete", Object(kind="key"))
-    keys = await stored_keys(registry)
-    key = next((key for key in keys if key.kid == kid), None)
-    if key is None:
-        if any(other.kid == kid and other.use == "audit" for other in await registry.keys.all()):
-            raise RotationRefused(f"the key {kid} seals the audit, and stays: `corpid key rotate --audit` replaces it")
-        raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
-    if key.revoked_at is not None:
-        raise RotationRefused(f"the key {kid} is revoked already")
-    left = [other for other in keys if other.kid != kid and other.revoked_at is None]
-    replacement = await _close_gap(registry, actor, left, now)
-    await registry.keys.update(
-        msgspec.structs.replace(key, revoked_at=int(now)), audit_event(actor, AuditAction.KEY_REVOKE, kid)
-    )
-    return replacement
+    if any(other.kid == kid and other.use == "audit" for other in await registry.keys.all()):
+        raise RotationRefused(f"the key {kid} seals the audit, and stays: `corpid key rotate --audit` replaces it")
+
+    def plan(keys: list[SealedKey]) -> list[Step]:
+        key = next((key for key in keys if key.kid == kid), None)
+        if key is None:
+            raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
+        if key.revoked_at is not None:
+            raise RotationRefused(f"the key {kid} is revoked already")
+        return key_calendar.revocation(keys, key, lambda: _standby_key(now), now=int(now))
+
+    steps = await _change(registry, actor, plan)
+    return next((step.key for step in steps if step.action is AuditAction.KEY_ROTATE), None)
 
 
 async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -> int:
@@ -322,27 +427,6 @@ async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -
     """
     authorise(actor, "write", Object(kind="key"))
     return await reseal(audit_event(actor, AuditAction.KEY_REWRAP, ""))
-
-
-async def _close_gap(registry: Registry, actor: Actor, left: list[SealedKey], now: float) -> SealedKey | None:
-    """Ensure that at every moment one of the remaining keys signs.
-
-    Returns the key made for that.
-    """
-    signing = max((key for key in left if _signs(key, now)), key=lambda key: key.active_from, default=None)
-    if signing is None:
-        return await rotate(registry, actor, now=now, at_once=True)
-    lasting = [key for key in left if key.retired_at is None]
-    made = None if lasting else await rotate(registry, actor, now=now)
-    successor = made or min(lasting, key=lambda key: key.active_from)
-    if signing.retired_at is not None and signing.retired_at < successor.active_from:
-        kept = msgspec.structs.replace(signing, retired_at=successor.active_from)
-        await registry.keys.update(kept, audit_event(actor, AuditAction.KEY_KEEP, kept.kid, until=str(kept.retired_at)))
-    return made
-
-
-def _signs(key: SealedKey, now: float) -> bool:
-    return key.revoked_at is None and key.active_from <= now and (key.retired_at is None or now < key.retired_at)
 
 
 async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:

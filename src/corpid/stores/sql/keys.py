@@ -13,7 +13,7 @@ from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import credentials, deployment, keys
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from corpid.ports import AuditEvent
     from corpid.stores.encryption_at_rest import SecretCipher
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _KEYS: Final = record_codec(SealedKey)
 _CHANGED: Final = tuple(name for name in _KEYS.written if name != "kid")
 _FIRST: Final = {"name": "first_keys", "value": "made"}
+_CALENDAR: Final = "signing_key_calendar"
 _FIRST_AUDIT: Final = {"name": "first_audit_key", "value": "made"}
 
 
@@ -32,6 +33,7 @@ class SqlKeys:
     def __init__(self, database: Database, cipher: SecretCipher, audit: SqlAudit) -> None:
         self._database: Final = database
         self._audit: Final = audit
+        self._values: Final = NamedValues(database)
         self._codec: Final = encrypted_codec(_KEYS, cipher, "keys", "kid", "secret")
         self._all: Final = database.prepare(
             lambda: sa.select(*columns(keys, self._codec)).order_by(keys.c.created_at, keys.c.kid)
@@ -78,6 +80,24 @@ class SqlKeys:
                 return False
             await self._add(key)
         return True
+
+    async def change(self, decide: Callable[[list[SealedKey]], Iterable[tuple[SealedKey, AuditEvent]]]) -> None:
+        """Write what is decided on the keys as they are.
+
+        The row written first is locked until the end, so that one change follows another.
+        """
+        async with self._database.transaction():
+            await self._values.put(_CALENDAR, "changed")
+            stored = await self.all()
+            found = {key.kid: key for key in stored}
+            for key, event in decide(stored):
+                before = found.get(key.kid)
+                if before is None:
+                    await self._add(key)
+                else:
+                    await self._database.run(self._update, self._codec.encode(key) | {"this_kid": key.kid})
+                found[key.kid] = key
+                await self._audit.record_change(event, before, key)
 
     async def update(self, key: SealedKey, event: AuditEvent) -> None:
         """Raises MissingReference for a kid that does not exist."""

@@ -318,8 +318,8 @@ def _key(call: Call, key: SealedKey) -> dict[str, Any]:
         "id": key.kid,
         "state": signing_keys.state(key, call.context.now),
         "created_at": key.created_at,
-        "signs_from": key.active_from,
-        "retired_at": key.retired_at,
+        "signs_from": signing_keys.signs_from(key),
+        "retired_at": signing_keys.retires_at(key),
         "revoked_at": key.revoked_at,
     }
     public = msgspec.structs.replace(key, secret="", certificate_chain=None)

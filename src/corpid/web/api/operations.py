@@ -303,9 +303,10 @@ _OTHERS: Final = (
         method="POST",
         path="/keys",
         tag="keys",
-        summary="Create a new signing key",
-        description="The key is published now and signs in two hours, when the current key retires. With `at_once` "
-        "it signs now; use this only in emergencies. At most once an hour (429).",
+        summary="Let the next signing key sign",
+        description="The standby key, which is published already, signs in two hours, when the current key retires. With "
+        "`at_once` it signs within five seconds; use this only in emergencies. Another standby key is created, unless one "
+        "is left. At most once an hour (429).",
         scope="operations",
         run=endpoints.rotate_key,
         body="NewKey",

@@ -209,8 +209,8 @@ def _page(items: Schema, one: Schema) -> Schema:
 
 def _others() -> dict[str, Schema]:
     key = {"type": "object", "properties": dict.fromkeys(("id", "state", "etag"), _TEXT), "examples": [_KEY]}
-    key["properties"] |= {"created_at": _NUMBER, "signs_from": _NUMBER}  # type: ignore[operator]
-    key["properties"] |= dict.fromkeys(("retired_at", "revoked_at"), _MAYBE_NUMBER)  # type: ignore[operator]
+    key["properties"] |= {"created_at": _NUMBER}  # type: ignore[operator]
+    key["properties"] |= dict.fromkeys(("signs_from", "retired_at", "revoked_at"), _MAYBE_NUMBER)  # type: ignore[operator]
     key["required"] = list(_KEY)
     fault = {
         "type": "object",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import signing_keys as flow
-from corpid.flows.operations.signing_keys import KEPT_SECONDS, RotationRefused
+from corpid.flows.operations.signing_keys import RotationRefused
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import Phrase, phrase
@@ -28,6 +28,7 @@ KEYS: Final = "keys"
 _HOURS: Final = KEY_PUBLISHED_BEFORE_USE_SECONDS // HOUR
 STATES: Final[Mapping[str, Phrase]] = {
     "revoked": phrase("Revoked"),
+    "standby": phrase("Published, signs when it is needed"),
     "published, not yet in use": phrase("Published, does not sign yet"),
     "retired, still verifies": phrase("Retired, its tokens are still valid"),
     "retired": phrase("Retired"),
@@ -42,7 +43,8 @@ class KeyLine:
 
     kid: str
     state: Phrase
-    signs_from: datetime
+    signs_from: datetime | None
+    """nothing for a standby key, and for one that ended before its date"""
     retired: datetime | None
     gone: datetime | None
     """when it is published no longer"""
@@ -58,8 +60,6 @@ class Keys(PageView):
     heading: ClassVar[Phrase] = phrase("Signing keys")
 
     keys: tuple[KeyLine, ...]
-    hours: int
-    """a key is published before it signs"""
     rotate: str = ""
     rotate_now: str = ""
     saved: Phrase | None = None
@@ -71,7 +71,6 @@ async def keys(at: ConsoleContext) -> View:
     return Keys(
         frame=frame(at, section=KEYS),
         keys=tuple(_line(at, each) for each in reversed(found)),
-        hours=_HOURS,
         rotate=path_if_allowed(at, "rotate-key"),
         rotate_now=path_if_allowed(at, "rotate-key-now"),
         saved=at.saved,
@@ -84,26 +83,28 @@ def _line(at: ConsoleContext, key: SealedKey) -> KeyLine:
     return KeyLine(
         kid=key.kid,
         state=STATES[state],
-        signs_from=at.moment(key.active_from),
-        retired=None if key.retired_at is None else at.moment(key.retired_at),
-        gone=None if key.retired_at is None else at.moment(key.retired_at + KEPT_SECONDS),
+        signs_from=_moment(at, flow.signs_from(key)),
+        retired=_moment(at, flow.retires_at(key)),
+        gone=_moment(at, flow.published_until(key)),
         revoke="" if ended else path_if_allowed(at, f"revoke-key/{key.kid}"),
     )
+
+
+def _moment(at: ConsoleContext, seconds: int | None) -> datetime | None:
+    return None if seconds is None else at.moment(seconds)
 
 
 async def rotate(at: ConsoleContext) -> View:
     """The question before the next key is made. Raises access.Forbidden."""
     return _question(
         at,
-        phrase("Make the next signing key?"),
+        phrase("Let the next signing key sign?"),
         (
-            phrase(
-                "It is published now and signs in {hours} hours, so that every client knows it by then.", hours=_HOURS
-            ),
+            phrase("The key that waits signs in {hours} hours. Another one is published now.", hours=_HOURS),
             phrase("The present key retires at that moment. Its tokens stay valid until they expire."),
         ),
-        phrase("Make the next key"),
-        decision=await _newest(at),
+        phrase("Let it sign"),
+        decision=await _seen(at),
     )
 
 
@@ -111,15 +112,16 @@ async def rotate_now(at: ConsoleContext) -> View:
     """The question before a key signs at once. Raises access.Forbidden."""
     return _question(
         at,
-        phrase("Use a new signing key at once?"),
+        phrase("Let the next signing key sign at once?"),
         (
             phrase("Only after a compromise, or before going live."),
             phrase(
-                "Clients that do not fetch the key set again when they meet an unknown key refuse tokens for up to an hour."
+                "If it was published less than an hour ago, clients that do not fetch the key set again when they meet an "
+                "unknown key refuse tokens for up to an hour."
             ),
         ),
-        phrase("Use a new key now"),
-        decision=await _newest(at),
+        phrase("Let it sign now"),
+        decision=await _seen(at),
         destroys=True,
     )
 
@@ -147,9 +149,9 @@ def _question(
     )
 
 
-async def _newest(at: ConsoleContext) -> str:
-    """The newest key's kid, by which a repeated form is known."""
-    return flow.newest_kid(await flow.listed(at.context.provider.registry, at.actor))
+async def _seen(at: ConsoleContext) -> str:
+    """The tag of the calendar, by which a repeated form is known."""
+    return flow.calendar_tag(await flow.listed(at.context.provider.registry, at.actor))
 
 
 async def make(at: ConsoleContext) -> Saved:
@@ -168,9 +170,9 @@ async def make_now(at: ConsoleContext) -> Saved:
 
 
 async def _make(at: ConsoleContext, *, at_once: bool) -> None:
-    registry, newest, actor = at.context.provider.registry, at.form.get("decision", ""), acting(at)
+    registry, seen, actor = at.context.provider.registry, at.form.get("decision", ""), acting(at)
     try:
-        await flow.rotate(registry, actor, now=at.context.now, at_once=at_once, newest=newest)
+        await flow.rotate(registry, actor, now=at.context.now, at_once=at_once, seen=seen)
     except RotationRefused:
         # The form was sent before, or somebody else has made a key meanwhile: the list shows it.
         raise StaleStep from None
@@ -183,8 +185,8 @@ async def revoke(at: ConsoleContext) -> View:
         at,
         phrase("Revoke this signing key?"),
         (
-            phrase("Tokens that it signed are refused from now on, and people have to sign in again."),
-            phrase("If no other key signs, a new one does so at once. This cannot be undone."),
+            phrase("Within ten seconds, tokens that it signed are refused, and people have to sign in again."),
+            phrase("If it signs now, the next key signs in its place. This cannot be undone."),
         ),
         phrase("Revoke the key"),
         destroys=True,
@@ -227,8 +229,8 @@ SECTION: Final = Section[ConsoleContext](
     },
     fields=frozenset({"decision", "typed", REASON}),
     changes={
-        "key-made": phrase("The next key has been published."),
-        "key-used": phrase("The new key signs now."),
+        "key-made": phrase("The next key will sign."),
+        "key-used": phrase("The next key signs now, or within five seconds."),
         "key-revoked": phrase("The key has been revoked."),
     },
 )

@@ -57,7 +57,7 @@ class KeyShown:
 
     kid: str
     state: Phrase
-    signs_from: datetime
+    signs_from: datetime | None
     retired: datetime | None
 
 
@@ -132,7 +132,7 @@ async def overview(at: ConsoleContext) -> View:
             KeyShown(
                 kid=each.kid,
                 state=STATES[each.state],
-                signs_from=at.moment(each.signs_from),
+                signs_from=at.moment(each.signs_from) if each.signs_from else None,
                 retired=at.moment(each.retired_at) if each.retired_at else None,
             )
             for each in found.keys

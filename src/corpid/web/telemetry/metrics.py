@@ -23,6 +23,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from corpid import __version__
 from corpid.flows.directory import notice_emails
 from corpid.flows.directory.invitation_emails import OUTCOMES
+from corpid.flows.operations.key_calendar import STANDBY
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import StoreUnavailable
 from corpid.web.http.addresses import OwnHosts
@@ -323,7 +324,7 @@ class Metrics:
         now = watched.clock()
         with suppress(StoreUnavailable, ValueError):
             ring = (await watched.signing_keys.at(now)).ring
-            ahead = [key.active_from for key in ring.by_kid.values() if key.active_from > now]
+            ahead = [key.active_from for key in ring.by_kid.values() if now < key.active_from < STANDBY]
             self._keys.labels("active").set(ring.active.active_from)
             self._keys.labels("next").set(min(ahead, default=0))
 

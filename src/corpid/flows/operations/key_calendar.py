@@ -1,0 +1,152 @@
+"""The calendar of signing keys, which decides which one signs when (D42).
+
+A key is in one of these states, and moves down the table only:
+
+| State     | Dates                                      | published | signs |
+|-----------|--------------------------------------------|-----------|-------|
+| standby   | active_from is STANDBY                     | yes       | no    |
+| scheduled | active_from is ahead                       | yes       | no    |
+| in use    | active_from has passed, retired_at has not | yes       | yes   |
+| retired   | retired_at has passed                      | for a time | no   |
+| revoked   | revoked_at has passed                      | no        | no    |
+
+There is always a standby key: relying parties and every process know it before it is needed. Whatever changes,
+one key retires at the moment at which the next one begins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from corpid.ports import SealedKey
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.limits import KEY_PUBLISHED_BEFORE_USE_SECONDS, LIVE_STATE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+STANDBY: Final = 253_370_764_800
+"""the year 9999: a key of no date, which also a server of the version before publishes and does not use"""
+AGREED_SECONDS: Final = LIVE_STATE_SECONDS
+"""after which every process knows of a change"""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A key as it becomes, and how the audit names that."""
+
+    key: SealedKey
+    action: AuditAction
+    details: dict[str, str]
+
+
+def is_standby(key: SealedKey) -> bool:
+    """Return whether a key is published without a date. Source: D42"""
+    return key.active_from == STANDBY and key.retired_at is None and key.revoked_at is None
+
+
+def in_use(keys: Iterable[SealedKey], now: float) -> SealedKey | None:
+    """The key that signs: the newest in force. Source: D42"""
+    return max((key for key in keys if _signs(key, now)), key=lambda key: key.active_from, default=None)
+
+
+def following(keys: Iterable[SealedKey], now: float) -> SealedKey | None:
+    """The first scheduled key, or else the oldest standby key. Source: D42"""
+    ahead = [key for key in keys if key.revoked_at is None and key.active_from > now and _ends(key) > key.active_from]
+    return min(ahead, key=lambda key: (key.active_from, key.created_at, key.kid), default=None)
+
+
+def rotation(
+    keys: Sequence[SealedKey], make: Callable[[], SealedKey], *, now: int, at_once: bool, unknown: bool = False
+) -> list[Step]:
+    """The steps of a rotation, that of the next key first.
+
+    It was published already, and signs in two hours; `at_once`: as soon as every process knows it. `make` creates a
+    standby key. `unknown`: a key that nobody knows signs at once (D66). Source: D42
+    """
+    if unknown:
+        details = {"active_from": str(now), "at_once": "True"}
+        first = Step(key=_dated(make(), active_from=now), action=AuditAction.KEY_ROTATE, details=details)
+        return _completed(keys, [first], make, now=now)
+    known = following(keys, now) if at_once else following([key for key in keys if is_standby(key)], now)
+    following_key = known or make()
+    begins = now + KEY_PUBLISHED_BEFORE_USE_SECONDS
+    if at_once:
+        begins = min(following_key.active_from, _agreed(following_key, now) if in_use(keys, now) else now)
+    details = {"active_from": str(begins), "at_once": str(at_once)}
+    scheduled = _dated(following_key, active_from=begins)
+    return _completed(keys, [Step(key=scheduled, action=AuditAction.KEY_ROTATE, details=details)], make, now=now)
+
+
+def revocation(keys: Sequence[SealedKey], key: SealedKey, make: Callable[[], SealedKey], *, now: int) -> list[Step]:
+    """The steps of a revocation, that of the revoked key first.
+
+    If it signs, the next key signs in its place as soon as every process knows it, and the revoked key's tokens are
+    refused when every process knows that. A key that does not sign is revoked at once. Source: D42
+    """
+    others = [each for each in keys if each.kid != key.kid]
+    steps, revoked_at, retired_at = [], now, key.retired_at
+    signs = in_use(keys, now) == key or (key.retired_at is None and now < key.active_from <= now + AGREED_SECONDS)
+    if signs:
+        successor = following(others, now) or make()
+        begins = min(successor.active_from, _agreed(successor, now))
+        revoked_at, retired_at = begins + AGREED_SECONDS, begins
+        steps.append(_rotated(successor, begins))
+    elif now < key.active_from < STANDBY and not any(now < other.active_from < STANDBY for other in others):
+        successor = following(others, now) or make()
+        steps.append(_rotated(successor, max(key.active_from, successor.created_at + KEY_PUBLISHED_BEFORE_USE_SECONDS)))
+    ended = msgspec.structs.replace(key, retired_at=retired_at, revoked_at=revoked_at)
+    first = Step(key=ended, action=AuditAction.KEY_REVOKE, details={"revoked_at": str(revoked_at)})
+    return _completed(keys, [first, *steps], make, now=now)
+
+
+def standby(keys: Sequence[SealedKey], make: Callable[[], SealedKey]) -> list[Step]:
+    """The step that publishes a standby key, if there is none. Source: D42"""
+    if any(is_standby(key) for key in keys):
+        return []
+    return [Step(key=make(), action=AuditAction.KEY_PUBLISH, details={})]
+
+
+def _completed(keys: Sequence[SealedKey], steps: list[Step], make: Callable[[], SealedKey], *, now: int) -> list[Step]:
+    """The steps, and those that close gaps and publish a standby key."""
+    after = {key.kid: key for key in keys} | {step.key.kid: step.key for step in steps}
+    line = sorted(
+        (key for key in after.values() if key.revoked_at is None and _is_ahead(key, now)),
+        key=lambda key: key.active_from,
+    )
+    ends = [*(key.active_from for key in line[1:]), None]
+    for key, end in zip(line, ends, strict=True):
+        if key.retired_at != end:
+            sooner = end is not None and end < _ends(key)
+            details = {"retired_at": str(end)} if sooner else {"until": "" if end is None else str(end)}
+            action = AuditAction.KEY_RETIRE if sooner else AuditAction.KEY_KEEP
+            steps = [*steps, Step(key=_dated(key, retired_at=end), action=action, details=details)]
+    return [*steps, *standby(list(after.values()), make)]
+
+
+def _rotated(key: SealedKey, begins: int) -> Step:
+    details = {"active_from": str(begins), "at_once": "True"}
+    return Step(key=_dated(key, active_from=begins), action=AuditAction.KEY_ROTATE, details=details)
+
+
+def _dated(key: SealedKey, **dates: int | None) -> SealedKey:
+    return msgspec.structs.replace(key, **dates)
+
+
+def _agreed(key: SealedKey, now: int) -> int:
+    """The first moment at which every process knows a key."""
+    return max(now, min(key.created_at, now) + AGREED_SECONDS)
+
+
+def _signs(key: SealedKey, now: float) -> bool:
+    return key.revoked_at is None and key.active_from <= now < _ends(key)
+
+
+def _is_ahead(key: SealedKey, now: float) -> bool:
+    """Return whether a key is in use or scheduled."""
+    return key.active_from < STANDBY and key.active_from < _ends(key) and now < _ends(key)
+
+
+def _ends(key: SealedKey) -> float:
+    return float("inf") if key.retired_at is None else key.retired_at

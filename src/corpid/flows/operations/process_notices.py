@@ -1,0 +1,93 @@
+"""Notices of a process about changes in its deployment (D42, D49, D50).
+
+Each process looks for itself, so its log says since when it knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.rules.server_processes import SEEN_EVERY_SECONDS, VERSION, differences, live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from corpid.flows.operations.signing_keys import SigningKeys
+    from corpid.flows.provider import Provider
+
+    Report = Callable[[str, str], None]
+
+
+class KeyNotices:
+    """Reporter of signing keys that begin to sign or are revoked."""
+
+    def __init__(self, keys: Sequence[SigningKeys], report: Report) -> None:
+        """`keys`: those of each issuer; the first ones are reported."""
+        self._keys: Final = keys
+        self._report: Final = report
+        self._active = ""
+        self._known: frozenset[str] = frozenset()
+        self._revoked: frozenset[str] | None = None
+
+    async def look(self, *, now: float) -> None:
+        """Read the keys again, and report what has changed.
+
+        Called every second, so that a process knows of a change within one. Raises StoreUnavailable, ValueError if no key may sign. Source: D42
+        """
+        for each in self._keys:
+            await each.look(now)
+        ring = (await self._keys[0].at(now)).ring
+        revoked, known = self._keys[0].revoked, frozenset(ring.by_kid)
+        if self._revoked is not None:
+            for kid in sorted(known - self._known):
+                self._report("signing_key_published", f"{kid} is published, and does not sign yet")
+            if ring.active.kid != self._active:
+                self._report("signing_key_used", f"{ring.active.kid} signs in place of {self._active}")
+            for kid in sorted(revoked - self._revoked):
+                self._report("signing_key_revoked", f"tokens signed by {kid} are refused within seconds")
+        self._active, self._known, self._revoked = ring.active.kid, known, revoked
+
+
+class MaintenanceNotice:
+    """Reporter of maintenance, when it begins and ends."""
+
+    def __init__(self, provider: Provider, report: Report) -> None:
+        self._provider: Final = provider
+        self._report: Final = report
+        self._on = False
+
+    async def look(self, *, now: float) -> None:
+        """Report what has changed since the last look. Raises StoreUnavailable. Source: D50"""
+        on = await self._provider.registry_cache.maintenance(now)
+        if on != self._on:
+            self._on = on
+            told = "sign-ins are refused until `corpid maintenance off`" if on else "sign-ins are possible again"
+            self._report("maintenance_on" if on else "maintenance_off", told)
+
+
+class SettingsNotice:
+    """Reporter of settings that processes begin or cease to differ in."""
+
+    def __init__(self, provider: Provider, report: Report) -> None:
+        self._processes: Final = provider.registry.server_processes
+        self._report: Final = report
+        self._next = float("-inf")
+        self._differing: frozenset[str] = frozenset()
+
+    async def look(self, *, now: float) -> None:
+        """Report what has changed since the last look, once a minute.
+
+        Another version is no such difference: it is one on purpose, during an upgrade. Raises StoreUnavailable.
+        Source: D43, D49
+        """
+        if now < self._next:
+            return
+        found = differences(live(await self._processes.all(), now=now))
+        found.pop(VERSION, None)
+        self._next = now + SEEN_EVERY_SECONDS
+        for name in sorted(found.keys() - self._differing):
+            values = (f"{value!r} at {', '.join(each.name for each in those)}" for value, those in found[name].items())
+            self._report("settings_differ", f"{name}: {'; '.join(values)}")
+        for name in sorted(self._differing - found.keys()):
+            self._report("settings_agree", name)
+        self._differing = frozenset(found)

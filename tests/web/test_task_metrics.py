@@ -1,0 +1,107 @@
+"""Background tasks in the metrics: which fail, and whether the audit's seals are still there."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from contextlib import asynccontextmanager, closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from argon2.profiles import CHEAPEST
+
+from corpid import app, periodic_tasks, settings
+from corpid.flows.operations import audit_seals
+from corpid.flows.operations.readiness import switch_maintenance
+from corpid.outbound.passwords import Argon2Passwords
+from corpid.rules.directory.actors import CommandLine
+from corpid.web.telemetry.metrics import Metrics
+from tests.web.served import PATIENCE
+from tests.web.test_metrics import Scraped
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+SWEEP = ("corpid_periodic_task_failing", "short-lived state")
+CHANGED = ("corpid_audit_seals_changed_total",)
+
+
+class Node:
+    """A provider on SQLite; its file can be changed by hand."""
+
+    def __init__(self, metrics: Metrics, application: app.Application, file: Path) -> None:
+        self._metrics = metrics
+        self._file = file
+        self.registry = application.provider.registry
+
+    async def scraped(self) -> Scraped:
+        return Scraped((await self._metrics.text()).decode())
+
+    async def tells(self, metric: tuple[str, ...], value: float) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while (await self.scraped()).get(metric) != value:  # noqa: ASYNC110 - a task changes it
+                await asyncio.sleep(0.05)
+
+    def execute(self, statement: str) -> list[Any]:
+        with closing(sqlite3.connect(self._file, isolation_level=None, timeout=PATIENCE)) as database:
+            return database.execute(statement).fetchall()
+
+
+@asynccontextmanager
+async def node(folder: Path) -> AsyncIterator[Node]:
+    metrics = Metrics()
+    chosen = settings.load(data_dir=folder, base_url="http://localhost:8080", developer_mode=True)
+    hashing = Argon2Passwords(threads=1, profile=CHEAPEST)
+    async with app.create(chosen, passwords=hashing, metrics=metrics) as application:
+        yield Node(metrics, application, folder / "corpid.sqlite")
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(periodic_tasks, "_SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(audit_seals, "LOOK_SECONDS", 0.05)
+
+
+def ran(folder: Path, story: Any) -> None:
+    async def within() -> None:
+        async with node(folder) as made:
+            await story(made)
+
+    asyncio.run(within())
+
+
+def test_a_task_that_fails_is_in_the_metrics_until_it_works_again(tmp_path: Path) -> None:
+    """The alert CorpidTaskFailing; the log has sweep_failed."""
+
+    async def story(made: Node) -> None:
+        await made.tells(SWEEP, 0)
+        made.execute("ALTER TABLE transient RENAME TO elsewhere")
+        await made.tells(SWEEP, 1)
+        made.execute("ALTER TABLE elsewhere RENAME TO transient")
+        await made.tells(SWEEP, 0)
+
+    ran(tmp_path, story)
+
+
+def test_a_seal_that_is_removed_is_counted(tmp_path: Path) -> None:
+    """D58: the alert CorpidAuditChanged; the log has audit_seals_changed."""
+
+    async def story(made: Node) -> None:
+        actor = CommandLine(by="ops@node1")
+        await switch_maintenance(made.registry, on=False, actor=actor)
+        await made.tells(CHANGED, 0)
+        for (trigger,) in made.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'audit_seals'"
+        ):
+            made.execute(f"DROP TRIGGER {trigger}")
+        async with asyncio.timeout(PATIENCE):
+            while not (await made.scraped())[CHANGED]:
+                # Only a seal that the task has seen is missed.
+                await audit_seals.Sealer(made.registry, lambda _: None).seal_all(actor, now=time.time())
+                await asyncio.sleep(0.2)
+                made.execute("DELETE FROM audit_seals")
+                await asyncio.sleep(0.2)
+
+    ran(tmp_path, story)
