@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from corpid.ports import StoreUnavailable
+from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import KEY, NOW, OTHER, add, opened, put, recovered, refusal, take, until
 from tests.engines import RedisServer
 
@@ -133,6 +134,36 @@ def test_a_second_process_agrees_since_when_the_engine_remembers(server: RedisSe
     async def scenario() -> None:
         async with opened(server.url) as store:
             assert seen_by_another_process(server.url) == store.loss.reject_issued_before
+
+    asyncio.run(scenario())
+
+
+def test_the_time_of_the_engine_is_known_without_asking_and_never_too_late(server: RedisServer) -> None:
+    """docs/decisions/0026: whatever this process's clock says; leads are measured against it."""
+
+    async def scenario() -> None:
+        store = await open_valkey(server.url, clock=lambda: time.time() + 8)
+        try:
+            for _ in range(15):
+                assert store.engine_time_at_least() <= await store.engine_time() < store.engine_time_at_least() + 1
+                await asyncio.sleep(0.1)
+        finally:
+            await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_an_engine_whose_clock_is_behind_its_predecessors_remembers_since_that_ones_time(server: RedisServer) -> None:
+    """docs/decisions/0026: what was spent is dated by the clock of the one before."""
+
+    async def scenario() -> None:
+        async with opened(server.url) as store:
+            keyspace, [name] = store.keyspace, store.keyspace._live
+            shown = await store.engine_time() + 8
+            keyspace._note_time(name, shown)
+            server.command("FLUSHALL")
+            await until(lambda: keyspace.remembers_since >= shown)
+            assert store.loss.spent_until == keyspace.remembers_since
 
     asyncio.run(scenario())
 

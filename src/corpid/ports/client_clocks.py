@@ -12,7 +12,7 @@ class ClientClocks(Protocol):
     """The largest lead of each client (docs/decisions/0026)."""
 
     async def of(self, client_id: str) -> ClientClock | None:
-        """What is recorded of a client."""
+        """The records of a client; None if there are none."""
 
     async def note(self, client_id: str, *, lead: int, period: int, now: float) -> None:
         """Record a lead; a larger one of the same period stays.
@@ -24,4 +24,4 @@ class ClientClocks(Protocol):
         """Since when every lead is recorded, epoch seconds; None: unknown."""
 
     async def begin(self, *, now: float) -> None:
-        """Say that leads may be missing which were to be recorded until now."""
+        """Begin the records: leads of the time before may be missing."""

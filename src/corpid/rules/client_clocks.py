@@ -1,4 +1,4 @@
-"""The lead of a client's clock: what it proves after a loss of data.
+"""The lead of a client's clock, and its use after a loss.
 
 Every assertion that is spent has an iat at most the recorded lead after the engine's time. So one that is dated later
 than a loss by more than that lead was not spent before it. Source: D67, docs/decisions/0026
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 PERIOD_SECONDS: Final = 30 * DAY
 """the largest lead of this period and of the one before counts, so that of the last 30 days always does"""
 LARGEST_LEAD: Final = CLOCK_AHEAD_SECONDS + 1
-"""seconds; no assertion with a larger one is accepted. The engine's time is known a little too early, never too late
-"""
+"""seconds; who accepts a larger one says first that the records are incomplete. The engine's time is known a little too
+early, never too late"""
 LEAST_LEAD: Final = -MINUTE
 """as which one counts that lies further behind; with KNOWN_AFTER_SECONDS it keeps away what was spent unrecorded"""
 KNOWN_AFTER_SECONDS: Final = 3 * MINUTE
@@ -44,32 +44,38 @@ class ClientClock(msgspec.Struct, frozen=True, kw_only=True):
     """the largest of the period before, or `lead` if there is none"""
 
     def largest(self, period: int) -> int | None:
-        """The largest lead of a period and of the one before; None if nothing was recorded in them."""
+        """The largest lead of a period and of the one before.
+
+        None if nothing was recorded in them.
+        """
         if period > self.period + 1:
             return None
         return self.lead if period > self.period else max(self.lead, self.lead_before)
 
 
 def period_at(moment: float) -> int:
-    """The period of a moment, epoch seconds."""
+    """The period of a moment, epoch seconds. Source: docs/decisions/0026"""
     return int(moment // PERIOD_SECONDS)
 
 
 def lead_of(issued_at: float, moment: float) -> int:
     """The lead of an assertion that is received at a moment.
 
-    `moment` is at most the engine's time.
+    `moment` is at most the engine's time. Source: docs/decisions/0026
     """
     return math.ceil(issued_at - moment)
 
 
 def are_known(since: float | None, *, lost_at: float) -> bool:
-    """Return whether recording began long enough before a loss."""
+    """Return whether recording began long enough before a loss. Source: docs/decisions/0026"""
     return since is not None and since + KNOWN_AFTER_SECONDS <= lost_at
 
 
 def may_not_record(processes: Iterable[ServerProcess], version: str, *, now: float) -> bool:
-    """Return whether a process of another version served lately; it may not record leads."""
+    """Return whether a process of another version served lately.
+
+    It may not record leads. Source: docs/decisions/0026
+    """
     return any(each.version != version and now - each.seen_at <= _LATELY_SECONDS for each in processes)
 
 

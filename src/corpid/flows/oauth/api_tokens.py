@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from corpid.flows.oauth import client_authentication, client_clocks, dpop, rate_limits
+from corpid.flows.oauth import client_authentication, dpop, rate_limits
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import api_server, client_assertion, tokens
@@ -60,7 +60,7 @@ async def issue(
             raise UnauthorizedClient(
                 Reason.API_CLIENT_ENTITY, "the entity that this client is bound to is disabled or removed"
             )
-        lead = await client_clocks.examined(context, assertion)
+        lead = await context.provider.client_clocks.examined(assertion, context.provider.transient)
         async with context.provider.transient.unit(context.now) as unit:
             await dpop.spend(context, unit, proof, client_id=client.client_id)
             await client_authentication.spend(context, unit, assertion, lead)

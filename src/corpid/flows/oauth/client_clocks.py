@@ -1,4 +1,4 @@
-"""The leads of clients' clocks: recorded before an assertion is spent, looked up after a loss.
+"""Leads of clients' clocks, recorded before use and read after a loss.
 
 Source: D67, docs/decisions/0026
 """
@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corpid.rules import client_clocks
 from corpid.rules.client_clocks import CHECKED_SECONDS, LARGEST_LEAD, are_known, lead_of, period_at
-from corpid.rules.oauth import client_assertion
 
 if TYPE_CHECKING:
-    from corpid.flows.request_context import RequestContext
-    from corpid.ports import Registry
+    from corpid.ports import Registry, TransientStore
     from corpid.rules.data_loss import DataLoss
     from corpid.rules.oauth.client_assertion import Assertion
 
@@ -22,7 +20,7 @@ _ENTRIES: Final = 4096
 
 
 class Lead(NamedTuple):
-    """What the clock of an assertion's client proves after a loss."""
+    """The lead of an assertion's client, for `client_authentication.spend`."""
 
     loss: str = ""
     """the name of the loss that it was looked up after; empty if there was none"""
@@ -43,7 +41,7 @@ class _Checked(NamedTuple):
 
 
 class ClientClocks:
-    """What this process knows of the records.
+    """The records of leads, as far as this process knows them.
 
     All issuers of a deployment share it.
     """
@@ -52,15 +50,39 @@ class ClientClocks:
         self._registry: Final = registry
         self._version: Final = version
         self._checked: Final[dict[str, _Checked]] = {}
+        self._doubted_at = float("-inf")
         self._loss = ""
         self._known: dict[str, int | None] = {}
         """leads from before the loss of that name"""
 
+    async def examined(self, assertion: Assertion, store: TransientStore) -> Lead:
+        """Record the lead of an assertion that is about to be spent.
+
+        It is called before the unit that spends it. Returns what `client_authentication.spend` needs if data was lost.
+        Raises StoreUnavailable. Source: D67, docs/decisions/0026
+        """
+        moment = store.engine_time_at_least()
+        if moment is None or not assertion.has_iat:
+            return UNKNOWN
+        await self.record(assertion.client_id, lead_of(assertion.issued_at, moment), moment)
+        loss = store.loss
+        lost_at = loss.spent_until
+        if lost_at is None or not loss.may_have_been_spent(assertion.issued_at):
+            return UNKNOWN
+        seconds = await self._largest(assertion.client_id, loss, lost_at, moment)
+        # Until then a process that has not noticed the loss may record a larger lead, and spend where nobody looks later.
+        wait = max(0, math.floor(lost_at - moment) + 1)
+        return Lead(loss=loss.name, seconds=seconds, wait=wait)
+
     async def record(self, client_id: str, lead: int, moment: float) -> None:
         """Record a lead unless as large a one is recorded already.
 
-        It is on disk when this returns. Raises StoreUnavailable.
+        It is on disk when this returns. A node whose clock is ahead of the engine's may accept a lead that is larger than
+        any which counts: then the records are incomplete. Raises StoreUnavailable. Source: docs/decisions/0026
         """
+        if lead > LARGEST_LEAD:
+            await self._doubt(moment)
+            return
         period, checked = period_at(moment), self._checked.get(client_id)
         if (
             checked is not None
@@ -79,11 +101,13 @@ class ClientClocks:
         self._checked.pop(client_id, None)
         self._checked[client_id] = _Checked(period, recorded, moment)
 
-    async def largest(self, client_id: str, loss: DataLoss, lost_at: float, moment: float) -> int | None:
-        """The largest lead that an assertion of this client was spent with before a loss.
+    async def _doubt(self, moment: float) -> None:
+        if not 0 <= moment - self._doubted_at < CHECKED_SECONDS:
+            await self._registry.client_clocks.begin(now=moment)
+            self._doubted_at = moment
 
-        None if it may be any. Raises StoreUnavailable.
-        """
+    async def _largest(self, client_id: str, loss: DataLoss, lost_at: float, moment: float) -> int | None:
+        """The largest lead before a loss; None if it may be any."""
         if self._loss != loss.name:
             self._loss, self._known = loss.name, {}
         if client_id in self._known:
@@ -104,25 +128,3 @@ class ClientClocks:
             return LARGEST_LEAD
         largest = clock.largest(period_at(moment))
         return LARGEST_LEAD if largest is None else largest
-
-
-async def examined(context: RequestContext, assertion: Assertion) -> Lead:
-    """Record the lead of an assertion that is about to be spent.
-
-    It is called before the unit that spends it. Returns what `client_authentication.spend` needs if data was lost.
-    Raises InvalidClient, StoreUnavailable. Source: D67, docs/decisions/0026
-    """
-    moment = context.provider.transient.engine_time_at_least()
-    if moment is None or not assertion.has_iat:
-        return UNKNOWN
-    client_assertion.refuse_ahead(assertion, moment, allowed=LARGEST_LEAD)
-    clocks = context.provider.client_clocks
-    await clocks.record(assertion.client_id, lead_of(assertion.issued_at, moment), moment)
-    loss = context.provider.transient.loss
-    lost_at = loss.spent_until
-    if lost_at is None or not loss.may_have_been_spent(assertion.issued_at):
-        return UNKNOWN
-    seconds = await clocks.largest(assertion.client_id, loss, lost_at, moment)
-    # Until then a process that has not noticed the loss may record a larger lead, and spend where nobody looks later.
-    wait = max(0, math.floor(lost_at - moment) + 1)
-    return Lead(loss=loss.name, seconds=seconds, wait=wait)

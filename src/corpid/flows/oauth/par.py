@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.oauth import client_authentication, client_clocks, dpop, rate_limits
+from corpid.flows.oauth import client_authentication, dpop, rate_limits
 from corpid.flows.oauth.token import id_token_key
 from corpid.rules.limits import REQUEST_URI_SECONDS
 from corpid.rules.oauth import authorization_request, client_registration, deprecated_usage
@@ -90,7 +90,7 @@ async def _write(
     request: AuthorizationRequest,
 ) -> ParResponse:
     reference, client_id = context.provider.new_id(), caller.client.client_id
-    lead = await client_clocks.examined(context, caller.assertion)
+    lead = await context.provider.client_clocks.examined(caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
         if proof is not None:
             await dpop.spend(context, unit, proof, client_id=client_id)

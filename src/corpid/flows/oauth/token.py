@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from corpid.flows import namespaces
-from corpid.flows.oauth import client_authentication, client_clocks, dpop, rate_limits
+from corpid.flows.oauth import client_authentication, dpop, rate_limits
 from corpid.flows.oauth.client_authentication import AuthenticatedClient, no_key_set
 from corpid.jose import encryption
 from corpid.jose.keys import EncryptionKey
@@ -175,7 +175,7 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> Grant:
     """
     issuer, client_id = context.provider.policy.base_url, redemption.client.client_id
     request, generation = redemption.request, redemption.generation
-    lead = await client_clocks.examined(context, redemption.caller.assertion)
+    lead = await context.provider.client_clocks.examined(redemption.caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
         if redemption.proof is not None:
             await dpop.spend(context, unit, redemption.proof, client_id=client_id)

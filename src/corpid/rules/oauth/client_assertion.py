@@ -179,7 +179,10 @@ def _validate_times(claims: Mapping[str, object], *, rules: AuthenticationRules,
         raise BadClaim(f"expired {seconds(now - exp)} ago by this server's clock", Reason.ASSERTION_EXPIRED)
     for name, at in (("iat", iat), ("nbf", nbf)):
         if at is not None and at > now + CLOCK_AHEAD_SECONDS:
-            raise BadClaim(_ahead(name, at - now), Reason.ASSERTION_IN_THE_FUTURE)
+            raise BadClaim(
+                f"{name} is {seconds(at - now)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed",
+                Reason.ASSERTION_IN_THE_FUTURE,
+            )
     lifetime = exp - (now if iat is None else iat)
     if lifetime > rules.assertion_seconds:
         start = "now" if iat is None else "iat"
@@ -188,20 +191,6 @@ def _validate_times(claims: Mapping[str, object], *, rules: AuthenticationRules,
             Reason.ASSERTION_LIFETIME,
         )
     return (exp - rules.assertion_seconds if iat is None else iat), exp
-
-
-def _ahead(name: str, by: float) -> str:
-    return f"{name} is {seconds(by)} ahead of this server's clock; {CLOCK_AHEAD_SECONDS} s are allowed"
-
-
-def refuse_ahead(assertion: Assertion, moment: float, *, allowed: int) -> None:
-    """Refuse an assertion whose iat is more than `allowed` seconds later than a moment.
-
-    So it is by the clock that all nodes share, too. Raises InvalidClient. Source: D8, docs/decisions/0026
-    """
-    if assertion.issued_at > moment + allowed:
-        says = f"client_assertion: {_ahead('iat', assertion.issued_at - moment)}"
-        raise InvalidClient(Reason.ASSERTION_IN_THE_FUTURE, says)
 
 
 def _fitting(candidate: Candidate, keys: ClientKeySet) -> list[VerificationKey]:

@@ -51,7 +51,7 @@ class SqlClientClocks:
 
 
 async def leads_may_be_missing(database: Database, *, now: float) -> None:
-    """Say that leads may be missing which were recorded until now.
+    """Begin the records: leads of the time before may be missing.
 
     Inside a transaction. docs/decisions/0026
     """
@@ -59,9 +59,9 @@ async def leads_may_be_missing(database: Database, *, now: float) -> None:
 
 
 def _noted() -> sa.Executable:
-    """Insertion of a client's row, or the larger of both leads in it.
+    """Insertion of a client's row, or a raise of its lead.
 
-    A later period keeps what the one before had. What was noted for an earlier period than the row's raises the row's.
+    The larger lead stays. A later period keeps what the one before had. What was noted for an earlier period than the row's raises the row's.
     """
     names = ("client_id", *_CLOCKS.written)
     values = [sa.bindparam(name, type_=client_clocks.c[name].type) for name in names]

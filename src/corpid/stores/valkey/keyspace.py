@@ -169,7 +169,7 @@ class Keyspace:
         self._show()
 
     def _note_time(self, name: str, now: float) -> None:
-        """Note a node's time, and the one that it would have come to.
+        """Note a node's time, and the time that was expected.
 
         Another engine may have taken its place, with a clock that is behind; what was spent with the previous one is
         dated by that one's clock.

@@ -70,7 +70,10 @@ class ValkeyTransientStore:
 
     @property
     def _spent_until(self) -> float | None:
-        """See DataLoss; None if what was spent before was in another store, or no process looked on."""
+        """See DataLoss.
+
+        None if what was spent before was in another store, or no process looked on.
+        """
         keyspace = self.keyspace
         lost_at = keyspace.remembers_since
         is_continued = not epochs.begins_lineage(keyspace.epoch_name)
@@ -100,7 +103,7 @@ class ValkeyTransientStore:
         return await self.keyspace.engine_time()
 
     def engine_time_at_least(self) -> float:
-        """As its nodes' clocks were when they were last looked at, a second ago at most, and since."""
+        """From the last look at the nodes' clocks, about a second ago."""
         return self.keyspace.engine_time_at_least()
 
     async def ready(self, *, now: float) -> None:  # noqa: ARG002 - as in `unit`
