@@ -18,7 +18,7 @@ from corpid.settings.secret_files import KNOWN
 from corpid.web import routes
 from corpid.web.telemetry.metrics import Metrics
 from tests.cli.conftest import program
-from tests.house.source import ROOT, listed
+from tests.house.source import ROOT, documents, listed, modules
 from tests.house.test_documents import complaint
 
 if TYPE_CHECKING:
@@ -114,7 +114,28 @@ def test_each_alert_says_what_to_do_and_names_its_section_of_the_runbook() -> No
         assert rule["labels"].keys() == {"severity"}
         assert rule["labels"]["severity"] in {"critical", "warning"}
         assert set(rule["annotations"]) == {"summary", "description", "runbook"}
-        assert rule["annotations"]["runbook"] == f"operate.md#{rule['alert'].lower()}"
+        assert rule["annotations"]["runbook"] == f"runbook.md#{rule['alert'].lower()}"
+
+
+def test_every_alert_has_its_section_in_the_runbook_and_the_other_way_round() -> None:
+    """docs/runbook.md: what people notice, where to look, what to do."""
+    [alerts] = re.findall(r"(?ms)^## Alerts\n(.*?)^## ", documents()["docs/runbook.md"])
+    sections = dict(re.findall(r"(?ms)^### (\w+)\n(.*?)(?=^### |\Z)", alerts))
+    assert set(sections) == {rule["alert"] for group in ALERTS["groups"] for rule in group["rules"]}
+    wrong = [name for name, text in sections.items() if "**People notice**" not in text or "**Do**" not in text]
+    assert not wrong, listed(wrong)
+
+
+def test_every_panel_and_event_that_the_runbook_names_exists() -> None:
+    text = documents()["docs/runbook.md"]
+    panels = {panel["title"] for panel in DASHBOARD["panels"]}
+    named = [name for span in re.findall(r"panels? (\*[^.;\n]+)", text) for name in re.findall(r"\*([^*]+)\*", span)]
+    assert len(named) > 20
+    assert [name for name in named if name not in panels] == []
+    source = "\n".join(module.text for module in modules())
+    events = [name for span in re.findall(r"[Ee]vents? (`[^;.\n]+)", text) for name in re.findall(r"`(\w+)`", span)]
+    assert len(events) > 15
+    assert [name for name in events if f'"{name}"' not in source and f"_{name}" not in source] == []
 
 
 def _error_classes() -> list[type[errors.OAuthError]]:
@@ -134,7 +155,8 @@ def test_only_settings_that_exist_are_named(name: str) -> None:
 
 def test_only_commands_that_exist_are_run() -> None:
     corpid = program()
-    lines = re.findall(r"^ExecStart\w*=\S*/(corpid .+)$", FILES["corpid.service"], flags=re.MULTILINE)
+    units = "\n".join(text for name, text in FILES.items() if name.endswith(".service"))
+    lines = re.findall(r"^ExecStart\w*=\S*/(corpid .+)$", units, flags=re.MULTILINE)
     entry, command = (
         json.loads(found) for found in re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", FILES["Containerfile"], re.MULTILINE)
     )

@@ -67,6 +67,8 @@ def adapted(name: str, certified: Certified, *, ports: tuple[int, int], nodes: S
         "/etc/ssl/private/login.example.org.key": str(certified.key),
         "/etc/ssl/login.example.org.pem": str(certified.chain),
         "/etc/haproxy/login.example.org.pem": str(certified.both),
+        "/etc/nginx/corpid-down.map": str(SHIPPED["nginx"].with_name("corpid-down.map")),
+        "/etc/haproxy/corpid-down.map": str(SHIPPED["haproxy"].with_name("corpid-down.map")),
         "/var/log/nginx/corpid.log": str(directory / "access.log"),
         "    maxconn 20000\n": "    maxconn 200\n",
         "    log /dev/log local0\n": "    log stdout format raw local0\n",

@@ -74,7 +74,7 @@ async def _pushed(nodes: Nodes, done: asyncio.Event) -> int:
 
 
 def test_nodes_behind_haproxy_are_restarted_in_turn_and_no_request_fails(tmp_path: Path) -> None:
-    """docs/operate.md, "Restarts and upgrades"."""
+    """docs/operate.md, "Restarts"."""
 
     async def story(nodes: Nodes) -> list[int]:
         done = asyncio.Event()
