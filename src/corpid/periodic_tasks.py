@@ -15,7 +15,7 @@ from corpid.flows.directory.notices import Notices
 from corpid.flows.operations.audit_seals import Sealer
 from corpid.flows.operations.hourly_counters import remove_old
 from corpid.flows.operations.process_notices import KeyNotices, MaintenanceNotice, SettingsNotice
-from corpid.flows.operations.readiness import RecoveryNotice
+from corpid.flows.operations.readiness import DATABASE, RecoveryNotice
 from corpid.flows.operations.server_processes import Registration
 from corpid.flows.operations.signing_keys import ensure_standby_key
 from corpid.ports import StoreUnavailable
@@ -37,6 +37,8 @@ _EXPIRE_SECONDS: Final = 60.0
 """between two searches for expired change requests"""
 _COUNTERS_SECONDS: Final = 10.0
 """between two writes of the hourly counters, of which those of a process that dies are lost"""
+_ROUNDS_UNTIL_LOGGED: Final = 3
+"""by then the process has looked at its engines, and has logged which one fails"""
 
 _DATA_LOST: Final = (
     "short-lived state was lost: codes, pushed requests and access tokens from before are refused, and what may have "
@@ -106,6 +108,8 @@ class _Tasks:
         self._settings: Final = SettingsNotice(provider, _warn)
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""
+        self._unavailable: Final[dict[str, int]] = {}
+        """how often in a row each part has lacked its store"""
 
     async def rounds(self) -> None:
         await self._tried("registration of this process", self._registration.round(now=self._provider.clock()))
@@ -161,13 +165,20 @@ class _Tasks:
             await work
         except StoreUnavailable as error:
             self._readiness.suspect()
-            self._log_failure(part, str(error), None)
+            self._log_unavailable(part, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the next round must come
             self._log_failure(part, type(error).__name__, error)
         else:
             self._failing.pop(part, None)
+            self._unavailable.pop(part, None)
             if self._metrics is not None:
                 self._metrics.task(part, failing=False)
+
+    def _log_unavailable(self, part: str, reason: str) -> None:
+        """Log a task that lacks its store, unless the database fails."""
+        self._unavailable[part] = self._unavailable.get(part, 0) + 1
+        if self._unavailable[part] >= _ROUNDS_UNTIL_LOGGED and not self._readiness.known[DATABASE]:
+            self._log_failure(part, reason, None)
 
     def _log_failure(self, part: str, reason: str, error: Exception | None) -> None:
         if self._failing.get(part) != reason:

@@ -82,6 +82,11 @@ class Readiness:
             asked = self._start(now)
         return await asyncio.shield(asked)
 
+    @property
+    def known(self) -> Mapping[str, str]:
+        """The last answer of `parts`, without asking. Source: D49"""
+        return self._known
+
     def suspect(self) -> None:
         """Let `watch` ask soon, since a store has failed a request."""
         self._suspected.set()
