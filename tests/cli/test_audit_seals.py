@@ -198,7 +198,7 @@ def test_a_new_audit_key_is_listed_and_the_old_one_goes_on_verifying(terminal: T
     assert "leave --now out" in terminal.refused("key", "rotate", "--audit", "--now")
     assert "seals the audit from now on" in terminal.done("key", "rotate", "--audit")
     listed = json.loads(terminal.done("key", "list", "--json"))
-    states = [("audit", "in use"), ("audit", "retired, still verifies"), ("tokens", "in use")]
+    states = [("audit", "in use"), ("audit", "retired, still verifies"), ("tokens", "in use"), ("tokens", "standby")]
     assert sorted((key["signs"], key["state"]) for key in listed) == states
     assert "Certificate" in terminal.done("key", "list")
     [old] = [key["kid"] for key in listed if key["state"] == "retired, still verifies"]

@@ -35,6 +35,8 @@ class SqlKeys:
         self._audit: Final = audit
         self._values: Final = NamedValues(database)
         self._codec: Final = encrypted_codec(_KEYS, cipher, "keys", "kid", "secret")
+        self._decoded: dict[tuple[object, ...], SealedKey] = {}
+        """the rows as they were read last: they are read every second, and seldom change"""
         self._all: Final = database.prepare(
             lambda: sa.select(*columns(keys, self._codec)).order_by(keys.c.created_at, keys.c.kid)
         )
@@ -57,7 +59,12 @@ class SqlKeys:
 
     async def all(self) -> list[SealedKey]:
         """Oldest first."""
-        return [self._codec.decode(row) for row in await self._database.rows(self._all, {})]
+        found = {}
+        for row in await self._database.rows(self._all, {}):
+            stored = tuple(row)
+            found[stored] = self._decoded.get(stored) or self._codec.decode(row)
+        self._decoded = found
+        return list(found.values())
 
     async def add(self, key: SealedKey, event: AuditEvent) -> None:
         """Raises Conflict for a kid that exists."""
