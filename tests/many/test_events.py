@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
     from pathlib import Path
 
-    import pytest
-
     from corpid.app import Application
     from corpid.ports import SealedKey
+
+pytestmark = pytest.mark.full
 
 BASE = "http://localhost:8080"
 WAIT = 20.0

@@ -7,6 +7,8 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.engines import RedisServer, postgresql
 from tests.many.nodes import Person, running, signed_in
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 BEFORE, AFTER = 6, 12
 """sign-ins before the first revocation, and seconds of them after the last"""
+
+
+pytestmark = pytest.mark.full
 
 
 def keys(nodes: Nodes) -> dict[str, str]:
