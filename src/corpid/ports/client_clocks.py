@@ -23,5 +23,11 @@ class ClientClocks(Protocol):
     async def recorded_since(self) -> float | None:
         """Since when every lead is recorded, epoch seconds; None: unknown."""
 
+    async def note_larger(self, *, now: float) -> None:
+        """Note that a client may have a lead above that of one without a record."""
+
+    async def larger_at(self) -> float | None:
+        """When that was noted last, epoch seconds; None: never."""
+
     async def begin(self, *, now: float) -> None:
         """Begin the records: leads of the time before may be missing."""
