@@ -168,6 +168,27 @@ def test_an_engine_whose_clock_is_behind_its_predecessors_remembers_since_that_o
     asyncio.run(scenario())
 
 
+def test_an_engine_whose_clock_is_far_behind_its_predecessors_proves_nothing_by_it(server: RedisServer) -> None:
+    """docs/decisions/0026: what was spent is dated later than the moment that its epoch names; for every process."""
+
+    async def scenario() -> None:
+        async with opened(server.url) as store, opened(server.url) as other:
+            keyspace, [name] = store.keyspace, store.keyspace._live
+            lineage, before = store.lineage, keyspace.epoch_name
+            await other.keyspace.close()  # the one that has seen it begins the epoch
+            keyspace._note_time(name, await store.engine_time() + 60)
+            server.command("FLUSHALL")
+            await until(lambda: keyspace.epoch_name > before)
+            assert store.loss.spent_until is None
+            assert store.lineage == lineage
+            async with opened(server.url) as third:
+                await until(lambda: third.keyspace.epoch_name == keyspace.epoch_name)
+                assert third.loss.spent_until is None
+                assert third.loss.reject_issued_before > time.time() + 30
+
+    asyncio.run(scenario())
+
+
 def test_an_emptied_engine_answers_nothing_before_it_is_noticed(server: RedisServer) -> None:
     """D7, D8: each answer comes with a look at the marker."""
 

@@ -242,8 +242,10 @@ class Keyspace:
             await self._closing.before_another_epoch()
         if self._epoch.name != before:
             return False
-        latest = max(now, min(self._reached, now + 2 * CLOCKS_APART_SECONDS))
-        self._enter(epochs.begun(latest + _EVERYWHERE_SECONDS, after=before), began=True)
+        most = now + 2 * CLOCKS_APART_SECONDS
+        latest = max(now, min(self._reached, most))
+        set_back = bool(before) and self._reached > most
+        self._enter(epochs.begun(latest + _EVERYWHERE_SECONDS, after=before, set_back=set_back), began=True)
         return True
 
     async def _mark(self, link: Link, parts: Sequence[int]) -> None:
