@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from tests.protocol.deployment import ISSUER, PAR, fill
 from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World
@@ -123,3 +124,26 @@ def with_nonce(world: World) -> dict[str, Any]:
     keys, now = world.run(world.provider.signing_keys.at(world.clock())), world.clock()
     nonce = keys.dpop_nonce(now, loss=world.provider.transient.loss.name)
     return {"DPoP": world.rp.proof("POST", PAR, nonce=nonce)}
+
+
+@pytest.mark.generations(*PUSHED)
+def test_a_token_whose_code_was_taken_before_the_loss_is_from_before_it(
+    monkeypatch: pytest.MonkeyPatch, speaking: str
+) -> None:
+    """D18, D67: its code may have been presented again meanwhile, and the note of that is lost; a node may be slow."""
+    with World(generations=(speaking,)) as world:
+        losses = [NO_LOSS]
+        monkeypatch.setattr(type(world.provider.transient), "loss", property(lambda _: losses[-1]))
+        acting = type(world.provider.registry_cache).acting
+
+        async def after_the_loss(*given: Any) -> Any:
+            losses.append(DataLoss(name="later", reject_issued_before=world.clock.now + 13))
+            return await acting(*given)
+
+        code = world.code()
+        monkeypatch.setattr(type(world.provider.registry_cache), "acting", after_the_loss)
+        world.run(world.rp.believe(world.redeem(code)))
+        assert losses[-1] is not NO_LOSS
+        refused = world.userinfo()
+        assert refused.status_code == 401
+        assert "invalid_token" in refused.headers["www-authenticate"]
