@@ -60,10 +60,10 @@ def test_it_is_spent_all_the_same(tmp_path: Path, speaking: str) -> None:
     """D7, D67: a nonce is good for many proofs, a proof for one request."""
     after_a_power_loss(tmp_path)
     with World(at=tmp_path, generations=(speaking,)) as world:
-        proof = world.rp.proof("POST", PAR)
-        demanded = world.push(headers={"DPoP": proof})
-        proof = world.rp.proof("POST", PAR, nonce=demanded.headers["dpop-nonce"])
         fresh: Any = {"iat": NOON + AHEAD, "exp": NOON + AHEAD + 60}
+        proof = world.rp.proof("POST", PAR)
+        demanded = world.push(headers={"DPoP": proof}, client_assertion=world.rp.assertion(**fresh))
+        proof = world.rp.proof("POST", PAR, nonce=demanded.headers["dpop-nonce"])
         for status in (201, world.expected.bad_proof_status):
             answer = world.push(headers={"DPoP": proof}, client_assertion=world.rp.assertion(**fresh))
             assert answer.status_code == status, answer.text
@@ -93,6 +93,21 @@ def test_assertions_that_may_have_been_spent_are_unavailable_until_a_moment_that
         is_unavailable(world, ask(world, world.rp.assertion(), **with_nonce(world)))
         world.clock.now += 1
         is_accepted(world, ask(world, world.rp.assertion(), **with_nonce(world)))
+
+
+@pytest.mark.generations(*PUSHED)
+def test_the_wait_that_is_named_is_that_of_assertion_and_proof_together(
+    monkeypatch: pytest.MonkeyPatch, speaking: str
+) -> None:
+    """D67: not first that of the proof, and after it another one; the proof is not spent."""
+    with World(generations=(speaking,)) as world:
+        loss = DataLoss(name="lost", reject_issued_before=NOON + 13, complete_from=NOON + 3)
+        monkeypatch.setattr(type(world.provider.transient), "loss", property(lambda _: loss))
+        with world.nothing_spent():
+            _, wait = is_unavailable(world, ask(world, world.rp.assertion(), DPoP=world.rp.proof("POST", PAR)))
+        assert wait == 13 + AHEAD
+        world.clock.now += wait
+        is_accepted(world, ask(world, world.rp.assertion(), DPoP=world.rp.proof("POST", PAR)))
 
 
 @pytest.mark.generations("fapi2")
