@@ -153,6 +153,22 @@ def test_the_time_of_the_engine_is_known_without_asking_and_never_too_late(serve
     asyncio.run(scenario())
 
 
+def test_a_process_that_is_ahead_does_not_forget_it_while_the_engine_is_away(server: RedisServer) -> None:
+    """D67: else it gave nonces before every process has noticed a loss."""
+
+    async def scenario() -> None:
+        store = await open_valkey(server.url, clock=lambda: time.time() + 9)
+        try:
+            before = store.loss.complete_from
+            server.stop()
+            await until(lambda: not store.keyspace._live)
+            assert store.loss.complete_from == pytest.approx(before, abs=0.5)
+        finally:
+            await store.close()
+
+    asyncio.run(scenario())
+
+
 def test_an_engine_whose_clock_is_behind_its_predecessors_remembers_since_that_ones_time(server: RedisServer) -> None:
     """docs/decisions/0026: what was spent is dated by the clock of the one before."""
 

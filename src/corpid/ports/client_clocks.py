@@ -24,7 +24,7 @@ class ClientClocks(Protocol):
         """Since when every lead is recorded, epoch seconds; None: unknown."""
 
     async def note_larger(self, *, now: float) -> None:
-        """Note that a client may have a lead above that of one without a record."""
+        """Note a lead above that of clients without a record."""
 
     async def larger_at(self) -> float | None:
         """When that was noted last, epoch seconds; None: never."""

@@ -78,7 +78,7 @@ class Keyspace:
     def ahead(self) -> float:
         """Seconds by which our clock is ahead of the engine's.
 
-        At most; below 0 if it is behind.
+        At most; below 0 if it is behind. While no node answers, as the last one said.
         """
         return max(self._ahead.values(), default=0.0)
 
@@ -164,7 +164,8 @@ class Keyspace:
     def lost(self, address: Address, reason: StoreUnavailable) -> None:
         """See nodes.Watcher."""
         self._live.pop(address.name, None)
-        self._ahead.pop(address.name, None)
+        if len(self._ahead) > 1:
+            self._ahead.pop(address.name, None)
         self._topology.forget(address)
         for part in self._topology.served_by(address):
             self._serving[part] = reason
