@@ -87,3 +87,17 @@ def test_since_when_leads_are_recorded_is_said_by_who_says_it_last(place: Place)
             assert await clocks.recorded_since() == now
 
     run(place, scenario)
+
+
+def test_a_larger_lead_is_noted_apart(place: Place) -> None:
+    """It concerns clients without a record; the records of all others still count."""
+
+    async def scenario(stores: SqlStores) -> None:
+        clocks = stores.registry.client_clocks
+        assert await clocks.larger_at() is None
+        await clocks.begin(now=5.25)
+        await clocks.note_larger(now=7.5)
+        assert await clocks.larger_at() == 7.5
+        assert await clocks.recorded_since() == 5.25
+
+    run(place, scenario)

@@ -153,6 +153,22 @@ def test_the_time_of_the_engine_is_known_without_asking_and_never_too_late(serve
     asyncio.run(scenario())
 
 
+def test_a_process_that_is_ahead_does_not_forget_it_while_the_engine_is_away(server: RedisServer) -> None:
+    """D67: else it gave nonces before every process has noticed a loss."""
+
+    async def scenario() -> None:
+        store = await open_valkey(server.url, clock=lambda: time.time() + 9)
+        try:
+            before = store.loss.complete_from
+            server.stop()
+            await until(lambda: not store.keyspace._live)
+            assert store.loss.complete_from == pytest.approx(before, abs=0.5)
+        finally:
+            await store.close()
+
+    asyncio.run(scenario())
+
+
 def test_an_engine_whose_clock_is_behind_its_predecessors_remembers_since_that_ones_time(server: RedisServer) -> None:
     """docs/decisions/0026: what was spent is dated by the clock of the one before."""
 
@@ -164,6 +180,27 @@ def test_an_engine_whose_clock_is_behind_its_predecessors_remembers_since_that_o
             server.command("FLUSHALL")
             await until(lambda: keyspace.remembers_since >= shown)
             assert store.loss.spent_until == keyspace.remembers_since
+
+    asyncio.run(scenario())
+
+
+def test_an_engine_whose_clock_is_far_behind_its_predecessors_proves_nothing_by_it(server: RedisServer) -> None:
+    """docs/decisions/0026: what was spent is dated later than the moment that its epoch names; for every process."""
+
+    async def scenario() -> None:
+        async with opened(server.url) as store, opened(server.url) as other:
+            keyspace, [name] = store.keyspace, store.keyspace._live
+            lineage, before = store.lineage, keyspace.epoch_name
+            await other.keyspace.close()  # the one that has seen it begins the epoch
+            keyspace._note_time(name, await store.engine_time() + 60)
+            server.command("FLUSHALL")
+            await until(lambda: keyspace.epoch_name > before)
+            assert store.loss.spent_until is None
+            assert store.lineage == lineage
+            async with opened(server.url) as third:
+                await until(lambda: third.keyspace.epoch_name == keyspace.epoch_name)
+                assert third.loss.spent_until is None
+                assert third.loss.reject_issued_before > time.time() + 30
 
     asyncio.run(scenario())
 

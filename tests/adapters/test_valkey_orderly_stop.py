@@ -456,6 +456,28 @@ def test_open_store_undoes_it_and_the_marker_proves_nothing_any_more(deployment:
     asyncio.run(scenario())
 
 
+def test_open_store_that_is_slow_never_brings_back_an_epoch_that_was_given_up(deployment: Deployment) -> None:
+    """Its database answers after the stop was over and a process had begun another epoch."""
+
+    class Slow(SqlOrderlyStops):
+        async def end(self, name: str, *, lineage: str) -> bool:
+            ended = await super().end(name, lineage=lineage)
+            await asyncio.sleep(3.9)
+            return ended
+
+    async def scenario() -> None:
+        async with deployment.process() as store:
+            await fill(store)
+            moment = time.time()
+            await deployment.close(seconds=1)
+            async with dying(deployment, "") as stops:
+                with pytest.raises(StoreUnavailable, match="in time"):
+                    await closing.open_again(deployment.url, Slow(stops._database))
+            await lost(store, moment)
+
+    asyncio.run(scenario())
+
+
 def test_what_a_killed_command_left_is_opened_as_after_a_loss(deployment: Deployment) -> None:
     async def scenario() -> None:
         async with deployment.process() as store:

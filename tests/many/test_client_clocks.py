@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
+import httpx
 import pytest
 
 from corpid.rules.client_clocks import KNOWN_AFTER_SECONDS
@@ -17,8 +20,6 @@ from tests.web.processes import KEYS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import httpx
 
     from corpid.sandbox.relying_party import RelyingParty
     from tests.many.nodes import Person
@@ -58,6 +59,46 @@ def test_a_client_whose_clock_is_known_goes_on_within_ten_seconds_and_nothing_is
 
     with RedisServer(program=program) as server, postgresql() as database:
         time.sleep(2)  # an engine that is no older than the deployment might have forgotten something of it
+        with running(tmp_path, database, server.url, count=2) as nodes:
+
+            async def run() -> None:
+                async with signed_in(nodes) as person:
+                    await story(person)
+
+            asyncio.run(run())
+
+
+def test_a_node_that_stands_still_across_the_loss_accepts_nothing_of_before_when_it_goes_on(tmp_path: Path) -> None:
+    """It has requests in its hands that came before the loss, and knows nothing of it; the other node has gone on."""
+
+    async def story(person: Person) -> None:
+        rp, slow = person.party(0), person.party(1)
+        await accepted(person, rp, 0)
+        await accepted(person, slow, 1)
+        await older(database)
+        captured = [await accepted(person, each, number) for number, each in enumerate((rp, slow)) for _ in range(4)]
+        late = [rp.assertion(key=KEYS.signing) for _ in range(4)]
+        person.https[1].timeout = httpx.Timeout(60)
+        os.kill(person.nodes.processes[1], signal.SIGSTOP)
+        try:
+            held = [asyncio.create_task(sent(person, slow, 1, assertion)) for assertion in (*captured, *late)]
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(lose, server, "empty")
+            captured.append(await accepted(person, rp, 0))
+            assert all([(await sent(person, rp, 0, assertion)).status_code == 503 for assertion in late])
+        finally:
+            os.kill(person.nodes.processes[1], signal.SIGCONT)
+        for answer in await asyncio.gather(*held):
+            assert answer.status_code in {401, 503}, answer.text
+        end = time.monotonic() + KNOWN_SECONDS
+        while time.monotonic() < end:
+            for assertion in (*captured, *late):
+                for number, each in enumerate((rp, slow)):
+                    answer = await sent(person, each, number, assertion)
+                    assert answer.status_code in {401, 503}, answer.text
+
+    with RedisServer() as server, postgresql() as database:
+        time.sleep(2)
         with running(tmp_path, database, server.url, count=2) as nodes:
 
             async def run() -> None:

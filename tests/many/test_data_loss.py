@@ -155,7 +155,10 @@ async def over(person: Person) -> bool:
 
 
 async def demands_a_nonce(person: Person, number: int) -> bool:
-    answer = await person.party(number).push()
+    rp = person.party(number)
+    rp.clock = lambda: time.time() + AHEAD
+    url = (await rp.discover())["pushed_authorization_request_endpoint"]
+    answer = await rp.push({"client_assertion": rp.assertion()}, {"DPoP": rp.proof("POST", url, iat=now())})
     if answer.status_code == 503:
         assert 0 < int(answer.headers["retry-after"]) < 20
         return False

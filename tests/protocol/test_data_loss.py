@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from corpid.rules.data_loss import NO_LOSS, DataLoss
 from tests.protocol.deployment import ISSUER, PAR, fill
 from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World
@@ -59,10 +60,10 @@ def test_it_is_spent_all_the_same(tmp_path: Path, speaking: str) -> None:
     """D7, D67: a nonce is good for many proofs, a proof for one request."""
     after_a_power_loss(tmp_path)
     with World(at=tmp_path, generations=(speaking,)) as world:
-        proof = world.rp.proof("POST", PAR)
-        demanded = world.push(headers={"DPoP": proof})
-        proof = world.rp.proof("POST", PAR, nonce=demanded.headers["dpop-nonce"])
         fresh: Any = {"iat": NOON + AHEAD, "exp": NOON + AHEAD + 60}
+        proof = world.rp.proof("POST", PAR)
+        demanded = world.push(headers={"DPoP": proof}, client_assertion=world.rp.assertion(**fresh))
+        proof = world.rp.proof("POST", PAR, nonce=demanded.headers["dpop-nonce"])
         for status in (201, world.expected.bad_proof_status):
             answer = world.push(headers={"DPoP": proof}, client_assertion=world.rp.assertion(**fresh))
             assert answer.status_code == status, answer.text
@@ -94,6 +95,21 @@ def test_assertions_that_may_have_been_spent_are_unavailable_until_a_moment_that
         is_accepted(world, ask(world, world.rp.assertion(), **with_nonce(world)))
 
 
+@pytest.mark.generations(*PUSHED)
+def test_the_wait_that_is_named_is_that_of_assertion_and_proof_together(
+    monkeypatch: pytest.MonkeyPatch, speaking: str
+) -> None:
+    """D67: not first that of the proof, and after it another one; the proof is not spent."""
+    with World(generations=(speaking,)) as world:
+        loss = DataLoss(name="lost", reject_issued_before=NOON + 13, complete_from=NOON + 3)
+        monkeypatch.setattr(type(world.provider.transient), "loss", property(lambda _: loss))
+        with world.nothing_spent():
+            _, wait = is_unavailable(world, ask(world, world.rp.assertion(), DPoP=world.rp.proof("POST", PAR)))
+        assert wait == 13 + AHEAD
+        world.clock.now += wait
+        is_accepted(world, ask(world, world.rp.assertion(), DPoP=world.rp.proof("POST", PAR)))
+
+
 @pytest.mark.generations("fapi2")
 def test_an_assertion_without_iat_waits_for_the_length_of_its_cap(tmp_path: Path, speaking: str) -> None:
     """DESIGN "What each engine promises": it may have been made 600 s before its exp."""
@@ -123,3 +139,26 @@ def with_nonce(world: World) -> dict[str, Any]:
     keys, now = world.run(world.provider.signing_keys.at(world.clock())), world.clock()
     nonce = keys.dpop_nonce(now, loss=world.provider.transient.loss.name)
     return {"DPoP": world.rp.proof("POST", PAR, nonce=nonce)}
+
+
+@pytest.mark.generations(*PUSHED)
+def test_a_token_whose_code_was_taken_before_the_loss_is_from_before_it(
+    monkeypatch: pytest.MonkeyPatch, speaking: str
+) -> None:
+    """D18, D67: its code may have been presented again meanwhile, and the note of that is lost; a node may be slow."""
+    with World(generations=(speaking,)) as world:
+        losses = [NO_LOSS]
+        monkeypatch.setattr(type(world.provider.transient), "loss", property(lambda _: losses[-1]))
+        acting = type(world.provider.registry_cache).acting
+
+        async def after_the_loss(*given: Any) -> Any:
+            losses.append(DataLoss(name="later", reject_issued_before=world.clock.now + 13))
+            return await acting(*given)
+
+        code = world.code()
+        monkeypatch.setattr(type(world.provider.registry_cache), "acting", after_the_loss)
+        world.run(world.rp.believe(world.redeem(code)))
+        assert losses[-1] is not NO_LOSS
+        refused = world.userinfo()
+        assert refused.status_code == 401
+        assert "invalid_token" in refused.headers["www-authenticate"]

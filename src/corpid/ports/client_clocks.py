@@ -23,5 +23,11 @@ class ClientClocks(Protocol):
     async def recorded_since(self) -> float | None:
         """Since when every lead is recorded, epoch seconds; None: unknown."""
 
+    async def note_larger(self, *, now: float) -> None:
+        """Note a lead above that of clients without a record."""
+
+    async def larger_at(self) -> float | None:
+        """When that was noted last, epoch seconds; None: never."""
+
     async def begin(self, *, now: float) -> None:
         """Begin the records: leads of the time before may be missing."""

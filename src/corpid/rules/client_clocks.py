@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.rules.limits import CLOCK_AHEAD_SECONDS, DAY, MINUTE
+from corpid.rules.limits import CLOCK_AHEAD_SECONDS, CLOCKS_APART_SECONDS, DAY, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 PERIOD_SECONDS: Final = 30 * DAY
 """the largest lead of this period and of the one before counts, so that of the last 30 days always does"""
 LARGEST_LEAD: Final = CLOCK_AHEAD_SECONDS + 1
-"""seconds; who accepts a larger one says first that the records are incomplete. The engine's time is known a little too
-early, never too late"""
+"""seconds, of a client without a record; who accepts a larger one notes that first. The engine's time is known a little
+too early, never too late"""
+LARGEST_RECORDED: Final = LARGEST_LEAD + CLOCKS_APART_SECONDS
+"""of a client at a node whose clock is ahead; who accepts a larger one says first that the records are incomplete"""
 LEAST_LEAD: Final = -MINUTE
 """as which one counts that lies further behind; with KNOWN_AFTER_SECONDS it keeps away what was spent unrecorded"""
 KNOWN_AFTER_SECONDS: Final = 3 * MINUTE
-"""how long leads must have been recorded before a loss: longer than CHECKED_SECONDS, the largest lead, the distance of
+"""how long leads must have been recorded before a loss: longer than CHECKED_SECONDS, LARGEST_RECORDED, the distance of
 clocks and LEAST_LEAD together"""
-CHECKED_SECONDS: Final = MINUTE
+CHECKED_SECONDS: Final = 45
 """how long a process relies on what it read, so that records which were lost are written again"""
 
 

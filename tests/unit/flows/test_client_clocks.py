@@ -13,8 +13,14 @@ from corpid.flows.oauth import client_authentication
 from corpid.flows.oauth.client_clocks import ClientClocks
 from corpid.flows.operations.server_processes import Registration
 from corpid.flows.request_context import request_context
-from corpid.ports import StoreUnavailable, Upsert
-from corpid.rules.client_clocks import KNOWN_AFTER_SECONDS, LARGEST_LEAD, PERIOD_SECONDS
+from corpid.ports import Delete, StoreUnavailable, Upsert
+from corpid.rules.client_clocks import (
+    CHECKED_SECONDS,
+    KNOWN_AFTER_SECONDS,
+    LARGEST_LEAD,
+    LARGEST_RECORDED,
+    PERIOD_SECONDS,
+)
 from corpid.rules.data_loss import DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.client_assertion import Assertion
@@ -197,7 +203,7 @@ def test_a_record_that_is_younger_than_three_minutes_proves_nothing(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "how", ["the database lost something", "a process of another version", "a node whose clock is ahead"]
+    "how", ["the database lost something", "a process of another version", "a node whose clock is wrong"]
 )
 def test_records_that_may_be_incomplete_prove_nothing(tmp_path: Path, how: str) -> None:
     """After a takeover or a restore records may be missing; an older version makes none."""
@@ -208,8 +214,8 @@ def test_records_that_may_be_incomplete_prove_nothing(tmp_path: Path, how: str) 
         if how == "a process of another version":
             other = replace_version(provider, "0.0.9")
             await provider.registry.server_processes.note(other)
-        elif how == "a node whose clock is ahead":
-            await nodes.send(nodes.dated(LARGEST_LEAD + 7, "rp1"), off=8)
+        elif how == "a node whose clock is wrong":
+            await nodes.send(nodes.dated(LARGEST_RECORDED + 1, "rp1"), off=12)
         else:
             await provider.registry.client_clocks.begin(now=NOW - 60)
         nodes.engine, until = nodes.engine.lost()
@@ -217,6 +223,53 @@ def test_records_that_may_be_incomplete_prove_nothing(tmp_path: Path, how: str) 
         assert not await nodes.is_accepted(nodes.dated(0))
         nodes.clock.pass_(1)
         assert await nodes.is_accepted(nodes.dated(0))
+
+    with_nodes(tmp_path, story)
+
+
+def test_a_client_that_dates_far_ahead_at_a_node_that_is_ahead_makes_nobody_wait_whose_clock_is_known(
+    tmp_path: Path,
+) -> None:
+    """It does so again and again: its own wait is that of before, and that of clients without a record (D67)."""
+
+    async def story(nodes: Nodes) -> None:
+        captured = await sign_ins(nodes, 0)
+        for ago in range(100, -1, -5):
+            nodes.clock.now = NOW - ago
+            hostile = [nodes.dated(lead, "rp1") for lead in (LARGEST_LEAD + 1, LARGEST_LEAD + 7, LARGEST_RECORDED)]
+            for assertion in hostile:
+                await nodes.send(assertion, off=9.9)
+        assert await nodes.provider.registry.client_clocks.recorded_since() == AGO
+        nodes.engine, until = nodes.engine.lost()
+        accepted: dict[str, float] = {}
+        while nodes.clock.now < until + LONG:
+            for assertion in (*captured, *hostile):
+                assert not await nodes.is_accepted(assertion, off=9.9)
+            for each in ("rp0", "rp1", "rp2"):
+                if await nodes.is_accepted(nodes.dated(0, each), 1):
+                    accepted.setdefault(each, nodes.clock.now - until)
+            nodes.clock.pass_(1)
+        assert accepted["rp0"] == 1
+        assert accepted["rp1"] == accepted["rp2"] == CLOCKS_APART_SECONDS + 30
+
+    with_nodes(tmp_path, story)
+
+
+def test_a_client_that_was_removed_may_have_had_a_larger_lead(tmp_path: Path) -> None:
+    """Its record went with it; one of the same name proves nothing until that lead is past."""
+
+    async def story(nodes: Nodes) -> None:
+        directory = nodes.provider.registry.directory
+        nodes.clock.now = NOW - 1
+        captured = nodes.dated(LARGEST_RECORDED, "rp1")
+        await nodes.send(captured, off=9.9)
+        await directory.write([Delete(client("rp1"))], EVENT)
+        await directory.write([Upsert(client("rp1"))], EVENT)
+        nodes.clock.now = NOW
+        nodes.engine, until = nodes.engine.lost()
+        while nodes.clock.now < until + LONG:
+            assert not await nodes.is_accepted(captured, 1, off=9.9)
+            nodes.clock.pass_(1)
 
     with_nodes(tmp_path, story)
 
@@ -250,7 +303,7 @@ def test_a_lead_is_on_disk_before_the_assertion_is_spent(tmp_path: Path) -> None
     with_nodes(tmp_path, story)
 
 
-def test_a_lead_that_is_recorded_costs_no_statement_for_a_minute(tmp_path: Path) -> None:
+def test_a_lead_that_is_recorded_costs_no_statement_for_a_while(tmp_path: Path) -> None:
     """Afterwards it is looked up again: a record that was lost meanwhile is made again."""
 
     async def story() -> None:
@@ -261,10 +314,10 @@ def test_a_lead_that_is_recorded_costs_no_statement_for_a_minute(tmp_path: Path)
             await clocks.record("rp0", 3, NOW)
             async with stores.database.transaction():
                 await stores.database.run(stores.database.prepare(client_clocks_table.delete()), {})
-            await clocks.record("rp0", 3, NOW + 59)
+            await clocks.record("rp0", 3, NOW + CHECKED_SECONDS - 1)
             assert await registry.client_clocks.of("rp0") is None
-            await clocks.record("rp0", 2, NOW + 60)
-            await clocks.record("rp0", 5, NOW + 61)
+            await clocks.record("rp0", 2, NOW + CHECKED_SECONDS)
+            await clocks.record("rp0", 5, NOW + CHECKED_SECONDS + 1)
             stored = await registry.client_clocks.of("rp0")
             assert stored is not None
             assert stored.lead == 5

@@ -161,17 +161,26 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
         raise client_assertion.failed(reason, candidate, issuer=issuer, explanation=explanation) from None
 
 
-async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion, lead: Lead) -> None:
-    """Spend the assertion's jti.
+def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, lead: Lead) -> None:
+    """Refuse an assertion that may have been spent before data was lost.
 
-    `lead` is that of its client, from `ClientClocks.examined`. Raises InvalidClient if it was spent before, TemporarilyUnavailable if it may have been spent before data was lost.
-    Source: RFC 7523 §3, D8, D67
+    It comes before the proof, inside the unit: a proof waits less, and Retry-After is that of both. `lead` is that of the
+    client, from `ClientClocks.examined`. Raises TemporarilyUnavailable. Source: D67
     """
     loss = context.provider.transient.loss
     if loss.may_have_been_spent(assertion.issued_at):
         of_this = lead if lead.loss == loss.name else UNKNOWN
         if wait := max(of_this.wait, loss.assertion_wait(assertion.issued_at, of_this.seconds)):
-            raise data_lost(wait)
+            raise data_lost(max(wait, loss.completion_wait(context.now)))
+
+
+async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion, lead: Lead) -> None:
+    """Spend the assertion's jti.
+
+    `lead` is as in `refuse_spent_before_loss`. Raises InvalidClient if it was spent before, TemporarilyUnavailable if it may have been spent before data was lost.
+    Source: RFC 7523 §3, D8, D67
+    """
+    refuse_spent_before_loss(context, assertion, lead)
     if assertion.jti is None:
         return
     spent = namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)

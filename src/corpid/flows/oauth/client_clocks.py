@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corpid.rules import client_clocks
-from corpid.rules.client_clocks import CHECKED_SECONDS, LARGEST_LEAD, are_known, lead_of, period_at
+from corpid.rules.client_clocks import CHECKED_SECONDS, LARGEST_LEAD, LARGEST_RECORDED, are_known, lead_of, period_at
 
 if TYPE_CHECKING:
     from corpid.ports import Registry, TransientStore
@@ -51,6 +51,7 @@ class ClientClocks:
         self._version: Final = version
         self._checked: Final[dict[str, _Checked]] = {}
         self._doubted_at = float("-inf")
+        self._larger_noted_at = float("-inf")
         self._loss = ""
         self._known: dict[str, int | None] = {}
         """leads from before the loss of that name"""
@@ -78,11 +79,15 @@ class ClientClocks:
         """Record a lead unless as large a one is recorded already.
 
         It is on disk when this returns. A node whose clock is ahead of the engine's may accept a lead that is larger than
-        any which counts: then the records are incomplete. Raises StoreUnavailable. Source: docs/decisions/0026
+        that of a client without a record: this is noted for all of these, since this one's record may end with the client.
+        If its clock is ahead by more than it may be, the records are incomplete. Raises StoreUnavailable. Source:
+        docs/decisions/0026
         """
-        if lead > LARGEST_LEAD:
+        if lead > LARGEST_RECORDED:
             await self._doubt(moment)
             return
+        if lead > LARGEST_LEAD:
+            await self._note_larger(moment)
         period, checked = period_at(moment), self._checked.get(client_id)
         if (
             checked is not None
@@ -106,6 +111,11 @@ class ClientClocks:
             await self._registry.client_clocks.begin(now=moment)
             self._doubted_at = moment
 
+    async def _note_larger(self, moment: float) -> None:
+        if not 0 <= moment - self._larger_noted_at < CHECKED_SECONDS:
+            await self._registry.client_clocks.note_larger(now=moment)
+            self._larger_noted_at = moment
+
     async def _largest(self, client_id: str, loss: DataLoss, lost_at: float, moment: float) -> int | None:
         """The largest lead before a loss; None if it may be any."""
         if self._loss != loss.name:
@@ -124,7 +134,8 @@ class ClientClocks:
         if client_clocks.may_not_record(await self._registry.server_processes.all(), self._version, now=moment):
             return None
         clock = await recorded.of(client_id)
-        if clock is None or not are_known(clock.since, lost_at=lost_at):
-            return LARGEST_LEAD
-        largest = clock.largest(period_at(moment))
-        return LARGEST_LEAD if largest is None else largest
+        largest = clock.largest(period_at(moment)) if clock is not None else None
+        if largest is not None and clock is not None and are_known(clock.since, lost_at=lost_at):
+            return largest
+        larger_at = await recorded.larger_at()
+        return LARGEST_LEAD if larger_at is None or are_known(larger_at, lost_at=lost_at) else None

@@ -92,6 +92,7 @@ async def _write(
     reference, client_id = context.provider.new_id(), caller.client.client_id
     lead = await context.provider.client_clocks.examined(caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
+        client_authentication.refuse_spent_before_loss(context, caller.assertion, lead)
         if proof is not None:
             await dpop.spend(context, unit, proof, client_id=client_id)
         await client_authentication.spend(context, unit, caller.assertion, lead)

@@ -124,12 +124,12 @@ async def exchange(
     )
     with RequestOf(caller.client.client_id):
         redemption = await _proven(context, caller, generation, request, proofs)
-        grant = await _spend(context, redemption)
+        grant, loss_tag = await _spend(context, redemption)
         jkt = redemption.proof.jkt if redemption.proof else None
         grant = grants.redeem(grant, request, jkt=jkt, mismatch_code=policy.dpop_mismatch_code)
         subject = await _parties(context, redemption, grant)
         _note_use(context, redemption, grant)
-        issued = await _issue(context, redemption, grant, subject)
+        issued = await _issue(context, redemption, grant, subject, loss_tag)
     context.provider.counters.sign_in(issued.client_id, context.now)
     return issued
 
@@ -168,15 +168,18 @@ async def _prove(context: RequestContext, proofs: Sequence[bytes], generation: G
     return proof
 
 
-async def _spend(context: RequestContext, redemption: _Redemption) -> Grant:
+async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Grant, str]:
     """Spend proof and assertion and take the code.
 
-    If the code is gone, the token that it may have yielded is revoked (D18).
+    Returns also the mark of an access token (D67): that of the loss known when the code is taken, since a later one loses
+    the note that the token is revoked. If the code is gone, the token that it may have yielded is revoked (D18).
     """
     issuer, client_id = context.provider.policy.base_url, redemption.client.client_id
     request, generation = redemption.request, redemption.generation
     lead = await context.provider.client_clocks.examined(redemption.caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
+        loss_tag = context.provider.transient.loss.token_tag(context.now)
+        client_authentication.refuse_spent_before_loss(context, redemption.caller.assertion, lead)
         if redemption.proof is not None:
             await dpop.spend(context, unit, redemption.proof, client_id=client_id)
         await client_authentication.spend(context, unit, redemption.caller.assertion, lead)
@@ -189,7 +192,7 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> Grant:
             await client_authentication.audit_replay(context, AuditAction.CODE_REPLAY, client_id, refusal.reason)
             raise refusal
         context.provider.issued.redeemed(request.code)
-    return grant
+    return grant, loss_tag
 
 
 async def _parties(context: RequestContext, redemption: _Redemption, grant: Grant) -> Parties:
@@ -245,7 +248,9 @@ def _note_use(context: RequestContext, redemption: _Redemption, grant: Grant) ->
         context.provider.usage.note(grant.client_id, generation.name, found, context.now)
 
 
-async def _issue(context: RequestContext, redemption: _Redemption, grant: Grant, subject: Parties) -> TokenResponse:
+async def _issue(
+    context: RequestContext, redemption: _Redemption, grant: Grant, subject: Parties, loss_tag: str
+) -> TokenResponse:
     issuer, client, generation = context.provider.policy.base_url, redemption.client, redemption.generation
     ring = (await context.provider.signing_keys.at(context.now)).ring
     access_claims = tokens.access_token_claims(
@@ -255,7 +260,7 @@ async def _issue(context: RequestContext, redemption: _Redemption, grant: Grant,
         issuer=issuer,
         audience=[issuer + resource.path for resource in generation.resources],
         token_id=redemption.token_id,
-        loss=context.provider.transient.loss.token_tag(context.now),
+        loss=loss_tag,
         now=int(context.now),
     )
     access = ring.sign(msgspec.json.encode(access_claims), tokens.TYPE)

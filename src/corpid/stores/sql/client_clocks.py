@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _CLOCKS: Final = record_codec(ClientClock)
 _OF = client_clocks.c
 _SINCE: Final = "client_clocks_since"
+_LARGER_AT: Final = "client_clocks_larger_at"
 
 
 class SqlClientClocks:
@@ -43,6 +44,14 @@ class SqlClientClocks:
 
     async def recorded_since(self) -> float | None:
         found = await self._values.get(_SINCE)
+        return None if found is None else float(found)
+
+    async def note_larger(self, *, now: float) -> None:
+        async with self._database.transaction():
+            await self._values.put(_LARGER_AT, repr(now))
+
+    async def larger_at(self) -> float | None:
+        found = await self._values.get(_LARGER_AT)
         return None if found is None else float(found)
 
     async def begin(self, *, now: float) -> None:

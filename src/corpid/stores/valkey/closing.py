@@ -213,8 +213,10 @@ async def open_again(url: str, stops: OrderlyStops) -> bool:
             raise OrderlyStopRefused(f"{link.address.name} is not closed")
         if not marker.is_of(link):
             raise OrderlyStopRefused(f"{link.address.name} was restarted: servers that run open it by themselves")
-        if await stops.end(marker.name.decode(), lineage=marker.lineage):
-            return await _marked_again(link, marker)
+        # A process that finds the stop ended waits for the marker no longer than _ANOTHER_SECONDS.
+        async with asyncio.timeout(ANSWER_SECONDS):
+            if await stops.end(marker.name.decode(), lineage=marker.lineage):
+                return await _marked_again(link, marker)
         await _give_up(link, stops)
         return False
 

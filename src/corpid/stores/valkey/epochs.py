@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NONE: Final = b""
 """before every other"""
+_SET_BACK: Final = b"back"
+"""in the name of an epoch whose engine has a clock far behind the previous one's"""
 
 
 class Epoch:
@@ -92,13 +94,14 @@ def read(link: Link, mark: bytes | None) -> bytes:
     return name if run == link.engine.run_id.encode() else NONE
 
 
-def begun(since: float, *, after: bytes) -> bytes:
+def begun(since: float, *, after: bytes, set_back: bool = False) -> bytes:
     """The name of a new epoch after another, in its lineage.
 
-    `since`: from when on it remembers everything, epoch seconds. After NONE it begins a lineage.
+    `since`: from when on it remembers everything, epoch seconds. After NONE it begins a lineage. `set_back`: what was
+    spent before may be dated later than that.
     """
     first = max(milliseconds(since), round(remembers_since(after) * 1000) + 1)
-    names = [secrets.token_hex(6).encode(), *([lineage(after)] if after else [])]
+    names = [secrets.token_hex(6).encode(), *([_SET_BACK] if set_back else []), *([lineage(after)] if after else [])]
     return b"-".join([b"%013d" % first, *names])
 
 
@@ -113,6 +116,11 @@ def lineage(name: bytes) -> bytes:
 def begins_lineage(name: bytes) -> bool:
     """Return whether it is the first epoch of its lineage."""
     return name.count(b"-") == 1
+
+
+def is_set_back(name: bytes) -> bool:
+    """Return whether what was spent before may be dated later."""
+    return _SET_BACK in name.split(b"-")
 
 
 def remembers_since(name: bytes) -> float:

@@ -78,7 +78,7 @@ class Keyspace:
     def ahead(self) -> float:
         """Seconds by which our clock is ahead of the engine's.
 
-        At most; below 0 if it is behind.
+        At most; below 0 if it is behind. While no node answers, as the last one said.
         """
         return max(self._ahead.values(), default=0.0)
 
@@ -164,7 +164,8 @@ class Keyspace:
     def lost(self, address: Address, reason: StoreUnavailable) -> None:
         """See nodes.Watcher."""
         self._live.pop(address.name, None)
-        self._ahead.pop(address.name, None)
+        if len(self._ahead) > 1:
+            self._ahead.pop(address.name, None)
         self._topology.forget(address)
         for part in self._topology.served_by(address):
             self._serving[part] = reason
@@ -242,8 +243,10 @@ class Keyspace:
             await self._closing.before_another_epoch()
         if self._epoch.name != before:
             return False
-        latest = max(now, min(self._reached, now + 2 * CLOCKS_APART_SECONDS))
-        self._enter(epochs.begun(latest + _EVERYWHERE_SECONDS, after=before), began=True)
+        most = now + 2 * CLOCKS_APART_SECONDS
+        latest = max(now, min(self._reached, most))
+        set_back = bool(before) and self._reached > most
+        self._enter(epochs.begun(latest + _EVERYWHERE_SECONDS, after=before, set_back=set_back), began=True)
         return True
 
     async def _mark(self, link: Link, parts: Sequence[int]) -> None:

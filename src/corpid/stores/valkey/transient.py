@@ -73,11 +73,12 @@ class ValkeyTransientStore:
     def _spent_until(self) -> float | None:
         """See DataLoss.
 
-        None if what was spent before was in another store, or no process looked on.
+        None if what was spent before was in another store, no process looked on, or the engine's clock is farther behind
+        the previous one's than nodes may be apart.
         """
         keyspace = self.keyspace
-        lost_at = keyspace.remembers_since
-        is_continued = not epochs.begins_lineage(keyspace.epoch_name)
+        lost_at, name = keyspace.remembers_since, keyspace.epoch_name
+        is_continued = not epochs.begins_lineage(name) and not epochs.is_set_back(name)
         return lost_at if is_continued and are_known(self._rejected_before, lost_at=lost_at) else None
 
     def unit(self, now: float) -> ValkeyTransientUnit:  # noqa: ARG002 - the engine's clock decides (D49)
