@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.flows.operations import audit_stream
 from corpid.flows.operations.audit_stream import AuditStream, last_left, set_position
+from corpid.outbound import audit_targets
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.ports import AuditEvent
 from corpid.rules.audit_stream import target
@@ -372,6 +373,41 @@ def test_a_server_that_dies_before_it_reads_loses_nothing(place: Place) -> None:
                 assert second.numbers == [1, 2, 3, 4]
 
         place.run(scenario)
+
+
+def test_a_slow_server_gets_a_backlog_bit_by_bit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It acknowledges in time, since little waits in the kernel."""
+    monkeypatch.setattr(audit_targets, "_SECONDS", 1.5)
+    with SyslogServer(pause=0.05) as server:
+
+        async def scenario(stores: SqlStores) -> None:
+            await written(stores, 700, detail={"device": "x" * 900})
+            process = Process(stores, f"syslog+tcp://127.0.0.1:{server.port}")
+            await process.until(lambda: len(server.numbers) == 700)
+            assert process.log == ["info audit_stream_begun"]
+            assert server.numbers == list(range(1, 701))
+
+        place.run(scenario)
+
+
+def test_a_server_that_ends_idle_connections_gets_no_entry_for_ever(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_stream, "_RESENT_SECONDS", 2.0)
+    with SyslogServer(idle=0.4) as server:
+
+        async def scenario(stores: SqlStores) -> None:
+            process = Process(stores, f"syslog+tcp://127.0.0.1:{server.port}")
+            for number in range(1, 11):
+                await written(stores)
+                await process.until(lambda number=number: number in server.numbers)  # type: ignore[misc]
+                await process.until(lambda: process.stream.lag == 0)
+                await asyncio.sleep(0.5)
+            assert "warning audit_stream_failed" not in process.log
+
+        place.run(scenario)
+        assert set(server.numbers) == set(range(1, 11))
+        assert 1 < server.numbers.count(1) < 6
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])
