@@ -333,6 +333,17 @@ def test_a_server_whose_certificate_is_not_trusted_gets_nothing(place: Place, tm
         assert server.numbers == []
 
 
+@pytest.mark.parametrize("to", [f"syslog+tcp://{'a' * 64}.example:6514", "/tmp/a\0b"])
+def test_a_name_that_cannot_be_one_is_said(place: Place, to: str) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await written(stores)
+        process = Process(stores, to)
+        await process.until(lambda: "warning audit_stream_failed" in process.log)
+        assert process.stream.lag == 60
+
+    place.run(scenario)
+
+
 def test_authorities_that_cannot_be_read_are_refused_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(UnusableAuthorities, match=r"audit_stream_ca: .*missing\.pem cannot be used"):
         audit_target(target("syslog+tls://siem.example:6514"), host="n", authorities=tmp_path / "missing.pem")

@@ -123,7 +123,7 @@ class FileTarget:
             left = memoryview(lines)
             while left:
                 left = left[os.write(self._file.descriptor, left) :]
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise StreamFailed(f"{self._path}: {_reason(error)}") from error
 
     def _sync(self) -> None:
@@ -134,7 +134,7 @@ class FileTarget:
             if self._identity() != self._file.identity:
                 # It was renamed meanwhile, and may be compressed already, without the last lines.
                 raise StreamFailed(f"{self._path}: it was renamed while it was written")
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise StreamFailed(f"{self._path}: {_reason(error)}") from error
 
     def _opened(self) -> _OpenFile:
@@ -210,7 +210,7 @@ class SyslogTarget:
                     self._connection.send(message)
             else:
                 self._connection.sendall(b"".join(map(octet_counted, messages)))
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name that no server can have
             self._close()
             raise StreamFailed(f"{self.name}: {_reason(error)}") from error
 
@@ -226,7 +226,7 @@ class SyslogTarget:
             time.sleep(_SETTLING_SECONDS)
             if self._end_of(self._connection):
                 raise ConnectionResetError("the connection ended")
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name that no server can have
             self._close()
             raise StreamFailed(f"{self.name}: {_reason(error)}") from error
 
@@ -293,7 +293,9 @@ def _unacknowledged(connection: socket.socket) -> int:
     return found
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError | ValueError) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
     if isinstance(error, TimeoutError):
         return f"no answer within {_SECONDS:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):
