@@ -258,7 +258,7 @@ class SyslogTarget:
         raise wrong or OSError("no socket")
 
     def _end_of(self, connection: socket.socket) -> str:
-        """How the receiver ended the connection; empty: it stands.
+        """The end of a connection by its receiver; empty: it stands.
 
         What it sends is dropped. A kernel resets what is closed with unread bytes in it (RFC 1122 §4.2.2.13).
         """

@@ -447,10 +447,8 @@ async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject
 async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now: float) -> SealedKey:
     """Store a certificate chain (PEM) with a key.
 
-    A running server publishes it within 5 s. Returns the key.
-
-    Raises write.Refused for a kid that names no usable key and a chain that is not this key's or not valid
-    at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7, Spec 2.9
+    A running server publishes it within 5 s. Returns the key. Raises write.Refused for a kid that names no usable key and
+    a chain that is not this key's or not valid at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7, Spec 2.9
     """
     authorise(actor, "write", Object(kind="key"))
 
@@ -471,9 +469,7 @@ async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now
 async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
     """Go back to the certificate that the key signs itself.
 
-    Returns the key.
-
-    Raises write.Refused for a kid that names no key and a key without a chain, access.Forbidden,
+    Returns the key. Raises write.Refused for a kid that names no key and a key without a chain, access.Forbidden,
     StoreUnavailable. Source: Spec 2.9
     """
     authorise(actor, "delete", Object(kind="key"))
