@@ -337,7 +337,7 @@ def _audit_stream(settings: Settings, provider: Provider) -> AuditStream | None:
         to,
         process=provider.node.process.process_id,
         clock=provider.clock,
-        log=lambda level, event, detail: getattr(access_log.log(), level)(event, detail=detail),
+        log=lambda event, level, detail: getattr(access_log.log(), level)(event, detail=detail),
     )
 
 

@@ -125,7 +125,7 @@ class AuditStream:
         if is_free and now >= self._retry_at and await self._change(stored, position, process=self._process):
             self._streams, self.pause, self._beat_at = True, 0.0, now
             if not position.failed:
-                self._log("info", "audit_stream_begun", f"to {self._target.name}, after entry {position.number}")
+                self._log("audit_stream_begun", "info", f"to {self._target.name}, after entry {position.number}")
 
     async def _stream(self, stored: str, position: Position) -> Position:
         """Send what is there, confirm it, and store the position."""
@@ -148,7 +148,7 @@ class AuditStream:
         self._beat_at, self._failures = now, 0
         self._remember(position.number, sent, now)
         if position.failed:
-            self._log("info", "audit_stream_resumed", f"to {self._target.name}, after entry {position.number}")
+            self._log("audit_stream_resumed", "info", f"to {self._target.name}, after entry {position.number}")
         return msgspec.structs.replace(position, number=sent)
 
     async def _send_after(self, number: int) -> tuple[int, bool]:
@@ -195,7 +195,7 @@ class AuditStream:
         number = self._unread_from(position.number, self._confirmed)
         await self._let_go()
         if await self._change(stored, position, number=number, process="", failed=reason) and not position.failed:
-            self._log("warning", "audit_stream_failed", f"{reason}; entries wait, and none is lost")
+            self._log("audit_stream_failed", "warning", f"{reason}; entries wait, and none is lost")
         return msgspec.structs.replace(position, number=number)
 
     def _unread_from(self, number: int, confirmed: Iterable[tuple[float, int]]) -> int:
