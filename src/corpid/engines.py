@@ -173,7 +173,8 @@ async def opened(settings: Settings, clock: Clock, *, accept_other: bool = False
             if not await stores.registry.keys.all():
                 await data_loss.no_store_yet(stores.database)
             await ensure_first_keys(stores.registry, now=clock())
-            await ensure_standby_key(stores.registry, now=clock())
+            if not accept_other:  # numbers of the audit go on after a gap first
+                await ensure_standby_key(stores.registry, now=clock())
             transient = await _transient(settings, stores, clock, stack)
         yield Engines(
             registry=stores.registry,

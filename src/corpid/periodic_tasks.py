@@ -38,6 +38,8 @@ _EXPIRE_SECONDS: Final = 60.0
 """between two searches for expired change requests"""
 _COUNTERS_SECONDS: Final = 10.0
 """between two writes of the hourly counters, of which those of a process that dies are lost"""
+_STREAM_END_SECONDS: Final = 10.0
+"""for the file or server of the audit's stream, at the end of the process"""
 _ROUNDS_UNTIL_LOGGED: Final = 3
 """by then the process has looked at its engines, and has logged which one fails"""
 
@@ -164,11 +166,12 @@ class _Tasks:
             await asyncio.sleep(stream.pause)
 
     async def flush(self) -> None:
-        if self._stream is not None:
-            await self._tried("stream of the audit", self._stream.end())
         await self._flush_records()
         await self._flush_counters()
         await self._tried("registration of this process", self._registration.end())
+        if self._stream is not None:
+            # A disk of the network may hang for ever; another process takes over anyway.
+            await self._tried("stream of the audit", asyncio.wait_for(self._stream.end(), _STREAM_END_SECONDS))
 
     async def _flush_records(self) -> None:
         await self._tried("usage counts", self._provider.usage.flush(self._provider.registry))

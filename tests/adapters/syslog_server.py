@@ -6,6 +6,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,12 +14,26 @@ if TYPE_CHECKING:
     import ssl
 
 
+_LITTLE = 10_000
+
+
 class SyslogServer:
     """Keeps what it read, until the context ends."""
 
-    def __init__(self, *, tls: ssl.SSLContext | None = None, port: int = 0, reads: bool = True) -> None:
-        self._tls, self._reads = tls, reads
+    def __init__(
+        self,
+        *,
+        tls: ssl.SSLContext | None = None,
+        port: int = 0,
+        reads: bool = True,
+        pause: float = 0.0,
+        idle: float | None = None,
+    ) -> None:
+        """`pause` is between two reads of 10 kB; after `idle` seconds without an entry it ends the connection."""
+        self._tls, self._reads, self._pause, self._idle = tls, reads, pause, idle
         self._listening = socket.create_server(("127.0.0.1", port))
+        if pause:
+            self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _LITTLE)
         self.port: int = self._listening.getsockname()[1]
         self.received = bytearray()
         self.accepted = threading.Event()
@@ -81,5 +96,9 @@ class SyslogServer:
             self.accepted.set()
             # a new connection begins with a new message, whatever the last one ended with
             self.received = bytearray(b"".join(b"%d %b" % (len(each), each) for each in self.messages))
-            while self._reads and (read := connection.recv(65536)):
+            connection.settimeout(self._idle)
+            while self._reads and (read := connection.recv(_LITTLE if self._pause else 65536)):
                 self.received += read
+                time.sleep(self._pause)
+        if self._idle is not None:
+            connection.close()

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.flows.operations import audit_stream
 from corpid.flows.operations.audit_stream import AuditStream, last_left, set_position
+from corpid.outbound import audit_targets
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.ports import AuditEvent
 from corpid.rules.audit_stream import target
@@ -332,6 +333,17 @@ def test_a_server_whose_certificate_is_not_trusted_gets_nothing(place: Place, tm
         assert server.numbers == []
 
 
+@pytest.mark.parametrize("to", [f"syslog+tcp://{'a' * 64}.example:6514", "/tmp/a\0b"])
+def test_a_name_that_cannot_be_one_is_said(place: Place, to: str) -> None:
+    async def scenario(stores: SqlStores) -> None:
+        await written(stores)
+        process = Process(stores, to)
+        await process.until(lambda: "warning audit_stream_failed" in process.log)
+        assert process.stream.lag == 60
+
+    place.run(scenario)
+
+
 def test_authorities_that_cannot_be_read_are_refused_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(UnusableAuthorities, match=r"audit_stream_ca: .*missing\.pem cannot be used"):
         audit_target(target("syslog+tls://siem.example:6514"), host="n", authorities=tmp_path / "missing.pem")
@@ -372,6 +384,41 @@ def test_a_server_that_dies_before_it_reads_loses_nothing(place: Place) -> None:
                 assert second.numbers == [1, 2, 3, 4]
 
         place.run(scenario)
+
+
+def test_a_slow_server_gets_a_backlog_bit_by_bit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It acknowledges in time, since little waits in the kernel."""
+    monkeypatch.setattr(audit_targets, "_SECONDS", 1.5)
+    with SyslogServer(pause=0.05) as server:
+
+        async def scenario(stores: SqlStores) -> None:
+            await written(stores, 700, detail={"device": "x" * 900})
+            process = Process(stores, f"syslog+tcp://127.0.0.1:{server.port}")
+            await process.until(lambda: len(server.numbers) == 700)
+            assert process.log == ["info audit_stream_begun"]
+            assert server.numbers == list(range(1, 701))
+
+        place.run(scenario)
+
+
+def test_a_server_that_ends_idle_connections_gets_no_entry_for_ever(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_stream, "_RESENT_SECONDS", 2.0)
+    with SyslogServer(idle=0.4) as server:
+
+        async def scenario(stores: SqlStores) -> None:
+            process = Process(stores, f"syslog+tcp://127.0.0.1:{server.port}")
+            for number in range(1, 11):
+                await written(stores)
+                await process.until(lambda number=number: number in server.numbers)  # type: ignore[misc]
+                await process.until(lambda: process.stream.lag == 0)
+                await asyncio.sleep(0.5)
+            assert "warning audit_stream_failed" not in process.log
+
+        place.run(scenario)
+        assert set(server.numbers) == set(range(1, 11))
+        assert 1 < server.numbers.count(1) < 6
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])

@@ -27,6 +27,13 @@ def test_it_shows_the_position_and_moves_it(terminal: Terminal) -> None:
     assert (moved.action, moved.detail) == ("audit.stream", {"from": "0", "to": "2"})
 
 
+def test_a_number_that_no_entry_can_have_is_refused(terminal: Terminal) -> None:
+    """The database could not compare with it, so nothing would leave any more."""
+    with terminal.given(TO):
+        assert terminal.run("audit", "stream", "--after", str(1 << 63)).exit_code == 2
+        assert "up to entry 0." in terminal.done("audit", "stream")
+
+
 def test_what_has_not_left_is_not_pruned_and_this_is_said(terminal: Terminal) -> None:
     terminal.look(of_two_ages)
     with terminal.given(TO):

@@ -14,6 +14,7 @@ import pytest
 
 from corpid import engines, settings
 from corpid.cli.doctor import local_checks
+from corpid.flows.operations.key_calendar import STANDBY
 from corpid.ports import StoreUnavailable
 from corpid.stores.data_loss import RestoreUnconfirmed
 from tests.adapters.databases import postgresql_rows
@@ -38,6 +39,8 @@ async def main():
 asyncio.run(main())
 """
 NODES = 4
+LEFT_OUT = 1_000_000_000
+"""numbers of the audit, by a restore"""
 
 
 def chosen(url: str) -> dict[str, str]:
@@ -152,6 +155,19 @@ def test_a_database_of_the_version_before_starts_without_a_word(empty_terminal: 
         assert "No server" not in empty_terminal.run("migrate").stderr
         assert asyncio.run(started(url)) == 0.0
         assert noted(url) == first
+
+
+def test_the_command_on_a_dump_of_the_version_before_writes_its_entry_after_the_gap(empty_terminal: Terminal) -> None:
+    """Also the standby key, which such a database lacks, is published later."""
+    with postgresql() as url, empty_terminal.given(chosen(url)):
+        asyncio.run(started(url))
+        postgresql_rows(url, "UPDATE deployment SET value = '1 2 3' WHERE name = 'database_identity'")
+        postgresql_rows(url, f"DELETE FROM keys WHERE active_from = {STANDBY}")
+        empty_terminal.done("maintenance", "after-restore")
+        asyncio.run(started(url))
+        entries = postgresql_rows(url, "SELECT action, number FROM audit ORDER BY number DESC LIMIT 2")
+        assert [action for action, _ in entries] == ["key.publish", "deployment.restore"]
+        assert int(entries[-1][1]) > LEFT_OUT
 
 
 def test_of_nodes_that_start_at_once_each_starts_or_each_refuses(tmp_path: Path) -> None:

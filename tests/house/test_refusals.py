@@ -46,7 +46,7 @@ NO_FORM: Final = frozenset({
     "provisioning_tokens.remove_token Refused", "write.with_reason Refused", "audit.person Refused",
     "audit.erase_person Refused", "erasure.identifier Refused", "erasure._remove Refused",
     "signing_keys.signing_request Refused", "signing_keys.certify Refused", "signing_keys.give_up Refused",
-    "signing_keys._known Refused", "signing_keys._usable Refused",
+    "signing_keys.plan Refused", "signing_keys._known Refused", "signing_keys._usable Refused",
 })  # fmt: skip
 """of commands, API and SCIM, or of something that a page looks for first and shows as not there"""
 

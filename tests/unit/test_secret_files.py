@@ -120,6 +120,13 @@ def test_a_file_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) 
     assert "is not a regular file" in refusal()
 
 
+@pytest.mark.parametrize("written", [f'"{URL}"', f'["{URL}"]', '"a\\u0000word"', "7"])
+def test_what_is_no_path_is_refused_without_its_text(written: str) -> None:
+    """D43: also the URL itself, with its password."""
+    Path("corpid.toml").write_text(f"database_url_file = {written}\n")
+    assert refusal().startswith("database_url_file in corpid.toml is not the path of a file: ")
+
+
 @pytest.mark.parametrize(("mode", "open_to_all"), [(0o644, True), (0o604, True), (0o640, False), (0o400, False)])
 def test_a_file_that_every_user_can_read_is_a_problem(
     mode: int, open_to_all: bool, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ from argon2.profiles import CHEAPEST
 
 from corpid import app, periodic_tasks, settings
 from corpid.flows.operations import audit_seals
+from corpid.flows.operations.audit_stream import AuditStream
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.actors import CommandLine
@@ -50,9 +51,9 @@ class Node:
 
 
 @asynccontextmanager
-async def node(folder: Path) -> AsyncIterator[Node]:
+async def node(folder: Path, **given: Any) -> AsyncIterator[Node]:
     metrics = Metrics()
-    chosen = settings.load(data_dir=folder, base_url="http://localhost:8080", developer_mode=True)
+    chosen = settings.load(data_dir=folder, base_url="http://localhost:8080", developer_mode=True, **given)
     hashing = Argon2Passwords(threads=1, profile=CHEAPEST)
     async with app.create(chosen, passwords=hashing, metrics=metrics) as application:
         yield Node(metrics, application, folder / "corpid.sqlite")
@@ -105,3 +106,27 @@ def test_a_seal_that_is_removed_is_counted(tmp_path: Path) -> None:
                 await asyncio.sleep(0.2)
 
     ran(tmp_path, story)
+
+
+def test_a_stream_of_the_audit_that_hangs_does_not_keep_a_process_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the process has counted is written first."""
+    hangs: list[AuditStream] = []
+
+    async def end(stream: AuditStream) -> None:
+        hangs.append(stream)
+        await asyncio.sleep(10 * PATIENCE)
+
+    async def within() -> None:
+        async with asyncio.timeout(PATIENCE), node(tmp_path, audit_stream=str(tmp_path / "audit.jsonl")) as made:
+            async with asyncio.timeout(PATIENCE):
+                while not made.execute("SELECT * FROM server_processes"):  # noqa: ASYNC110 - a task writes it
+                    await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(AuditStream, "end", end)
+    monkeypatch.setattr(periodic_tasks, "_STREAM_END_SECONDS", 0.2, raising=False)
+    asyncio.run(within())
+    assert hangs
+    with closing(sqlite3.connect(tmp_path / "corpid.sqlite")) as database:
+        assert database.execute("SELECT * FROM server_processes").fetchall() == []

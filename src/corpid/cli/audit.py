@@ -34,6 +34,7 @@ app = typer.Typer(no_args_is_help=True)
 
 _LAST: Final = 50
 _AT_MOST: Final = 10_000
+_LAST_NUMBER: Final = (1 << 63) - 1
 _FILTERS: Final = ("last", "since", "user", "entity", "client", "action", "object")
 _ACTIONS: Final = {action.value: action for action in AuditAction}
 _UPDATE: Final = ".update"
@@ -180,7 +181,8 @@ def seal() -> None:
 def stream(
     *,
     after: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="Go on after this entry; 0: from the beginning.", min=0)
+        int | None,
+        typer.Option(metavar="NUMBER", help="Go on after this entry; 0: from the beginning.", min=0, max=_LAST_NUMBER),
     ] = None,
 ) -> None:
     """Show the position of the audit's stream, or move it.

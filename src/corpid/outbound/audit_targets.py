@@ -41,7 +41,10 @@ _SECONDS: Final = 5.0
 _SETTLING_SECONDS: Final = 0.2
 """after the last acknowledgment, in which the end of a receiver that did not read is noticed"""
 _LOOK_SECONDS: Final = 0.01
+_CLOSED, _RESET = "closed", "reset"
 _FILE_MODE: Final = 0o640
+_WAITING_BYTES: Final = 64 * 1024
+"""in this kernel, so that a slow receiver can acknowledge them in time"""
 _READS: Final = 16
 """of what a receiver sends, before its next turn"""
 
@@ -120,7 +123,7 @@ class FileTarget:
             left = memoryview(lines)
             while left:
                 left = left[os.write(self._file.descriptor, left) :]
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise StreamFailed(f"{self._path}: {_reason(error)}") from error
 
     def _sync(self) -> None:
@@ -131,7 +134,7 @@ class FileTarget:
             if self._identity() != self._file.identity:
                 # It was renamed meanwhile, and may be compressed already, without the last lines.
                 raise StreamFailed(f"{self._path}: it was renamed while it was written")
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise StreamFailed(f"{self._path}: {_reason(error)}") from error
 
     def _opened(self) -> _OpenFile:
@@ -195,9 +198,10 @@ class SyslogTarget:
 
     def _send(self, entries: Sequence[AuditEntry]) -> None:
         messages = [syslog_message(msgspec.structs.asdict(entry), host=self._host) for entry in entries]
-        if self._connection is not None and self._has_ended(self._connection):
+        end = "" if self._connection is None else self._end_of(self._connection)
+        if end:
             self._close()
-            raise StreamInterrupted
+            raise StreamInterrupted(is_reset=end == _RESET)
         try:
             if self._connection is None:
                 self._connection = self._connected()
@@ -206,7 +210,7 @@ class SyslogTarget:
                     self._connection.send(message)
             else:
                 self._connection.sendall(b"".join(map(octet_counted, messages)))
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name that no server can have
             self._close()
             raise StreamFailed(f"{self.name}: {_reason(error)}") from error
 
@@ -220,9 +224,9 @@ class SyslogTarget:
                     raise TimeoutError
                 time.sleep(_LOOK_SECONDS)
             time.sleep(_SETTLING_SECONDS)
-            if self._has_ended(self._connection):
+            if self._end_of(self._connection):
                 raise ConnectionResetError("the connection ended")
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a name that no server can have
             self._close()
             raise StreamFailed(f"{self.name}: {_reason(error)}") from error
 
@@ -232,6 +236,7 @@ class SyslogTarget:
         found = socket.create_connection((self._target.host, self._target.port), timeout=_SECONDS)
         try:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _WAITING_BYTES)
             return found if self._tls is None else self._tls.wrap_socket(found, server_hostname=self._target.host)
         except BaseException:
             found.close()
@@ -252,20 +257,20 @@ class SyslogTarget:
                 return found
         raise wrong or OSError("no socket")
 
-    def _has_ended(self, connection: socket.socket) -> bool:
-        """Return whether the receiver ended the connection.
+    def _end_of(self, connection: socket.socket) -> str:
+        """The end of a connection by its receiver; empty: it stands.
 
-        What it sends is dropped.
+        What it sends is dropped. A kernel resets what is closed with unread bytes in it (RFC 1122 §4.2.2.13).
         """
         connection.settimeout(0)
         try:
             if connection.type == socket.SOCK_DGRAM:
-                return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
-            return not all(connection.recv(4096) for _ in range(_READS))
+                return _RESET if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) else ""
+            return "" if all(connection.recv(4096) for _ in range(_READS)) else _CLOSED
         except (BlockingIOError, ssl.SSLWantReadError):
-            return False
+            return ""
         except OSError:
-            return True
+            return _RESET
         finally:
             connection.settimeout(_SECONDS)
 
@@ -288,7 +293,9 @@ def _unacknowledged(connection: socket.socket) -> int:
     return found
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError | ValueError) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
     if isinstance(error, TimeoutError):
         return f"no answer within {_SECONDS:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):

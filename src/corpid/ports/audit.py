@@ -117,6 +117,11 @@ class StreamInterrupted(Exception):
     It may not have read the last entries.
     """
 
+    def __init__(self, *, is_reset: bool = False) -> None:
+        super().__init__("the connection ended")
+        self.is_reset = is_reset
+        """the receiver had certainly not read everything"""
+
 
 class AuditTarget(Protocol):
     """A file or server that the audit is streamed to (docs/decisions/0030)."""

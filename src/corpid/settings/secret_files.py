@@ -48,8 +48,11 @@ def named(environment: Mapping[str, str], written: Mapping[str, object], file: P
         other, _ = _given(secret, environment, written, file)
         if other:
             raise SettingsError(f"{other} and {place} are both set: keep one of them.")
-        if not isinstance(path, str):
-            raise SettingsError(f"{place}: {path!r} is not the path of a file.")
+        # Each secret is a URL: who writes it here must not read its password in the log.
+        if not isinstance(path, str) or "\0" in path or "://" in path:
+            raise SettingsError(
+                f"{place} is not the path of a file: write the value of {secret} into a file and name it."
+            )
         found.append(SecretFile(secret=secret, path=Path(path), place=place))
     return found
 

@@ -158,3 +158,32 @@ def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
     run(tmp_path, certified)
     asyncio.run(rewrapped())
     assert sum(key.certificate_chain is not None for key in kept[0]) == 1
+
+
+@pytest.mark.parametrize("command", ["certify", "give_up"])
+def test_a_revocation_meanwhile_is_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """D42: another operator revokes the key just before the chain is written."""
+
+    async def story(registry: Registry) -> None:
+        kid, chain = await kid_of(registry), pem(await chain_for(registry))
+        await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
+
+        def after_a_revocation(write: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+            async def written(*arguments: Any) -> None:
+                monkeypatch.undo()
+                await signing_key_flows.revoke(registry, OPERATOR, kid, now=NOW + 60)
+                await write(*arguments)
+
+            return written
+
+        for name in ("change", "update"):
+            monkeypatch.setattr(registry.keys, name, after_a_revocation(getattr(registry.keys, name)))
+        if command == "certify":
+            with pytest.raises(Refused, match="is revoked"):
+                await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW + 60)
+        else:
+            await signing_key_flows.give_up(registry, OPERATOR, kid)
+        (key,) = [key for key in await signing_key_flows.stored_keys(registry) if key.kid == kid]
+        assert signing_key_flows.state(key, NOW + 70) == "revoked"
+
+    run(tmp_path, story)

@@ -22,7 +22,7 @@ from corpid.rules.audit_stream import Position
 from corpid.rules.directory.access import Object, authorise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from corpid.ports import AuditTarget, Registry
     from corpid.rules.directory.actors import Actor
@@ -80,6 +80,9 @@ class AuditStream:
         self._beat_at = 0.0
         self._confirmed: Final[deque[tuple[float, int]]] = deque()
         """the last confirmations: the moment, and the number before it"""
+        self._first: Final[deque[tuple[float, int]]] = deque()
+        """the same, without what was sent again"""
+        self._highest = 0
 
     @property
     def lag(self) -> float:
@@ -129,8 +132,8 @@ class AuditStream:
         self._streams = True
         try:
             sent, is_more = await self._send_after(position.number)
-        except StreamInterrupted:
-            return await self._again(stored, position)
+        except StreamInterrupted as interrupted:
+            return await self._again(stored, position, is_reset=interrupted.is_reset)
         except StreamFailed as error:
             return await self._failed(stored, position, str(error))
         self.pause = 0.0 if is_more else _POLL_SECONDS
@@ -143,9 +146,7 @@ class AuditStream:
         if not await self._change(stored, position, number=sent, failed=""):
             return position
         self._beat_at, self._failures = now, 0
-        self._confirmed.append((now, position.number))
-        while self._confirmed[0][0] < now - _RESENT_SECONDS:
-            self._confirmed.popleft()
+        self._remember(position.number, sent, now)
         if position.failed:
             self._log("audit_stream_resumed", "info", f"to {self._target.name}, after entry {position.number}")
         return msgspec.structs.replace(position, number=sent)
@@ -167,9 +168,22 @@ class AuditStream:
             await self._target.confirm()
         return sent, is_more
 
-    async def _again(self, stored: str, position: Position) -> Position:
-        """Go back by what the receiver may not have read."""
-        number = self._unread_from(position.number)
+    def _remember(self, before: int, sent: int, now: float) -> None:
+        self._confirmed.append((now, before))
+        if sent > self._highest:
+            self._first.append((now, max(before, self._highest)))
+            self._highest = sent
+        for each in (self._confirmed, self._first):
+            while each and each[0][0] < now - _RESENT_SECONDS:
+                each.popleft()
+
+    async def _again(self, stored: str, position: Position, *, is_reset: bool) -> Position:
+        """Go back by what the receiver may not have read.
+
+        One that ends connections without need gets an entry again for a minute only, not for ever.
+        """
+        number = self._unread_from(position.number, self._confirmed if is_reset else self._first)
+        self._confirmed.clear()
         self.pause = 0.0
         await self._change(stored, position, number=number)
         return msgspec.structs.replace(position, number=number)
@@ -178,21 +192,21 @@ class AuditStream:
         """Let another process try, and this one later."""
         self._failures += 1
         self._retry_at = _moment() + min(2.0 ** min(self._failures, _MOST_DOUBLINGS), _LONGEST_PAUSE)
-        number = self._unread_from(position.number)
+        number = self._unread_from(position.number, self._confirmed)
         await self._let_go()
         if await self._change(stored, position, number=number, process="", failed=reason) and not position.failed:
             self._log("audit_stream_failed", "warning", f"{reason}; entries wait, and none is lost")
         return msgspec.structs.replace(position, number=number)
 
-    def _unread_from(self, number: int) -> int:
+    def _unread_from(self, number: int, confirmed: Iterable[tuple[float, int]]) -> int:
         now = _moment()
-        again = [before for at, before in self._confirmed if at >= now - _RESENT_SECONDS]
-        self._confirmed.clear()
+        again = [before for at, before in confirmed if at >= now - _RESENT_SECONDS]
         return number if self._target.is_lasting else min([number, *again])
 
     async def _let_go(self) -> None:
-        self._streams = False
+        self._streams, self._highest = False, 0
         self._confirmed.clear()
+        self._first.clear()
         await self._target.close()
 
     async def _change(

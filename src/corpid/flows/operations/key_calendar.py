@@ -16,6 +16,7 @@ one key retires at the moment at which the next one begins.
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -73,7 +74,7 @@ def rotation(
     following_key = known or make()
     begins = now + KEY_PUBLISHED_BEFORE_USE_SECONDS
     if at_once:
-        begins = min(following_key.active_from, _agreed(following_key, now) if in_use(keys, now) else now)
+        begins = min(following_key.active_from, _agreed(following_key, now) if _any_signs(keys, now) else now)
     details = {"active_from": str(begins), "at_once": str(at_once)}
     scheduled = _dated(following_key, active_from=begins)
     return _completed(keys, [Step(key=scheduled, action=AuditAction.KEY_ROTATE, details=details)], make, now=now)
@@ -87,8 +88,8 @@ def revocation(keys: Sequence[SealedKey], key: SealedKey, make: Callable[[], Sea
     """
     others = [each for each in keys if each.kid != key.kid]
     steps, revoked_at, retired_at = [], now, key.retired_at
-    signs = in_use(keys, now) == key or (key.retired_at is None and now < key.active_from <= now + AGREED_SECONDS)
-    if signs:
+    signs = key == (in_use(keys, now) or following(keys, now))  # without one in use, the first one that follows
+    if signs or (now < key.active_from <= now + AGREED_SECONDS and key.active_from < _ends(key)):
         successor = following(others, now) or make()
         begins = min(successor.active_from, _agreed(successor, now))
         revoked_at, retired_at = begins + AGREED_SECONDS, begins
@@ -115,8 +116,8 @@ def _completed(keys: Sequence[SealedKey], steps: list[Step], make: Callable[[], 
         (key for key in after.values() if key.revoked_at is None and _is_ahead(key, now)),
         key=lambda key: key.active_from,
     )
-    ends = [*(key.active_from for key in line[1:]), None]
-    for key, end in zip(line, ends, strict=True):
+    for key, after_it in zip_longest(line, line[1:]):
+        end = None if after_it is None else after_it.active_from
         if key.retired_at != end:
             sooner = end is not None and end < _ends(key)
             details = {"retired_at": str(end)} if sooner else {"until": "" if end is None else str(end)}
@@ -141,6 +142,11 @@ def _agreed(key: SealedKey, now: int) -> int:
 
 def _signs(key: SealedKey, now: float) -> bool:
     return key.revoked_at is None and key.active_from <= now < _ends(key)
+
+
+def _any_signs(keys: Iterable[SealedKey], now: float) -> bool:
+    """Return whether a key signs, also one that is revoked soon."""
+    return any(key.active_from <= now < _ends(key) and (key.revoked_at is None or now < key.revoked_at) for key in keys)
 
 
 def _is_ahead(key: SealedKey, now: float) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.flows.operations import key_calendar
-from corpid.flows.operations.key_calendar import AGREED_SECONDS, STANDBY
+from corpid.flows.operations.key_calendar import AGREED_SECONDS, STANDBY, Step
 from corpid.jose import certificates, key_ring
 from corpid.jose.certificates import CertificateRefused
 from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
@@ -31,7 +31,6 @@ from corpid.rules.limits import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from corpid.flows.operations.key_calendar import Step
     from corpid.jose.key_ring import KeyRing, SigningKey
     from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
@@ -438,7 +437,7 @@ async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject
     access.Forbidden, StoreUnavailable. Source: RFC 2986 §4
     """
     authorise(actor, "write", Object(kind="key"))
-    key = open_key(await _usable(registry, kid))
+    key = open_key(_usable(await stored_keys(registry), kid))
     try:
         return certificates.signing_request(key.private, subject_name=subject_name)
     except CertificateRefused as error:
@@ -448,50 +447,52 @@ async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject
 async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now: float) -> SealedKey:
     """Store a certificate chain (PEM) with a key.
 
-    A running server publishes it within 5 s. Returns the key.
-
-    Raises write.Refused for a kid that names no usable key and a chain that is not this key's or not valid
-    at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7, Spec 2.9
+    A running server publishes it within 5 s. Returns the key. Raises write.Refused for a kid that names no usable key and
+    a chain that is not this key's or not valid at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7, Spec 2.9
     """
     authorise(actor, "write", Object(kind="key"))
-    key = await _usable(registry, kid)
-    try:
-        parsed = certificates.parse_chain(chain)
-        certificates.check_chain(parsed, open_key(key).public, now=now)
-    except CertificateRefused as error:
-        raise Refused(f"this is no certificate chain for the key {kid}: {error}") from error
-    certified = msgspec.structs.replace(key, certificate_chain=certificates.pem(parsed))
-    fingerprint = certificates.fingerprint(parsed[0])
-    await registry.keys.update(certified, audit_event(actor, AuditAction.KEY_CERTIFY, kid, fingerprint=fingerprint))
-    return certified
+
+    def plan(keys: list[SealedKey]) -> list[Step]:
+        key = _usable(keys, kid)
+        try:
+            parsed = certificates.parse_chain(chain)
+            certificates.check_chain(parsed, open_key(key).public, now=now)
+        except CertificateRefused as error:
+            raise Refused(f"this is no certificate chain for the key {kid}: {error}") from error
+        certified = msgspec.structs.replace(key, certificate_chain=certificates.pem(parsed))
+        fingerprint = certificates.fingerprint(parsed[0])
+        return [Step(key=certified, action=AuditAction.KEY_CERTIFY, details={"fingerprint": fingerprint})]
+
+    return (await _change(registry, actor, plan))[0].key
 
 
 async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
     """Go back to the certificate that the key signs itself.
 
-    Returns the key.
-
-    Raises write.Refused for a kid that names no key and a key without a chain, access.Forbidden,
+    Returns the key. Raises write.Refused for a kid that names no key and a key without a chain, access.Forbidden,
     StoreUnavailable. Source: Spec 2.9
     """
     authorise(actor, "delete", Object(kind="key"))
-    key = await _known(registry, kid)
-    if key.certificate_chain is None:
-        raise Refused(f"no certificate is stored with the key {kid}")
-    plain = msgspec.structs.replace(key, certificate_chain=None)
-    await registry.keys.update(plain, audit_event(actor, AuditAction.KEY_CERTIFY, kid, fingerprint=""))
-    return plain
+
+    def plan(keys: list[SealedKey]) -> list[Step]:
+        key = _known(keys, kid)
+        if key.certificate_chain is None:
+            raise Refused(f"no certificate is stored with the key {kid}")
+        plain = msgspec.structs.replace(key, certificate_chain=None)
+        return [Step(key=plain, action=AuditAction.KEY_CERTIFY, details={"fingerprint": ""})]
+
+    return (await _change(registry, actor, plan))[0].key
 
 
-async def _known(registry: Registry, kid: str) -> SealedKey:
-    for key in await stored_keys(registry):
+def _known(keys: Iterable[SealedKey], kid: str) -> SealedKey:
+    for key in keys:
         if key.kid == kid:
             return key
     raise Refused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
 
 
-async def _usable(registry: Registry, kid: str) -> SealedKey:
-    key = await _known(registry, kid)
+def _usable(keys: Iterable[SealedKey], kid: str) -> SealedKey:
+    key = _known(keys, kid)
     if key.revoked_at is not None:
         raise Refused(f"the key {kid} is revoked and is published no more: `corpid key list` shows the others")
     return key
