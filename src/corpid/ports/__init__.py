@@ -40,6 +40,7 @@ from corpid.ports.emails import Action, Address, Code, Email, Facts, RenderedEma
 from corpid.ports.hourly_counts import CountOfReason, HourlyCount, HourlyCounts
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
 from corpid.ports.invitations import Invitations, Invited
+from corpid.ports.keys import Keys
 from corpid.ports.notices import NoticeGroup, Notices
 from corpid.ports.outbound import (
     COMMAND_LINE,
@@ -76,7 +77,6 @@ from corpid.ports.registry import (
     Directory,
     FactorChange,
     Factors,
-    Keys,
     R,
     Registry,
     Remains,

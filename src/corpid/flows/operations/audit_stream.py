@@ -1,10 +1,10 @@
 """The stream of the audit to a file or SIEM (docs/decisions/0030).
 
-At least once, in the order of the numbers, without gaps. One process of the deployment streams: the one that the position
-names. It changes the position whenever entries were handed over, and otherwise every few seconds; each change is made only
-if the position is still the one that was read. A process that finds the position unchanged for TAKEOVER_SECONDS of its own
-time takes over, so that no two clocks are compared. One that was stopped meanwhile may repeat some entries, but can no
-longer change the position.
+At least once, in the order of the numbers, without gaps. One process of the deployment streams: the one that the
+position names. It changes the position whenever entries were handed over, and otherwise every few seconds; each change
+is made only if the position is still the one that was read. A process that finds the position unchanged for
+TAKEOVER_SECONDS of its own time takes over, so that no two clocks are compared. One that was stopped meanwhile may repeat
+some entries, but can no longer change the position.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _DECODER: Final = msgspec.json.Decoder(Position)
 class AuditStream:
     """Streams the audit, in one process of the deployment at a time.
 
-    `log` gets the level, event and detail of a line for the log.
+    `report` and `warn` log an event with its detail.
     """
 
     def __init__(
@@ -61,13 +61,15 @@ class AuditStream:
         *,
         process: str,
         clock: Callable[[], float],
-        log: Callable[[str, str, str], None],
+        report: Callable[[str, str], None],
+        warn: Callable[[str, str], None],
     ) -> None:
         self._registry: Final = registry
         self._target: Final = target
         self._process: Final = process
         self._clock: Final = clock
-        self._log: Final = log
+        self._report: Final = report
+        self._warn: Final = warn
         self.pause = 0.0
         """seconds until the next round"""
         self._seen = ""
@@ -122,7 +124,7 @@ class AuditStream:
         if is_free and now >= self._retry_at and await self._change(stored, position, process=self._process):
             self._streams, self.pause, self._beat_at = True, 0.0, now
             if not position.failed:
-                self._log("info", "audit_stream_begun", f"to {self._target.name}, after entry {position.number}")
+                self._report("audit_stream_begun", f"to {self._target.name}, after entry {position.number}")
 
     async def _stream(self, stored: str, position: Position) -> Position:
         """Send what is there, confirm it, and store the position."""
@@ -147,7 +149,7 @@ class AuditStream:
         while self._confirmed[0][0] < now - _RESENT_SECONDS:
             self._confirmed.popleft()
         if position.failed:
-            self._log("info", "audit_stream_resumed", f"to {self._target.name}, after entry {position.number}")
+            self._report("audit_stream_resumed", f"to {self._target.name}, after entry {position.number}")
         return msgspec.structs.replace(position, number=sent)
 
     async def _send_after(self, number: int) -> tuple[int, bool]:
@@ -181,7 +183,7 @@ class AuditStream:
         number = self._unread_from(position.number)
         await self._let_go()
         if await self._change(stored, position, number=number, process="", failed=reason) and not position.failed:
-            self._log("warning", "audit_stream_failed", f"{reason}; entries wait, and none is lost")
+            self._warn("audit_stream_failed", f"{reason}; entries wait, and none is lost")
         return msgspec.structs.replace(position, number=number)
 
     def _unread_from(self, number: int) -> int:
