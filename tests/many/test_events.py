@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pytest
 
     from corpid.app import Application
-    from corpid.ports import SealedKey
+    from corpid.rules.signing_keys import SealedKey
 
 BASE = "http://localhost:8080"
 WAIT = 20.0

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from corpid.ports.audit import AuditEvent
-    from corpid.ports.records import SealedKey
+    from corpid.rules.signing_keys import SealedKey
 
 
 class Keys(Protocol):
