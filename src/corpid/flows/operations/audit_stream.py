@@ -44,7 +44,6 @@ _LONGEST_PAUSE: Final = 30.0
 """of a process after attempts that failed; others try meanwhile"""
 _RESENT_SECONDS: Final = 60.0
 """of a syslog connection that ended: its receiver may have died before it read what its kernel had acknowledged"""
-_ANY_NUMBER: Final = (1 << 63) - 1
 _DECODER: Final = msgspec.json.Decoder(Position)
 
 
@@ -75,7 +74,7 @@ class AuditStream:
         self._seen = ""
         self._seen_at = 0.0
         self._waiting_since: int | None = None
-        """the moment of the oldest entry that has not left"""
+        """see `oldest_waiting`"""
         self._retry_at = float("-inf")
         self._failures = 0
         self._streams = False
@@ -103,8 +102,7 @@ class AuditStream:
             if self._streams:  # another process took over
                 await self._let_go()
             await self._watch(stored, position, now)
-        oldest = await self._registry.audit.between(after=position.number, last=_ANY_NUMBER, limit=1)
-        self._waiting_since = oldest[0].at if oldest else None
+        self._waiting_since = await oldest_waiting(self._registry, after=position.number)
 
     async def end(self) -> None:
         """Let another process stream, at once.
@@ -237,6 +235,38 @@ async def last_left(registry: Registry) -> int:
     0 for none. Raises StoreUnavailable. Source: docs/decisions/0030
     """
     return read(await registry.deployment.audit_stream()).number
+
+
+async def oldest_waiting(registry: Registry, *, after: int) -> int | None:
+    """Return the moment of the oldest entry that has not left.
+
+    `after` is the number of the last one that has. Epoch seconds; None: none waits. Raises StoreUnavailable.
+    Source: docs/decisions/0030
+    """
+    oldest = await registry.audit.between(after=after, limit=1)
+    return oldest[0].at if oldest else None
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """The position, and what waits behind it."""
+
+    position: Position
+    waiting: int
+    """entries that have not left"""
+    oldest_at: int | None
+    """epoch seconds of the oldest of them; None: none waits"""
+
+
+async def progress(registry: Registry, actor: Actor) -> Progress:
+    """Return the progress of the stream.
+
+    Raises access.Forbidden, StoreUnavailable. Source: docs/decisions/0030
+    """
+    authorise(actor, "read", Object(kind="deployment"))
+    position = read(await registry.deployment.audit_stream())
+    waiting, _, _ = await registry.seals.unsealed(after=position.number)
+    oldest_at = await oldest_waiting(registry, after=position.number)
+    return Progress(position=position, waiting=waiting, oldest_at=oldest_at)
 
 
 async def set_position(registry: Registry, actor: Actor, number: int, *, now: float) -> bool:
