@@ -1,7 +1,8 @@
 """The lead of a client's clock, and its use after a loss.
 
-Every assertion that is spent has an iat at most the recorded lead after the engine's time. So one that is dated later
-than a loss by more than that lead was not spent before it. Source: D67, docs/decisions/0026
+The lead is the clock skew that assertions show: above 0 if the client's clock is ahead. Every assertion that is spent
+has an iat at most the recorded lead after the engine's time. So one that is dated later than a loss by more than that
+lead was not spent before it. Source: D67, docs/decisions/0026
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 PERIOD_SECONDS: Final = 30 * DAY
 """the largest lead of this period and of the one before counts, so that of the last 30 days always does"""
 LARGEST_LEAD: Final = CLOCK_AHEAD_SECONDS + 1
-"""seconds; who accepts a larger one says first that the records are incomplete. The engine's time is known a little too
-early, never too late"""
+"""seconds; a node that accepts a larger one notes first that the records are incomplete. The engine's time is known a
+little too early, never too late"""
 LEAST_LEAD: Final = -MINUTE
 """as which one counts that lies further behind; with KNOWN_AFTER_SECONDS it keeps away what was spent unrecorded"""
 KNOWN_AFTER_SECONDS: Final = 3 * MINUTE

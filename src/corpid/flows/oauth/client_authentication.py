@@ -164,8 +164,8 @@ def _verify_again(context: RequestContext, candidate: Candidate, keys: ClientKey
 async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion, lead: Lead) -> None:
     """Spend the assertion's jti.
 
-    `lead` is that of its client, from `ClientClocks.examined`. Raises InvalidClient if it was spent before, TemporarilyUnavailable if it may have been spent before data was lost.
-    Source: RFC 7523 §3, D8, D67
+    `lead` is that of its client, from `ClientClocks.examined`. Raises InvalidClient if it was spent before,
+    TemporarilyUnavailable if it may have been spent before data was lost. Source: RFC 7523 §3, D8, D67
     """
     loss = context.provider.transient.loss
     if loss.may_have_been_spent(assertion.issued_at):
