@@ -337,7 +337,8 @@ def _audit_stream(settings: Settings, provider: Provider) -> AuditStream | None:
         to,
         process=provider.node.process.process_id,
         clock=provider.clock,
-        log=lambda event, level, detail: getattr(access_log.log(), level)(event, detail=detail),
+        report=lambda event, detail: access_log.log().info(event, detail=detail),
+        warn=lambda event, detail: access_log.log().warning(event, detail=detail),
     )
 
 
@@ -445,7 +446,7 @@ def _observed(router: ASGIApp, developer: Developer, provider: Provider) -> ASGI
 
 
 def _developer_mode(developer: Developer, base_url: str) -> DeveloperMode:
-    from corpid.web.developer.mode import Mode  # noqa: PLC0415 - for a demo only  D66
+    from corpid.web.developer.mode import Mode  # noqa: PLC0415 - for a demo only (D66)
 
     return Mode(developer, base_url=base_url)
 

@@ -13,9 +13,14 @@ from corpid.flows.directory.invitation_emails import InvitationEmails
 from corpid.flows.directory.notice_emails import NoticeEmails
 from corpid.flows.directory.notices import Notices
 from corpid.flows.operations.audit_seals import Sealer
+from corpid.flows.operations.change_reporters import (
+    KeyReporter,
+    MaintenanceReporter,
+    RecoveryReporter,
+    SettingsReporter,
+)
 from corpid.flows.operations.hourly_counters import remove_old
-from corpid.flows.operations.process_notices import KeyNotices, MaintenanceNotice, SettingsNotice
-from corpid.flows.operations.readiness import DATABASE, RecoveryNotice
+from corpid.flows.operations.readiness import DATABASE
 from corpid.flows.operations.server_processes import Registration
 from corpid.flows.operations.signing_keys import ensure_standby_key
 from corpid.ports import StoreUnavailable
@@ -61,7 +66,8 @@ async def running(
 ) -> AsyncIterator[None]:
     """Run the periodic tasks, such as clean-up and audit seals.
 
-    `keys` are the signing keys of each issuer. When the context ends, what was counted is written once more, and this process is no longer registered.
+    `keys` are the signing keys of each issuer. When the context ends, what was counted is written once more, and this
+    process is no longer registered.
     """
     work = _Tasks(provider, metrics, readiness, keys, stream)
     # A mail server may take minutes to answer, for which nothing else must wait.
@@ -110,14 +116,14 @@ class _Tasks:
         if metrics is not None:
             metrics.mail_pauses["invitations"] = lambda: self._emails.pause_seconds
             metrics.mail_pauses["notices"] = lambda: self._notice_emails.pause_seconds
-        self._recovery: Final = RecoveryNotice(
+        self._recovery: Final = RecoveryReporter(
             provider,
             lambda until: _warn("data_lost", f"{_DATA_LOST}, at most for {until - provider.clock():.0f} s"),
             lambda: access_log.log().info("data_lost_over", detail="nobody is told to wait any more"),
         )
-        self._keys: Final = KeyNotices(keys, _warn)
-        self._maintenance: Final = MaintenanceNotice(provider, _warn)
-        self._settings: Final = SettingsNotice(provider, _warn)
+        self._keys: Final = KeyReporter(keys, _warn)
+        self._maintenance: Final = MaintenanceReporter(provider, _warn)
+        self._settings: Final = SettingsReporter(provider, _warn)
         self._failing: Final[dict[str, str]] = {}
         """the logged error of each part that fails, so that it is logged once"""
         self._unavailable: Final[dict[str, int]] = {}

@@ -18,12 +18,12 @@ from corpid.ports import (
     FetchedKeySet,
     Link,
     MissingReference,
-    SealedKey,
     Upsert,
 )
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.records import Membership, User
 from corpid.rules.oauth.records import Client
+from corpid.rules.signing_keys import SealedKey
 from corpid.stores.sql.audit_retention import Kept, erase, prune
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import ACME, BOOKS, LIM, TAN, write

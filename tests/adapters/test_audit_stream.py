@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import threading
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -56,7 +57,8 @@ class Process:
             TARGETS[-1],
             process=name,
             clock=lambda: NOW + 60,
-            log=self._logged,
+            report=partial(self._logged, "info"),
+            warn=partial(self._logged, "warning"),
         )
 
     def _logged(self, event: str, level: str, detail: str) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.ports import AuditEvent, SealedKey, Upsert
+from corpid.ports import AuditEvent, Upsert
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import User
+from corpid.rules.signing_keys import SealedKey
 from corpid.stores.encryption_at_rest import (
     EncryptionError,
     SecretCipher,

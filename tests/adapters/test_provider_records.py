@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.ports import AuditEvent, Conflict, FetchedKeySet, MissingReference, SealedKey, Session, Upsert
+from corpid.ports import AuditEvent, Conflict, FetchedKeySet, MissingReference, Session, Upsert
+from corpid.rules.signing_keys import SealedKey
 from tests.adapters.opened import EVENT, NOW
 from tests.adapters.stored_records import CLIENT, CLIENT_EVENT, LIM, TAN, remove, write
 

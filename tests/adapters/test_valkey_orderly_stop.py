@@ -20,7 +20,7 @@ from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql.deployment import NamedValues
 from corpid.stores.sql.open import open_sqlite
 from corpid.stores.sql.orderly_stops import SqlOrderlyStops
-from corpid.stores.valkey import closing, epochs
+from corpid.stores.valkey import epochs, orderly_stops
 from corpid.stores.valkey.transient import open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, recovered, until
 from tests.adapters.opened import KEY
@@ -357,7 +357,7 @@ def test_a_command_that_is_killed_proves_nothing_it_did_not_confirm(
             loss = await fill(store)
             async with dying(deployment, step, late=late) as stops:
                 with pytest.raises(Died):
-                    await closing.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
+                    await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
             moment = time.time()
             deployment.server.stop()
             deployment.server.start()
@@ -375,7 +375,7 @@ def test_without_a_restart_it_opens_by_itself_and_what_was_not_confirmed_counts_
             loss, moment = await fill(one), time.time()
             async with dying(deployment, "" if confirmed else "confirm") as stops:
                 try:
-                    await closing.close(deployment.url, stops, name="a" * 32, seconds=2)
+                    await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=2)
                 except Died:
                     assert not confirmed
             with pytest.raises(StoreUnavailable):
@@ -472,7 +472,7 @@ def test_open_store_that_is_slow_never_brings_back_an_epoch_that_was_given_up(de
             await deployment.close(seconds=1)
             async with dying(deployment, "") as stops:
                 with pytest.raises(StoreUnavailable, match="in time"):
-                    await closing.open_again(deployment.url, Slow(stops._database))
+                    await orderly_stops.open_again(deployment.url, Slow(stops._database))
             await lost(store, moment)
 
     asyncio.run(scenario())
@@ -484,7 +484,7 @@ def test_what_a_killed_command_left_is_opened_as_after_a_loss(deployment: Deploy
             await fill(store)
             async with dying(deployment, "confirm") as stops:
                 with pytest.raises(Died):
-                    await closing.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
+                    await orderly_stops.close(deployment.url, stops, name="a" * 32, seconds=MINUTE)
             moment = time.time()
             assert not await deployment.open_again()
             await lost(store, moment)
@@ -534,10 +534,10 @@ def test_no_version_takes_a_closing_marker_for_an_epoch(deployment: Deployment) 
         async with deployment.process() as store:
             await fill(store)
             await deployment.close()
-            async with closing._alone(deployment.url) as link:
-                [mark] = await link.ask(("GET", epochs.marker(closing.PART)))
+            async with orderly_stops._alone(deployment.url) as link:
+                [mark] = await link.ask(("GET", epochs.marker(orderly_stops.PART)))
                 assert epochs.read(link, mark) == epochs.NONE
-                marker = closing.read(mark)
+                marker = orderly_stops.read(mark)
                 assert marker is not None
                 assert marker.mark == mark
 

@@ -13,7 +13,11 @@ TO = {"audit_stream": "syslog+tls://siem.example:6514"}
 
 
 def test_nothing_is_streamed_unless_it_is_set(terminal: Terminal) -> None:
-    assert "streamed nowhere: audit_stream is not set" in terminal.done("audit", "stream")
+    nowhere = "The audit is streamed nowhere: audit_stream is not set."
+    assert terminal.done("audit", "stream").split("\n") == [nowhere, ""]
+    terminal.look(of_two_ages)
+    moved = terminal.done("audit", "stream", "--after", "2")
+    assert " ".join(moved.split()) == f"{nowhere} An earlier stream ended at entry 2."
 
 
 def test_it_shows_the_position_and_moves_it(terminal: Terminal) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from corpid import engines, settings
 from corpid.cli.doctor import local_checks
-from corpid.flows.operations.key_calendar import STANDBY
 from corpid.ports import StoreUnavailable
+from corpid.rules.signing_keys import STANDBY
 from corpid.stores.data_loss import RestoreUnconfirmed
 from tests.adapters.databases import postgresql_rows
 from tests.adapters.opened import race

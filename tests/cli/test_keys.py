@@ -15,13 +15,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from corpid.cli.running import run
 from corpid.engines import at_command_line
 from corpid.jose.certificates import pem
-from corpid.ports import AuditEvent, FetchedKeySet, NameTaken, SealedKey, Session
+from corpid.ports import AuditEvent, FetchedKeySet, NameTaken, Session
 from tests.certificates import Authority
 from tests.machine import key_file
 
 if TYPE_CHECKING:
     from corpid.engines import Stores
     from corpid.ports import AuditEntry
+    from corpid.rules.signing_keys import SealedKey
     from tests.cli.conftest import Terminal
 
 FAR = 4_000_000_000

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from corpid import app, settings
 from corpid.flows.operations import readiness, signing_keys
-from corpid.flows.operations.process_notices import SettingsNotice
+from corpid.flows.operations.change_reporters import SettingsReporter
 from corpid.flows.operations.readiness import CLOCK, PARTS, TRANSIENT, Readiness, switch_maintenance
 from corpid.rules.directory.actors import CommandLine
 from tests.engines import RedisServer
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.app import Application
-    from corpid.ports import SealedKey
+    from corpid.rules.signing_keys import SealedKey
 
 pytestmark = pytest.mark.full
 
@@ -152,21 +152,21 @@ def test_settings_that_processes_do_not_share_are_logged_when_that_begins_and_en
             while not await registry.server_processes.all():  # noqa: ASYNC110 - another task registers it
                 await asyncio.sleep(0.05)
             told: list[tuple[str, str]] = []
-            notice = SettingsNotice(made.provider, lambda event, detail: told.append((event, detail)))
+            reporter = SettingsReporter(made.provider, lambda event, detail: told.append((event, detail)))
             shared = {**own.settings, "key_encryption_key": "0123456789ab"}
             other = replace(own, process_id="other", host="node2", number=7, version="0.0.9", settings=shared)
             await registry.server_processes.note(replace(other, settings=own.settings))
-            await notice.look(now=time.time())
+            await reporter.look(now=time.time())
             assert not told
             await registry.server_processes.note(other)
             for minutes in (1, 2):
-                await notice.look(now=time.time() + 61 * minutes)
+                await reporter.look(now=time.time() + 61 * minutes)
             ((event, detail),) = told
             assert event == "settings_differ"
             assert detail.startswith("key_encryption_key: ")
             assert "'0123456789ab' at node2 (7)" in detail
             await registry.server_processes.remove("other")
-            await notice.look(now=time.time() + 200)
+            await reporter.look(now=time.time() + 200)
             assert told[1:] == [("settings_agree", "key_encryption_key")]
 
     asyncio.run(story())

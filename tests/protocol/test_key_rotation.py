@@ -7,8 +7,8 @@ import json
 import pytest
 
 from corpid.flows.operations import signing_keys
-from corpid.flows.operations.key_calendar import is_standby
 from corpid.rules.directory.actors import CommandLine
+from corpid.rules.signing_keys import is_standby
 from corpid.sandbox import jwt
 from tests.protocol.deployment import ISSUER, LIVE
 from tests.protocol.expectations import EVERY

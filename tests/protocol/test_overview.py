@@ -14,6 +14,7 @@ from corpid.rules.directory.actors import ANONYMOUS, Administering, CommandLine,
 from corpid.rules.directory.records import OperatorLevel
 from corpid.rules.limits import DAY, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.rules.server_processes import GONE_SECONDS
+from corpid.rules.signing_keys import KEPT_SECONDS
 from tests.api.calling import calling
 from tests.protocol.test_refusal_reasons import line_of
 
@@ -116,7 +117,7 @@ def test_the_dates_of_signing_keys_are_in_order_and_ahead(world: World) -> None:
         [
             (second.kid, "signs", begins),
             (first.kid, "retires", begins),
-            (first.kid, "withdrawn", begins + signing_keys.KEPT_SECONDS),
+            (first.kid, "withdrawn", begins + KEPT_SECONDS),
         ]
     )
     assert [each[2] for each in dates] == sorted(each[2] for each in dates)

@@ -100,7 +100,9 @@ def test_what_a_caller_sets_leaves_the_file_unread(monkeypatch: pytest.MonkeyPat
         (f"{URL}\nword\n".encode(), "one line of text"),
         (b"\xff\xfe", "one line of text"),
         (b"postgresql://\0", "one line of text"),
-        (b"mysql://corpid:word@db.example", "mysql is not a database"),
+        (b"mysql://corpid:hunter2@db.example", "mysql is not a database"),
+        (b"hunter2", "a value without :// is not a database"),
+        (b"corpid:hunter2@db.example", "a value without :// is not a database"),
     ],
 )
 def test_a_file_without_a_usable_value_is_refused_without_the_value(
@@ -110,6 +112,7 @@ def test_a_file_without_a_usable_value_is_refused_without_the_value(
     sentence = refusal()
     assert sentence.startswith("CORPID_DATABASE_URL_FILE: secret")
     assert says in sentence
+    assert "hunter2" not in sentence
 
 
 def test_a_file_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

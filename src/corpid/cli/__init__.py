@@ -81,7 +81,8 @@ COMMANDS: Final = {
     "maintenance": Listed(
         "maintenance",
         "app",
-        "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore; restart of Redis: close-store, open-store.",
+        "Maintenance: on, off, status; old audit entries: prune; after pg_restore: after-restore; restart of Redis or "
+        "Valkey: close-store, open-store.",
     ),
     "audit": Listed("audit", "app", "The audit: list, verify, export, seal, stream, erase."),
 }

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from corpid.engines import Stores
     from corpid.flows.operations.audit_seals import Verified
+    from corpid.flows.operations.audit_stream import Progress
     from corpid.ports import AuditEntry
-    from corpid.rules.audit_stream import Position
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -189,15 +189,18 @@ def stream(
 
     A smaller number sends entries again, a larger one leaves some out.
     """
-    to, position, waiting, since, zone = run(_stream(after))
+    to, progress, zone = run(_stream(after))
+    position = progress.position
     if not to:
-        output.say("The audit is streamed nowhere: audit_stream is not set.")
+        left = f" An earlier stream ended at entry {position.number}." if position.number else ""
+        output.say(f"The audit is streamed nowhere: audit_stream is not set.{left}")
+        return
     process = f" by the process {position.process[:_IDENTIFIER]}…" if position.process else ""
-    output.say(f"Streamed{f' to {to}' if to else ''}{process}, up to entry {position.number}.")
-    if since is not None:
+    output.say(f"Streamed to {to}{process}, up to entry {position.number}.")
+    if progress.oldest_at is not None:
         output.say(
-            f"{_count(waiting, 'entry waits', 'entries wait')}, the oldest since "
-            f"{datetime.fromtimestamp(since, zone):%Y-%m-%d %H:%M}."
+            f"{_count(progress.waiting, 'entry waits', 'entries wait')}, the oldest since "
+            f"{datetime.fromtimestamp(progress.oldest_at, zone):%Y-%m-%d %H:%M}."
         )
     if position.failed:
         output.say(f"The last attempt failed: {position.failed}.")
@@ -282,17 +285,14 @@ async def _export(write: Callable[[list[dict[str, Any]]], None]) -> None:
             write([line])
 
 
-async def _stream(after: int | None) -> tuple[str, Position, int, int | None, ZoneInfo]:
-    """Target, position, entries that wait, the moment of the oldest, time zone."""
+async def _stream(after: int | None) -> tuple[str, Progress, ZoneInfo]:
+    """Move the stream, if `after` is given; target, progress, time zone."""
     chosen = settings.load()
     async with open_registry(chosen) as stores:
         registry = stores.registry
         if after is not None and not await audit_stream.set_position(registry, stores.actor, after, now=stores.clock()):
             output.fail("the position changed at the same moment: try again")
-        position = audit_stream.read(await registry.deployment.audit_stream())
-        count, first, _ = await registry.seals.unsealed(after=position.number)
-        oldest = await registry.audit.between(after=position.number, last=first, limit=1)
-        return chosen.audit_stream, position, count, oldest[0].at if oldest else None, chosen.timezone
+        return chosen.audit_stream, await audit_stream.progress(registry, stores.actor), chosen.timezone
 
 
 async def _seal() -> tuple[int, int]:

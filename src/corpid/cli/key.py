@@ -15,12 +15,13 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.operations import audit_seals, signing_keys
 from corpid.jose.certificates import parse_chain
+from corpid.rules import signing_keys as rules
 from corpid.rules.limits import METADATA_CACHE_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.settings.issuers import issuers
 
 if TYPE_CHECKING:
-    from corpid.ports import SealedKey
+    from corpid.rules.signing_keys import SealedKey
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -37,9 +38,9 @@ def list_keys(*, json: Annotated[bool, typer.Option("--json", help="Print JSON."
         (
             key.kid,
             "audit" if key.use == "audit" else "tokens",
-            signing_keys.state(key, now),
-            _time(signing_keys.signs_from(key)),
-            _time(signing_keys.retires_at(key)),
+            rules.state(key, now),
+            _time(rules.signs_from(key)),
+            _time(rules.retires_at(key)),
             _time(key.revoked_at),
             "" if key.use == "audit" else _certificate(key, now),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,13 +14,12 @@ from corpid.cli.database import after_restore
 from corpid.cli.running import run
 from corpid.engines import at_command_line, open_registry, restarting
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.flows.operations.audit_stream import last_left
+from corpid.flows.operations.audit_stream import last_left, oldest_waiting
 from corpid.flows.operations.readiness import switch_maintenance
 from corpid.ports import OrderlyStopRefused
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.audit_seals import DAY_SECONDS
 from corpid.rules.directory.access import Object, authorise
-from corpid.rules.limits import MINUTE
+from corpid.rules.limits import DAY, MINUTE
 from corpid.rules.server_processes import live
 from corpid.stores.engines import engine_type
 from corpid.stores.sql.audit_retention import Kept
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(no_args_is_help=True)
-
-_ANY_NUMBER: Final = (1 << 63) - 1
 
 
 @app.command()
@@ -124,9 +121,9 @@ async def _prune(
         if not chosen.audit_stream:
             return await stores.prune(event, now=now, kept=kept), None
         left = await last_left(stores.registry)
-        waiting = await stores.registry.audit.between(after=left, last=_ANY_NUMBER, limit=1)
+        oldest_at = await oldest_waiting(stores.registry, after=left)
         pruned: Pruned = await stores.prune(event, now=now, kept=kept, last=left)
-        return pruned, left if waiting and waiting[0].at < now - kept.least * DAY_SECONDS else None
+        return pruned, left if oldest_at is not None and oldest_at < now - kept.least * DAY else None
 
 
 _NAME_BYTES = 16

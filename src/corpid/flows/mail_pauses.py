@@ -19,7 +19,8 @@ _LONGEST_STOP_SECONDS: Final = 86400.0
 class MailPauses:
     """The pauses of one task.
 
-    Each is longer than the one before, until an e-mail is sent. `log` writes an event and its detail to the log; `delayed` and `stopped` are the names of the events.
+    Each is longer than the one before, until an e-mail is sent. `log` writes an event and its detail to the log;
+    `delayed` and `stopped` are the names of the events.
     """
 
     def __init__(

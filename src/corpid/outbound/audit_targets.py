@@ -4,8 +4,8 @@ Both block, so each call runs in a thread, one at a time: a task that is cancell
 descriptor must not be closed meanwhile. What `confirm` waits for:
 
 - a file: it is on the disk, and is still the file of that name;
-- syslog: the kernel of the receiver has acknowledged every byte (for a Unix socket: the receiver has read it), and a moment
-  later the connection still stands. Syslog knows no acknowledgment by the receiver itself (RFC 6587 §3.1).
+- syslog: the kernel of the receiver has acknowledged every byte (for a Unix socket: the receiver has read it), and a
+  moment later the connection still stands. Syslog knows no acknowledgment by the receiver itself (RFC 6587 §3.1).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FILE_MODE: Final = 0o640
 _WAITING_BYTES: Final = 64 * 1024
 """in this kernel, so that a slow receiver can acknowledge them in time"""
 _READS: Final = 16
-"""of what a receiver sends, before its next turn"""
+"""of what a receiver sends, each time that its connection is checked"""
 
 
 class UnusableAuthorities(Exception):
@@ -69,17 +69,17 @@ def audit_target(target: Target, *, host: str, authorities: Path | None) -> Audi
     return SyslogTarget(target, host=host, tls=tls)
 
 
-class _Turn:
+class _Sequential:
     """Runs blocking work in threads, one after the other."""
 
     def __init__(self) -> None:
         self._lock: Final = threading.Lock()
 
-    async def take(self, work: Callable[[], None]) -> None:
+    async def run(self, work: Callable[[], None]) -> None:
         """Run this in a thread, when what ran before has ended."""
-        await asyncio.to_thread(self._run, work)
+        await asyncio.to_thread(self._locked, work)
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def _locked(self, work: Callable[[], None]) -> None:
         with self._lock:
             work()
 
@@ -99,20 +99,20 @@ class FileTarget:
     def __init__(self, path: str) -> None:
         self._path: Final = path
         self._file: _OpenFile | None = None
-        self._turn: Final = _Turn()
+        self._sequential: Final = _Sequential()
 
     @property
     def name(self) -> str:
         return self._path
 
     async def send(self, entries: Sequence[AuditEntry]) -> None:
-        await self._turn.take(lambda: self._write(entries))
+        await self._sequential.run(lambda: self._write(entries))
 
     async def confirm(self) -> None:
-        await self._turn.take(self._sync)
+        await self._sequential.run(self._sync)
 
     async def close(self) -> None:
-        await self._turn.take(self._close)
+        await self._sequential.run(self._close)
 
     def _write(self, entries: Sequence[AuditEntry]) -> None:
         lines = b"".join(json_line(msgspec.structs.asdict(entry)) + b"\n" for entry in entries)
@@ -180,7 +180,7 @@ class SyslogTarget:
         self._host: Final = host
         self._tls: Final = tls
         self._connection: socket.socket | None = None
-        self._turn: Final = _Turn()
+        self._sequential: Final = _Sequential()
 
     @property
     def name(self) -> str:
@@ -188,13 +188,13 @@ class SyslogTarget:
         return of.path if of.kind == "unix" else f"{of.host}:{of.port}"
 
     async def send(self, entries: Sequence[AuditEntry]) -> None:
-        await self._turn.take(lambda: self._send(entries))
+        await self._sequential.run(lambda: self._send(entries))
 
     async def confirm(self) -> None:
-        await self._turn.take(self._confirm)
+        await self._sequential.run(self._confirm)
 
     async def close(self) -> None:
-        await self._turn.take(self._close)
+        await self._sequential.run(self._close)
 
     def _send(self, entries: Sequence[AuditEntry]) -> None:
         messages = [syslog_message(msgspec.structs.asdict(entry), host=self._host) for entry in entries]

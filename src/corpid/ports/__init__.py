@@ -41,6 +41,7 @@ from corpid.ports.emails import Action, Address, Code, Email, Facts, RenderedEma
 from corpid.ports.hourly_counts import CountOfReason, HourlyCount, HourlyCounts
 from corpid.ports.idempotency import IdempotencyKeys, StoredResponse
 from corpid.ports.invitations import Invitations, Invited
+from corpid.ports.keys import Keys
 from corpid.ports.notices import NoticeGroup, Notices
 from corpid.ports.outbound import (
     COMMAND_LINE,
@@ -63,7 +64,6 @@ from corpid.ports.records import (
     FetchedKeySet,
     Link,
     LinkPurpose,
-    SealedKey,
     Session,
     SessionFactors,
     SessionPurpose,
@@ -76,7 +76,6 @@ from corpid.ports.registry import (
     Directory,
     FactorChange,
     Factors,
-    Keys,
     R,
     Registry,
     Remains,
@@ -185,7 +184,6 @@ __all__ = [
     "Remains",
     "RenderedEmail",
     "RolesUnder",
-    "SealedKey",
     "SecretUnreadable",
     "Seen",
     "SenderRefused",

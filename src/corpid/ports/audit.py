@@ -154,10 +154,10 @@ class Audit(Protocol):
     async def entries(self, *, after: int = 0, limit: int = 100) -> list[AuditEntry]:
         """Entries after a number, the oldest first, without gaps."""
 
-    async def between(self, *, after: int, last: int, limit: int) -> list[AuditEntry]:
+    async def between(self, *, after: int, last: int | None = None, limit: int) -> list[AuditEntry]:
         """Visible entries after a number, up to another, in order.
 
-        Without gaps if `last` is settled (`AuditSeals.settled`).
+        None: up to the last one. Without gaps if `last` is settled (`AuditSeals.settled`).
         """
 
     async def latest(self, query: AuditQuery, *, limit: int) -> list[AuditEntry]:

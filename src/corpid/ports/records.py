@@ -1,6 +1,6 @@
-"""Records of the registry: keys, accounts, sessions, links, fetched keys, counts.
+"""Records of the registry: accounts, sessions, links, fetched keys, counts.
 
-Records of clients and of the directory are those of the rules.
+Records of clients, of the directory and of signing keys are those of the rules.
 """
 
 from __future__ import annotations
@@ -18,23 +18,6 @@ SessionPurpose: TypeAlias = Literal["sign_in", "account", "manage", "console"]
 LinkPurpose: TypeAlias = Literal["invitation", "membership", "password", "second_factor", "email"]
 """the purpose of a link: set up an account, answer an entity's invitation, choose a new password, choose a new
 second factor, or undo a change of the e-mail address (`EmailChange`, which has no row among links)"""
-
-
-class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of the provider, opened.
-
-    `use` is `sig` (an EC private JWK), `audit` (one that seals the audit), or `mac` (32 bytes, base64url).
-    """
-
-    kid: str
-    use: Literal["sig", "audit", "mac"]
-    secret: str
-    created_at: int
-    active_from: int
-    retired_at: int | None = None
-    revoked_at: int | None = None
-    certificate_chain: str | None = None
-    """PEM, the key's own certificate first; None: one that the key signed itself"""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The registry's interface: clients, directory, keys, sessions, usage.
+"""The registry's interface: clients, directory, sessions, deployment.
 
 With changes of records.
 """
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from corpid.ports.hourly_counts import HourlyCounts
     from corpid.ports.idempotency import IdempotencyKeys
     from corpid.ports.invitations import Invitations
+    from corpid.ports.keys import Keys
     from corpid.ports.notices import Notices
     from corpid.ports.provisioning import Provisioning
-    from corpid.ports.records import Account, Link, SealedKey, Session, SessionFactors
+    from corpid.ports.records import Account, Link, Session, SessionFactors
     from corpid.ports.server_processes import ServerProcesses
     from corpid.ports.usage import Usage
     from corpid.rules.authentication.throttling import CodeGuesses
@@ -243,32 +244,6 @@ class Directory(DirectoryLists, Protocol):
 
         Many changes are written in several short transactions. `event` is about all of them and is written with the
         last one; `within` is awaited there, and what it raises undoes that one. Raises Conflict. Source: D57
-        """
-
-
-class Keys(Protocol):
-    """The provider's own keys, encrypted at rest (D42, D43)."""
-
-    async def all(self) -> list[SealedKey]: ...
-    async def add(self, key: SealedKey, event: AuditEvent) -> None: ...
-    async def add_first(self, keys: Sequence[SealedKey]) -> bool:
-        """Store the first keys of a deployment.
-
-        False if there are keys already.
-        """
-
-    async def add_first_audit_key(self, key: SealedKey) -> bool:
-        """Store the first key that seals the audit.
-
-        False if there was one.
-        """
-
-    async def update(self, key: SealedKey, event: AuditEvent) -> None: ...
-    async def change(self, decide: Callable[[list[SealedKey]], Iterable[tuple[SealedKey, AuditEvent]]]) -> None:
-        """Write what is decided on the present keys.
-
-        In one transaction. `decide` gets every key, oldest first, and returns those to be added or replaced. Two changes happen one after
-        the other; what it raises leaves everything as it was.
         """
 
 

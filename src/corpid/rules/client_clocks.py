@@ -1,7 +1,8 @@
 """The lead of a client's clock, and its use after a loss.
 
-Every assertion that is spent has an iat at most the recorded lead after the engine's time. So one that is dated later
-than a loss by more than that lead was not spent before it. Source: D67, docs/decisions/0026
+The lead is the clock skew that assertions show: above 0 if the client's clock is ahead. Every assertion that is spent
+has an iat at most the recorded lead after the engine's time. So one that is dated later than a loss by more than that
+lead was not spent before it. Source: D67, docs/decisions/0026
 """
 
 from __future__ import annotations

@@ -255,4 +255,6 @@ def audit_stream(value: str) -> str:
 
 
 def _scheme(url: str) -> str:
-    return url.partition(":")[0][:20]
+    """The scheme of a URL; of what has none, nothing is repeated."""
+    scheme, separator, _ = url.partition("://")
+    return scheme[:20] if separator else "a value without ://"

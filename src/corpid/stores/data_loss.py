@@ -18,8 +18,8 @@ What is noticed, and how:
   in the deployment table; every new connection is looked at before it is used.
 - `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked
   on. The deployment table holds the lineage that was used last; a process that starts compares it.
-- stores.sql.orderly_stops and stores.valkey.closing: a restart of Redis or Valkey that is proven to have lost nothing is
-  no loss; the deployment table has the name of the one marker that proves it.
+- stores.sql.orderly_stops and stores.valkey.orderly_stops: a restart of Redis or Valkey that is proven to have lost
+  nothing is no loss; the deployment table has the name of the one marker that proves it.
 - stores.valkey.epochs and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,
   was emptied, went back to a snapshot, or a slot moved. Markers in every part name the run of the engine and the
   epoch; one that does not fit begins a new epoch for all parts, in the same lineage. They are with their engine,
@@ -54,7 +54,7 @@ from corpid.rules.client_clocks import are_known
 from corpid.rules.data_loss import DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores.sql import database_identity
-from corpid.stores.sql.client_clocks import leads_may_be_missing
+from corpid.stores.sql.client_clocks import begin_client_clocks
 from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues
 from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
@@ -83,7 +83,7 @@ async def forget(database: Database, *, now: float) -> None:
     raised = sa.update(credentials).where(credentials.c.totp_last_step < last).values(totp_last_step=last)
     await NamedValues(database).put(FORGOTTEN_AT, repr(now))
     await SqlOrderlyStops(database).void()  # that one was used may be forgotten, too
-    await leads_may_be_missing(database, now=now)
+    await begin_client_clocks(database, now=now)
     for table in (transient, sessions, email_changes):
         await database.run(database.prepare(sa.delete(table)), {})
     await database.run(database.prepare(raised), {"last": int(now // STEP_SECONDS) + STEPS_ASIDE})
@@ -119,7 +119,7 @@ async def after_machine_restart(database: Database, *, start: str, now: float) -
             await database.run(empty, {})
             await values.put(FORGOTTEN_AT, repr(now))
             await SqlOrderlyStops(database).void()  # as in `forget`
-            await leads_may_be_missing(database, now=now)
+            await begin_client_clocks(database, now=now)
         return float(await values.get(FORGOTTEN_AT) or 0.0)
 
 
@@ -168,7 +168,8 @@ async def after_restore(
 
     Nodes write their own time into what they issue, so the moment lies as far ahead as they may be. Numbers of
     the audit table go on after a gap: a reader who continues from a number of the previous database misses nothing.
-    From then on servers accept this database. Raises RestoreRefused while servers run, and StoreUnavailable. docs/decisions/0008
+    From then on servers accept this database. Raises RestoreRefused while servers run, and StoreUnavailable.
+    docs/decisions/0008
     """
     if not database.has_clock:
         raise RestoreRefused("this is for PostgreSQL; on SQLite `corpid restore FILE` does it by itself")
@@ -286,7 +287,8 @@ _LEAP_OF_SQLITE: Final = sa.text("UPDATE sqlite_sequence SET seq = seq + :left_o
 async def after_copy(database: Database, audit: SqlAudit, event: AuditEvent, *, now: float) -> None:
     """End everything in the copy of a backup, and write the event.
 
-    Of several processes one does; a database that is no copy stays as it is. Raises StoreUnavailable. docs/decisions/0028
+    Of several processes one does; a database that is no copy stays as it is. Raises StoreUnavailable.
+    docs/decisions/0028
     """
     if await NamedValues(database).get(COPY) is None:
         return
@@ -349,7 +351,7 @@ class Takeovers:
     async def admit(self, connection: Any) -> None:  # noqa: ANN401  (the driver has no types)
         """Look at a new connection before it is used.
 
-        Raises StoreUnavailable for a server that is no primary, or no longer, and for another database. Where it has
+        Raises StoreUnavailable for a server that is no primary, or no longer, and for another database. If it has
         just taken over, returns when what it may lack is refused.
         """
         with_system = await connection.fetchval(database_identity.MAY_READ_SYSTEM)

@@ -12,6 +12,7 @@ from corpid.flows.directory.write import Refused
 from corpid.flows.operations import signing_keys as signing_key_flows
 from corpid.flows.operations.signing_keys import SigningKeys, open_key
 from corpid.jose.certificates import members, pem
+from corpid.rules import signing_keys as signing_key_rules
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine, Person
 from corpid.stores.encryption_at_rest import SecretCipher
@@ -184,6 +185,6 @@ def test_a_revocation_meanwhile_is_not_undone(tmp_path: Path, monkeypatch: pytes
         else:
             await signing_key_flows.give_up(registry, OPERATOR, kid)
         (key,) = [key for key in await signing_key_flows.stored_keys(registry) if key.kid == kid]
-        assert signing_key_flows.state(key, NOW + 70) == "revoked"
+        assert signing_key_rules.state(key, NOW + 70) == "revoked"
 
     run(tmp_path, story)

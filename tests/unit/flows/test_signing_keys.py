@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.flows.operations import key_calendar, signing_keys
+from corpid.flows.operations import signing_keys
 from corpid.flows.operations.signing_keys import RotationRefused, SigningKeys
 from corpid.jose import compact
 from corpid.jose.compact import BadSignature
 from corpid.ports import Conflict
+from corpid.rules import signing_keys as rules
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.actors import CommandLine, Person
 from tests.unit.flows.opened import NOW, with_provider
@@ -36,15 +37,15 @@ async def published(provider: Provider, now: float) -> list[str]:
     ring = (await provider.signing_keys.at(now)).ring
     kids = [jwk["kid"] for jwk in json.loads(ring.public_key_set)["keys"]]
     assert kids[0] == ring.active.kid
-    waiting = [key.kid for key in await signing_keys.stored_keys(provider.registry) if key_calendar.is_standby(key)]
+    waiting = [key.kid for key in await signing_keys.stored_keys(provider.registry) if rules.is_standby(key)]
     assert len(waiting) == 1
     return [kid for kid in kids if kid not in waiting]
 
 
 async def standby(provider: Provider) -> str:
     """The kid of the standby key."""
-    (key,) = [key for key in await signing_keys.stored_keys(provider.registry) if key_calendar.is_standby(key)]
-    assert signing_keys.state(key, NOW) == "standby"
+    (key,) = [key for key in await signing_keys.stored_keys(provider.registry) if rules.is_standby(key)]
+    assert rules.state(key, NOW) == "standby"
     return key.kid
 
 
@@ -282,13 +283,13 @@ def test_dates_of_the_list_never_contradict_one_another(tmp_path: Path) -> None:
                 await signing_keys.revoke(provider.registry, OPERATOR, alive[step % len(alive)].kid, now=now)
             stored = await signing_keys.stored_keys(provider.registry)
             for later in (0, 30, 10**5):
-                assert [signing_keys.state(key, now + later) for key in stored].count("in use") == 1
-                assert [signing_keys.state(key, now + later) for key in stored].count("standby") == 1
+                assert [rules.state(key, now + later) for key in stored].count("in use") == 1
+                assert [rules.state(key, now + later) for key in stored].count("standby") == 1
             for key in stored:
-                dates = [signing_keys.signs_from(key), signing_keys.retires_at(key), signing_keys.published_until(key)]
+                dates = [rules.signs_from(key), rules.retires_at(key), rules.published_until(key)]
                 told = [date for date in dates if date is not None]
                 assert told == sorted(told), key
-                assert signing_keys.retires_at(key) is None or signing_keys.signs_from(key) is not None
+                assert rules.retires_at(key) is None or rules.signs_from(key) is not None
 
     with_provider(tmp_path, story)
 

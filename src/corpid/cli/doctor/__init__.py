@@ -123,8 +123,8 @@ def _outside(url: str, authority: Path | None, node: Settings | None) -> list[Re
     found: list[Reported] = []
     with suppress(NoResponse):
         found += _understood("certificate", lambda: list(reachability.tls(origin)))
-    impostor = any(finding.about == "certificate" and finding.verdict == "problem" for finding in found)
-    if impostor:
+    certificate_refused = any(finding.about == "certificate" and finding.verdict == "problem" for finding in found)
+    if certificate_refused:
         origin = Origin(url, reachability.unchecked())
     first, there = reachability.reach(origin)
     found.append(first)
@@ -132,7 +132,7 @@ def _outside(url: str, authority: Path | None, node: Settings | None) -> list[Re
         reason = "There is no discovery document, which names what to look at."
         return [*found, *_unseen(CHECKS, reason), *probe_checks.unseen(reason, node)]
     found += _checks(there)
-    if impostor:
+    if certificate_refused:
         return [*found, *probe_checks.unseen("No probe is sent to a host whose certificate is refused.", node)]
     return [*found, *_probed(there, node)]
 

@@ -87,7 +87,7 @@ class Prober:
             raise NotReported(answer)
         return received, answer
 
-    def insist(self, path: str, fields: Fields = ()) -> tuple[Received, RawResponse]:
+    def ask_retrying(self, path: str, fields: Fields = ()) -> tuple[Received, RawResponse]:
         """The first report of a few probes.
 
         Raises NotReported, NoResponse.
@@ -109,14 +109,14 @@ class Probed:
         self.settings: Final = prober.settings
         self.traceparent: Final = f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
         self._fields: Final = [*_FORGED.items(), ("traceparent", self.traceparent)]
-        self.received, self.answer = prober.insist(_PATH, self._fields)
+        self.received, self.answer = prober.ask_retrying(_PATH, self._fields)
 
     def again(self) -> Received:
         """The report of the same request, perhaps by another node.
 
         Raises NotReported, NoResponse.
         """
-        return self.prober.insist(_PATH, self._fields)[0]
+        return self.prober.ask_retrying(_PATH, self._fields)[0]
 
 
 def addresses(probed: Probed) -> Reported:
@@ -228,7 +228,7 @@ def encoded_paths(probed: Probed) -> Reported:
     )
     sent = probed.prober.there.origin.path + _ENCODED_PATH
     try:
-        got, _ = probed.prober.insist(_ENCODED_PATH)
+        got, _ = probed.prober.ask_retrying(_ENCODED_PATH)
     except NotReported as error:
         return warning(about, f"{sent} does not arrive: {error}.", change)
     if got.path == sent:
@@ -278,7 +278,7 @@ def cached_answers(probed: Probed) -> Reported:
         for _ in range(2):
             probed.prober.there.origin.ask("GET", url)
         try:
-            probed.prober.insist(url)
+            probed.prober.ask_retrying(url)
         except NotReported:
             found.append(path)
     if not found:

@@ -50,7 +50,7 @@ class ClientClocks:
         self._registry: Final = registry
         self._version: Final = version
         self._checked: Final[dict[str, _Checked]] = {}
-        self._doubted_at = float("-inf")
+        self._incomplete_at = float("-inf")
         self._larger_noted_at = float("-inf")
         self._loss = ""
         self._known: dict[str, int | None] = {}
@@ -71,7 +71,7 @@ class ClientClocks:
         if lost_at is None or not loss.may_have_been_spent(assertion.issued_at):
             return UNKNOWN
         seconds = await self._largest(assertion.client_id, loss, lost_at, moment)
-        # Until then a process that has not noticed the loss may record a larger lead, and spend where nobody looks later.
+        # Until then a process that has not noticed the loss may record a larger lead, and spend in the lost epoch.
         wait = max(0, math.floor(lost_at - moment) + 1)
         return Lead(loss=loss.name, seconds=seconds, wait=wait)
 
@@ -84,7 +84,7 @@ class ClientClocks:
         docs/decisions/0026
         """
         if lead > LARGEST_RECORDED:
-            await self._doubt(moment)
+            await self._begin_again(moment)
             return
         if lead > LARGEST_LEAD:
             await self._note_larger(moment)
@@ -106,10 +106,11 @@ class ClientClocks:
         self._checked.pop(client_id, None)
         self._checked[client_id] = _Checked(period, recorded, moment)
 
-    async def _doubt(self, moment: float) -> None:
-        if not 0 <= moment - self._doubted_at < CHECKED_SECONDS:
+    async def _begin_again(self, moment: float) -> None:
+        """Begin the records, since a lead may be missing; once a minute."""
+        if not 0 <= moment - self._incomplete_at < CHECKED_SECONDS:
             await self._registry.client_clocks.begin(now=moment)
-            self._doubted_at = moment
+            self._incomplete_at = moment
 
     async def _note_larger(self, moment: float) -> None:
         if not 0 <= moment - self._larger_noted_at < CHECKED_SECONDS:

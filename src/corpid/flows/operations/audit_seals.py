@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from corpid.jose.key_ring import SigningKey
-    from corpid.ports import Registry, SealedKey, StoredEntry
+    from corpid.ports import Registry, StoredEntry
     from corpid.rules.audit_seals import Claims, Digest
     from corpid.rules.directory.actors import Actor
+    from corpid.rules.signing_keys import SealedKey
 
 LOOK_SECONDS: Final = 10
 """between two looks whether a seal is due"""

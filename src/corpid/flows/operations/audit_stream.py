@@ -1,10 +1,10 @@
 """The stream of the audit to a file or SIEM (docs/decisions/0030).
 
-At least once, in the order of the numbers, without gaps. One process of the deployment streams: the one that the position
-names. It changes the position whenever entries were handed over, and otherwise every few seconds; each change is made only
-if the position is still the one that was read. A process that finds the position unchanged for TAKEOVER_SECONDS of its own
-time takes over, so that no two clocks are compared. One that was stopped meanwhile may repeat some entries, but can no
-longer change the position.
+At least once, in the order of the numbers, without gaps. One process of the deployment streams: the one that the
+position names. It changes the position whenever entries were handed over, and otherwise every few seconds; each change
+is made only if the position is still the one that was read. A process that finds the position unchanged for
+TAKEOVER_SECONDS of its own time takes over, so that no two clocks are compared. One that was stopped meanwhile may repeat
+some entries, but can no longer change the position.
 """
 
 from __future__ import annotations
@@ -44,14 +44,13 @@ _LONGEST_PAUSE: Final = 30.0
 """of a process after attempts that failed; others try meanwhile"""
 _RESENT_SECONDS: Final = 60.0
 """of a syslog connection that ended: its receiver may have died before it read what its kernel had acknowledged"""
-_ANY_NUMBER: Final = (1 << 63) - 1
 _DECODER: Final = msgspec.json.Decoder(Position)
 
 
 class AuditStream:
     """Streams the audit, in one process of the deployment at a time.
 
-    `log` gets the level, event and detail of a line for the log.
+    `report` and `warn` log an event with its detail.
     """
 
     def __init__(
@@ -61,19 +60,21 @@ class AuditStream:
         *,
         process: str,
         clock: Callable[[], float],
-        log: Callable[[str, str, str], None],
+        report: Callable[[str, str], None],
+        warn: Callable[[str, str], None],
     ) -> None:
         self._registry: Final = registry
         self._target: Final = target
         self._process: Final = process
         self._clock: Final = clock
-        self._log: Final = log
+        self._report: Final = report
+        self._warn: Final = warn
         self.pause = 0.0
         """seconds until the next round"""
         self._seen = ""
         self._seen_at = 0.0
         self._waiting_since: int | None = None
-        """the moment of the oldest entry that has not left"""
+        """see `oldest_waiting`"""
         self._retry_at = float("-inf")
         self._failures = 0
         self._streams = False
@@ -104,8 +105,7 @@ class AuditStream:
             if self._streams:  # another process took over
                 await self._let_go()
             await self._watch(stored, position, now)
-        oldest = await self._registry.audit.between(after=position.number, last=_ANY_NUMBER, limit=1)
-        self._waiting_since = oldest[0].at if oldest else None
+        self._waiting_since = await oldest_waiting(self._registry, after=position.number)
 
     async def end(self) -> None:
         """Let another process stream, at once.
@@ -125,7 +125,7 @@ class AuditStream:
         if is_free and now >= self._retry_at and await self._change(stored, position, process=self._process):
             self._streams, self.pause, self._beat_at = True, 0.0, now
             if not position.failed:
-                self._log("audit_stream_begun", "info", f"to {self._target.name}, after entry {position.number}")
+                self._report("audit_stream_begun", f"to {self._target.name}, after entry {position.number}")
 
     async def _stream(self, stored: str, position: Position) -> Position:
         """Send what is there, confirm it, and store the position."""
@@ -148,7 +148,7 @@ class AuditStream:
         self._beat_at, self._failures = now, 0
         self._remember(position.number, sent, now)
         if position.failed:
-            self._log("audit_stream_resumed", "info", f"to {self._target.name}, after entry {position.number}")
+            self._report("audit_stream_resumed", f"to {self._target.name}, after entry {position.number}")
         return msgspec.structs.replace(position, number=sent)
 
     async def _send_after(self, number: int) -> tuple[int, bool]:
@@ -195,7 +195,7 @@ class AuditStream:
         number = self._unread_from(position.number, self._confirmed)
         await self._let_go()
         if await self._change(stored, position, number=number, process="", failed=reason) and not position.failed:
-            self._log("audit_stream_failed", "warning", f"{reason}; entries wait, and none is lost")
+            self._warn("audit_stream_failed", f"{reason}; entries wait, and none is lost")
         return msgspec.structs.replace(position, number=number)
 
     def _unread_from(self, number: int, confirmed: Iterable[tuple[float, int]]) -> int:
@@ -249,6 +249,38 @@ async def last_left(registry: Registry) -> int:
     0 for none. Raises StoreUnavailable. Source: docs/decisions/0030
     """
     return read(await registry.deployment.audit_stream()).number
+
+
+async def oldest_waiting(registry: Registry, *, after: int) -> int | None:
+    """Return the moment of the oldest entry that has not left.
+
+    `after` is the number of the last one that has. Epoch seconds; None: none waits. Raises StoreUnavailable.
+    Source: docs/decisions/0030
+    """
+    oldest = await registry.audit.between(after=after, limit=1)
+    return oldest[0].at if oldest else None
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """The position, and what waits behind it."""
+
+    position: Position
+    waiting: int
+    """entries that have not left"""
+    oldest_at: int | None
+    """epoch seconds of the oldest of them; None: none waits"""
+
+
+async def progress(registry: Registry, actor: Actor) -> Progress:
+    """Return the progress of the stream.
+
+    Raises access.Forbidden, StoreUnavailable. Source: docs/decisions/0030
+    """
+    authorise(actor, "read", Object(kind="deployment"))
+    position = read(await registry.deployment.audit_stream())
+    waiting, _, _ = await registry.seals.unsealed(after=position.number)
+    oldest_at = await oldest_waiting(registry, after=position.number)
+    return Progress(position=position, waiting=waiting, oldest_at=oldest_at)
 
 
 async def set_position(registry: Registry, actor: Actor, number: int, *, now: float) -> bool:

@@ -17,9 +17,9 @@ import msgspec
 from corpid.flows.operations import signing_keys
 from corpid.flows.operations.migration_report import ClientUse, uses_of
 from corpid.flows.operations.readiness import NotReady, Readiness
-from corpid.flows.operations.signing_keys import KeyDate
 from corpid.ports.hourly_counts import COMPLETED
 from corpid.rules import diagnostics
+from corpid.rules import signing_keys as key_rules
 from corpid.rules.diagnostics import Finding
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.hourly_counts import Point, beginning, by_day, by_hour
@@ -27,17 +27,19 @@ from corpid.rules.limits import DAY, HOUR
 from corpid.rules.oauth.client_registration import PLAIN_RULES
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.server_processes import is_live, live, odd
+from corpid.rules.signing_keys import KeyDate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from zoneinfo import ZoneInfo
 
     from corpid.flows.provider import Provider
-    from corpid.ports import Registry, SealedKey
+    from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
     from corpid.rules.oauth.client_registration import Rules
     from corpid.rules.oauth.records import Client
     from corpid.rules.server_processes import ServerProcess
+    from corpid.rules.signing_keys import SealedKey
 
 Period: TypeAlias = Literal["7 days", "90 days"]
 """7 days by hour, or 90 days by day"""
@@ -159,7 +161,7 @@ async def overview(provider: Provider, actor: Actor, *, now: float, rules: Rules
         week=await _traffic(registry, "7 days", names, now=now, zone=zone),
         quarter=await _traffic(registry, "90 days", names, now=now, zone=zone),
         keys=tuple(_shown(key, now) for key in keys),
-        key_dates=tuple(signing_keys.next_dates(keys, now=now)),
+        key_dates=tuple(key_rules.next_dates(keys, now=now)),
         ending=tuple(sorted(uses, key=lambda use: (use.last_day is None, use.last_day or "", use.client_id))),
         engines=await _engines(provider),
         processes=_processes(registered, provider.node.process.process_id, now=now),
@@ -246,9 +248,9 @@ def _points(counts: list[Point], period: Period, now: float, zone: ZoneInfo) -> 
 def _shown(key: SealedKey, now: float) -> KeyShown:
     return KeyShown(
         kid=key.kid,
-        state=signing_keys.state(key, now),
-        signs_from=signing_keys.signs_from(key),
-        retired_at=signing_keys.retires_at(key),
+        state=key_rules.state(key, now),
+        signs_from=key_rules.signs_from(key),
+        retired_at=key_rules.retires_at(key),
     )
 
 

@@ -125,32 +125,11 @@ class Readiness:
 def recovering_until(provider: Provider) -> float:
     """The end of a recovery from a data loss, epoch seconds.
 
-    It is 0.0 if there is none. Until then proofs and assertions that may have been spent before the loss are not accepted. Source: D67
+    It is 0.0 if there is none. Until then proofs and assertions that may have been spent before the loss are not
+    accepted. Source: D67
     """
     end = provider.transient.loss.ends_at
     return end if provider.clock() < end else 0.0
-
-
-class RecoveryNotice:
-    """Reporter of a data loss, when it begins and when it ends."""
-
-    def __init__(self, provider: Provider, begun: Callable[[float], None], over: Callable[[], None]) -> None:
-        """`begun` is given the end of the recovery, epoch seconds."""
-        self._provider: Final = provider
-        self._begun: Final = begun
-        self._over: Final = over
-        self._reported = ""
-        """the name of the loss whose recovery was reported to begin"""
-
-    def look(self) -> None:
-        """Report what has changed since the last look. Source: D67"""
-        name, until = self._provider.transient.loss.name, recovering_until(self._provider)
-        if until and name != self._reported:
-            self._reported = name
-            self._begun(until)
-        elif self._reported and not until:
-            self._reported = ""
-            self._over()
 
 
 async def _lasting(provider: Provider) -> tuple[str, str] | None:

@@ -33,12 +33,12 @@ class Registration:
         """
         if now < self._next:
             return
-        await self._doubt_clocks(now)
+        await self._begin_client_clocks(now)
         await self._processes.note(msgspec.structs.replace(self._process, seen_at=int(now)))
         await self._processes.remove_old(before=int(now) - KEPT_SECONDS)
         self._next = now + SEEN_EVERY_SECONDS
 
-    async def _doubt_clocks(self, now: float) -> None:
+    async def _begin_client_clocks(self, now: float) -> None:
         """Begin the records of clients' clocks, if leads may be missing.
 
         A process of another version serves, or none of this one did when this one started. docs/decisions/0026

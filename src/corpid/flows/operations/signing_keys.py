@@ -5,28 +5,23 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from hashlib import sha256
 from math import ceil
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.flows.operations import key_calendar
-from corpid.flows.operations.key_calendar import AGREED_SECONDS, STANDBY, Step
 from corpid.jose import certificates, key_ring
 from corpid.jose.certificates import CertificateRefused
 from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
 from corpid.jose.key_ring import generate_private_jwk
-from corpid.ports import AuditEvent, SealedKey
+from corpid.ports import AuditEvent
+from corpid.rules import signing_keys as rules
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import ApiClient
-from corpid.rules.limits import (
-    ACCESS_TOKEN_SECONDS,
-    LIVE_STATE_SECONDS,
-    METADATA_CACHE_SECONDS,
-)
+from corpid.rules.limits import LIVE_STATE_SECONDS
+from corpid.rules.signing_keys import AGREED_SECONDS, KEPT_SECONDS, STANDBY, SealedKey, Step
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -35,8 +30,6 @@ if TYPE_CHECKING:
     from corpid.ports import Registry
     from corpid.rules.directory.actors import Actor
 
-KEPT_SECONDS: Final = ACCESS_TOKEN_SECONDS + METADATA_CACHE_SECONDS
-"""a retired key stays published until the last token's exp and an hour"""
 _NONCE_SECONDS: Final = 120
 
 
@@ -227,13 +220,14 @@ def _standby_key(now: float) -> SealedKey:
 async def ensure_standby_key(registry: Registry, *, now: float) -> bool:
     """Publish a standby key, if there is none.
 
-    Of several processes one does; returns whether it was this one. Deployments of earlier versions have none. Source: D42
+    Of several processes one does; returns whether it was this one. Deployments of earlier versions have none.
+    Source: D42
     """
-    if any(key_calendar.is_standby(key) for key in await stored_keys(registry)):
+    if any(rules.is_standby(key) for key in await stored_keys(registry)):
         return False
 
     def decide(keys: list[SealedKey]) -> list[Step]:
-        return key_calendar.standby(keys, lambda: _standby_key(now))
+        return rules.standby(keys, lambda: _standby_key(now))
 
     return bool(await _change(registry, None, decide))
 
@@ -241,7 +235,8 @@ async def ensure_standby_key(registry: Registry, *, now: float) -> bool:
 async def _change(registry: Registry, actor: Actor | None, plan: Callable[[list[SealedKey]], list[Step]]) -> list[Step]:
     """Change the calendar as planned from the present keys.
 
-    All of it happens at once, or nothing. Two changes at the same time happen one after the other. Without an actor, CorpID itself does it. Source: D42
+    All of it happens at once, or nothing. Two changes at the same time happen one after the other. Without an actor,
+    CorpID itself does it. Source: D42
     """
     planned: list[Step] = []
 
@@ -279,80 +274,6 @@ async def listed(registry: Registry, actor: Actor) -> list[SealedKey]:
     return await stored_keys(registry)
 
 
-def state(key: SealedKey, now: float) -> str:
-    """The state of a signing key, in words. Source: D42"""
-    if key.revoked_at is not None and key.revoked_at <= now:
-        return "revoked"
-    if key_calendar.is_standby(key):
-        return "standby"
-    if key.use == "audit" and key.retired_at is not None:
-        return "retired, still verifies"
-    if key.active_from > now:
-        return "published, not yet in use"
-    if key.retired_at is not None and key.retired_at <= now:
-        return "retired, still verifies" if now < key.retired_at + KEPT_SECONDS else "retired"
-    return "in use"
-
-
-class KeyDate(msgspec.Struct, frozen=True, kw_only=True):
-    """A date ahead in the life of a signing key."""
-
-    kid: str
-    what: Literal["signs", "retires", "withdrawn"]
-    """it begins to sign, it stops signing, or it is no longer published and its tokens are no longer accepted"""
-    at: int
-    """epoch seconds"""
-
-
-def next_dates(keys: Iterable[SealedKey], *, now: float) -> list[KeyDate]:
-    """The dates of keys that are still ahead, in order. Source: D42"""
-    found = []
-    for key in keys:
-        if key.revoked_at is not None:
-            found.append(KeyDate(kid=key.kid, what="withdrawn", at=key.revoked_at))
-        elif key.active_from != STANDBY:
-            found.append(KeyDate(kid=key.kid, what="signs", at=key.active_from))
-            if key.retired_at is not None:
-                found.append(KeyDate(kid=key.kid, what="retires", at=key.retired_at))
-                found.append(KeyDate(kid=key.kid, what="withdrawn", at=key.retired_at + KEPT_SECONDS))
-    return sorted((each for each in found if each.at > now), key=lambda each: each.at)
-
-
-def signs_from(key: SealedKey) -> int | None:
-    """When a key begins or began to sign.
-
-    Epoch seconds; None for a standby key, which has no date, and for one that ended before its date. Source: D42
-    """
-    ends = [at for at in (key.retired_at, key.revoked_at) if at is not None]
-    return None if key.active_from == STANDBY or any(at <= key.active_from for at in ends) else key.active_from
-
-
-def retires_at(key: SealedKey) -> int | None:
-    """When a key stops or stopped signing.
-
-    Epoch seconds; None if it was revoked before. Source: D42
-    """
-    if signs_from(key) is None or key.retired_at is None:
-        return None
-    return None if key.revoked_at is not None and key.revoked_at < key.retired_at else key.retired_at
-
-
-def published_until(key: SealedKey) -> int | None:
-    """When a key is withdrawn or was.
-
-    Epoch seconds; None: not planned. Source: D42
-    """
-    if key.revoked_at is not None:
-        return key.revoked_at
-    return None if key.retired_at is None else key.retired_at + KEPT_SECONDS
-
-
-def calendar_tag(stored: Sequence[SealedKey]) -> str:
-    """A name of the calendar that shows a repeated change. Source: D42"""
-    dates = [(key.kid, key.active_from, key.retired_at, key.revoked_at) for key in stored]
-    return base64url(sha256(msgspec.json.encode(dates)).digest())[:22]
-
-
 async def rotate(
     registry: Registry,
     actor: Actor,
@@ -366,9 +287,10 @@ async def rotate(
 
     Returns the key that signs next.
 
-    It is published already, and signs in two hours; `at_once`: now, or within five seconds if it is as young. `seen` is the tag of the calendar that the caller decided on. `unknown` is of developer
-    mode: a key that was never published signs at once (D66). Raises access.Forbidden,
-    StoreUnavailable, RotationRefused if the calendar has changed since, and for a client of the API TooSoon.
+    It is published already, and signs in two hours; `at_once`: now, or within five seconds if it is as young. `seen` is
+    the tag of the calendar that the caller decided on. `unknown` is of developer mode: a key that was never published
+    signs at once (D66). Raises access.Forbidden, StoreUnavailable, RotationRefused if the calendar has changed since,
+    and for a client of the API TooSoon.
     Source: Spec 9, D42
     """
     authorise(actor, "write", Object(kind="key"))
@@ -376,9 +298,9 @@ async def rotate(
     def plan(keys: list[SealedKey]) -> list[Step]:
         if isinstance(actor, ApiClient):
             _refuse_often(keys, now)
-        if seen is not None and seen != calendar_tag(keys):
+        if seen is not None and seen != rules.calendar_tag(keys):
             raise RotationRefused("the keys have been changed meanwhile")
-        return key_calendar.rotation(keys, lambda: _standby_key(now), now=int(now), at_once=at_once, unknown=unknown)
+        return rules.rotation(keys, lambda: _standby_key(now), now=int(now), at_once=at_once, unknown=unknown)
 
     return (await _change(registry, actor, plan))[0].key
 
@@ -411,7 +333,7 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
             raise RotationRefused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
         if key.revoked_at is not None:
             raise RotationRefused(f"the key {kid} is revoked already")
-        return key_calendar.revocation(keys, key, lambda: _standby_key(now), now=int(now))
+        return rules.revocation(keys, key, lambda: _standby_key(now), now=int(now))
 
     steps = await _change(registry, actor, plan)
     return next((step.key for step in steps if step.action is AuditAction.KEY_ROTATE), None)

@@ -35,7 +35,7 @@ CLOCKS_APART_SECONDS: Final = 3600
 NEAR: Final = 100
 """entries that are looked at in order for each completed sign-in, before the index of sign-ins is read"""
 UNCHANGED: Final = Members()
-_AFTER_EVERY_NUMBER: Final = (1 << 63) - 1
+AFTER_EVERY_NUMBER: Final = (1 << 63) - 1
 _BEFORE_EVERY_NUMBER: Final = -(1 << 63)
 _SALT_BYTES: Final = 16
 _EVENTS: Final = record_codec(AuditEvent)
@@ -167,8 +167,9 @@ class SqlAudit:
         rows = await self._database.rows(self._entries, {"after": after, "last": row[0], "limit": limit})
         return [_entry(row) for row in rows]
 
-    async def between(self, *, after: int, last: int, limit: int) -> list[AuditEntry]:
-        rows = await self._database.rows(self._entries, {"after": after, "last": last, "limit": limit})
+    async def between(self, *, after: int, last: int | None = None, limit: int) -> list[AuditEntry]:
+        end = AFTER_EVERY_NUMBER if last is None else last
+        rows = await self._database.rows(self._entries, {"after": after, "last": end, "limit": limit})
         return [_entry(row) for row in rows]
 
     async def among(self, actions: Sequence[str], *, after: int, last: int, limit: int) -> list[AuditEntry]:
@@ -218,7 +219,7 @@ class SqlAudit:
         if not way.rest or not way.in_order:
             return _BEFORE_EVERY_NUMBER, True
         index_range = self._database.prepare(way.index_range())
-        values = way.values | {"before": query.before or _AFTER_EVERY_NUMBER, "limit": examined}
+        values = way.values | {"before": query.before or AFTER_EVERY_NUMBER, "limit": examined}
         number, latest, count = await self._database.row(index_range, values) or (None, 0, 0)
         if number is None or count < examined:
             return _BEFORE_EVERY_NUMBER, True
@@ -229,7 +230,7 @@ class SqlAudit:
     ) -> list[AuditEntry]:
         page, since = self._database.prepare(way.page()), query.since
         found: list[AuditEntry] = []
-        before = query.before or _AFTER_EVERY_NUMBER
+        before = query.before or AFTER_EVERY_NUMBER
         while len(found) < limit:
             left = limit - len(found)
             size = (PAGE if since else min(PAGE, left)) if way.in_order else max(PAGE, left)

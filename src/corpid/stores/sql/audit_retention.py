@@ -13,7 +13,7 @@ from sqlalchemy.sql.expression import ClauseElement, Executable
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.rules.directory.approvals import State
-from corpid.stores.sql.audit import ways
+from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, ways
 from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals, change_requests
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.statements import Database
 
-_ANY_NUMBER: Final = (1 << 63) - 1
 _ROWS: Final = 500
 """rows checked, and at most removed, in one transaction"""
 
@@ -107,15 +106,15 @@ class Pruned:
 
 
 async def prune(
-    database: Database, table: SqlAudit, event: AuditEvent, *, now: float, kept: Kept, last: int = _ANY_NUMBER
+    database: Database, table: SqlAudit, event: AuditEvent, *, now: float, kept: Kept, last: int = AFTER_EVERY_NUMBER
 ) -> Pruned:
     """Remove audit entries and details that are older than they are kept.
 
     The event is written first, if there is something to remove, with how much and for how many days entries are kept:
     it explains to a verification where they are, and itself stays for ever. Then short transactions, for one chunk of
     the table after the other, each of which lifts the rule that rows stay and sets it again. Raises StoreUnavailable;
-    what was removed by then stays removed. Entries after `last` stay, with their details. Decided requests for approval go by the same age. Source:
-    docs/decisions/0008, 0015, 0016, D55
+    what was removed by then stays removed. Entries after `last` stay, with their details. Decided requests for approval
+    go by the same age. Source: docs/decisions/0008, 0015, 0016, D55
     """
     limits = {
         "others": _limit(now, kept.audit_days),

@@ -56,10 +56,10 @@ class SqlClientClocks:
 
     async def begin(self, *, now: float) -> None:
         async with self._database.transaction():
-            await leads_may_be_missing(self._database, now=now)
+            await begin_client_clocks(self._database, now=now)
 
 
-async def leads_may_be_missing(database: Database, *, now: float) -> None:
+async def begin_client_clocks(database: Database, *, now: float) -> None:
     """Begin the records: leads of the time before may be missing.
 
     Inside a transaction. docs/decisions/0026
@@ -70,7 +70,8 @@ async def leads_may_be_missing(database: Database, *, now: float) -> None:
 def _noted() -> sa.Executable:
     """Insertion of a client's row, or a raise of its lead.
 
-    The larger lead stays. A later period keeps what the one before had. What was noted for an earlier period than the row's raises the row's.
+    The larger lead stays. A later period keeps what the one before had. What was noted for an earlier period than the
+    row's raises the row's.
     """
     names = ("client_id", *_CLOCKS.written)
     values = [sa.bindparam(name, type_=client_clocks.c[name].type) for name in names]

@@ -1,8 +1,8 @@
 """The identity of a PostgreSQL database.
 
-That is its server, its place there and its tables. The deployment table keeps a note of it. A copy that pg_restore made brings the note of the original, so the two differ:
-another system identifier means another server, another OID another database or tables that were created again. A
-standby has the identity of its primary. docs/decisions/0028
+That is its server, its place there and its tables. The deployment table keeps a note of it. A copy that pg_restore made
+brings the note of the original, so the two differ: another system identifier means another server, another OID another
+database or tables that were created again. A standby has the identity of its primary. docs/decisions/0028
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Epoch:
         """The answers, valid in this epoch.
 
         The last command in the same pipeline asks for the part's epoch. Names of epochs never come back, but of an
-        engine that was closed and lost nothing (closing), so that it is still this one means that it was this one
+        engine that was closed and lost nothing (orderly_stops), so that it is still this one means that it was this one
         all along.
         """
         link = self._link(part)

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Final
 from corpid.ports import StoreUnavailable
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import milliseconds
-from corpid.stores.valkey import closing, epochs
-from corpid.stores.valkey.closing import Closing
+from corpid.stores.valkey import epochs, orderly_stops
 from corpid.stores.valkey.epochs import Epoch
 from corpid.stores.valkey.link import ANSWER_SECONDS
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology
+from corpid.stores.valkey.orderly_stops import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,7 +186,7 @@ class Keyspace:
         newest = max((epochs.read(link, mark) for mark in marks.values()), default=epochs.NONE)
         if newest > self._epoch.name:
             self._enter(newest, began=False)
-        if await self._is_closed(link, marks.get(closing.PART), now):
+        if await self._is_closed(link, marks.get(orderly_stops.PART), now):
             return
         for part in marks:
             is_here = marks[part] == epochs.marked(link, self._epoch.name)
@@ -198,10 +198,10 @@ class Keyspace:
 
     async def _is_closed(self, link: Link, mark: bytes | None, now: float) -> bool:
         """Return whether the engine is closed, or just open again."""
-        marker = None if self._topology.clustered else closing.read(mark)
+        marker = None if self._topology.clustered else orderly_stops.read(mark)
         if marker is None or marker.epoch < self._epoch.name:
             return False
-        self._serving[closing.PART] = StoreUnavailable(f"{link.address.name} is closed")
+        self._serving[orderly_stops.PART] = StoreUnavailable(f"{link.address.name} is closed")
         self._show()
         settled = await self._closing.settle(link, marker, now)
         if settled is link:
@@ -209,7 +209,7 @@ class Keyspace:
                 self._enter(marker.epoch, began=False)
             self._closing.look(intact=True)
         if settled is not None:
-            self._serving[closing.PART] = settled
+            self._serving[orderly_stops.PART] = settled
         return settled is not None
 
     async def _marks(self, link: Link, parts: Sequence[int]) -> dict[int, bytes | None]:

@@ -21,11 +21,11 @@ from corpid.rules.data_loss import NO_LOSS, DataLoss
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.rules.oauth.errors import OAuthError
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
-from corpid.stores.valkey import closing, epochs
-from corpid.stores.valkey.closing import NoOrderlyStops
+from corpid.stores.valkey import epochs, orderly_stops
 from corpid.stores.valkey.keyspace import Keyspace
 from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
 from corpid.stores.valkey.nodes import primaries
+from corpid.stores.valkey.orderly_stops import NoOrderlyStops
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -281,11 +281,11 @@ class ValkeyEngine(TransientEngine):
 
     async def close_for_restart(self, stops: OrderlyStops, *, name: str, seconds: int) -> None:
         """Refuses a cluster."""
-        await closing.close(self._url, stops, name=name, seconds=seconds)
+        await orderly_stops.close(self._url, stops, name=name, seconds=seconds)
 
     async def open_again(self, stops: OrderlyStops) -> bool:
         """Refuses a cluster."""
-        return await closing.open_again(self._url, stops)
+        return await orderly_stops.open_again(self._url, stops)
 
     @property
     def lineage(self) -> str:
@@ -352,7 +352,7 @@ class _ExaminedPrimary(msgspec.Struct, frozen=True, kw_only=True):
     """the setting save; empty: no snapshots, or hidden from this user"""
     last_save_failed: bool
     is_closed: bool
-    """for a restart (stores.valkey.closing)"""
+    """for a restart (stores.valkey.orderly_stops)"""
 
 
 async def _examine(url: str) -> list[_ExaminedPrimary | StoreUnavailable]:
@@ -396,7 +396,7 @@ async def _examined(address: Address) -> _ExaminedPrimary:
     link = await connect(address)
     try:
         saves = await _saves(link)
-        [mark] = [None] if link.engine.clustered else await link.ask(("GET", epochs.marker(closing.PART)))
+        [mark] = [None] if link.engine.clustered else await link.ask(("GET", epochs.marker(orderly_stops.PART)))
     finally:
         await link.close()
     info = link.engine.info
@@ -409,7 +409,7 @@ async def _examined(address: Address) -> _ExaminedPrimary:
         appends=info.get("aof_enabled") == "1",
         saves=saves,
         last_save_failed=info.get("rdb_last_bgsave_status", "ok") != "ok",
-        is_closed=closing.read(mark) is not None,
+        is_closed=orderly_stops.read(mark) is not None,
     )
 
 

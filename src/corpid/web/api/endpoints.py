@@ -13,6 +13,7 @@ from corpid.flows.large import in_thread_if_many, without_collector
 from corpid.flows.oauth import api_tokens
 from corpid.flows.oauth.recent_refusals import refusals_of
 from corpid.flows.operations import readiness, signing_keys
+from corpid.rules import signing_keys as rules
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.document import from_nodes, parse
 from corpid.rules.directory.json_nodes import nodes, pointer
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from corpid.flows.directory.objects import Found
-    from corpid.ports import ClientRefusal, SealedKey, StoredResponse
+    from corpid.ports import ClientRefusal, StoredResponse
     from corpid.rules.directory.document import Document
     from corpid.rules.directory.json_nodes import Json, JsonDocument
     from corpid.rules.directory.objects import Resource
+    from corpid.rules.signing_keys import SealedKey
     from corpid.web.api.calls import Call
 
 YAML: Final = "application/yaml"
@@ -316,10 +318,10 @@ def _key(call: Call, key: SealedKey) -> dict[str, Any]:
     """A signing key as it is shown: without its secret."""
     shown = {
         "id": key.kid,
-        "state": signing_keys.state(key, call.context.now),
+        "state": rules.state(key, call.context.now),
         "created_at": key.created_at,
-        "signs_from": signing_keys.signs_from(key),
-        "retired_at": signing_keys.retires_at(key),
+        "signs_from": rules.signs_from(key),
+        "retired_at": rules.retires_at(key),
         "revoked_at": key.revoked_at,
     }
     public = msgspec.structs.replace(key, secret="", certificate_chain=None)

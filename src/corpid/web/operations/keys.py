@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import signing_keys as flow
 from corpid.flows.operations.signing_keys import RotationRefused
+from corpid.rules import signing_keys as rules
 from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.limits import HOUR, KEY_PUBLISHED_BEFORE_USE_SECONDS
 from corpid.texts import Phrase, phrase
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from corpid.ports import SealedKey
+    from corpid.rules.signing_keys import SealedKey
     from corpid.web.pages.views import View
 
 KEYS: Final = "keys"
@@ -34,7 +35,7 @@ STATES: Final[Mapping[str, Phrase]] = {
     "retired": phrase("Retired"),
     "in use": phrase("Signs now"),
 }
-"""by `flows.operations.signing_keys.state`"""
+"""by `rules.signing_keys.state`"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +79,14 @@ async def keys(at: ConsoleContext) -> View:
 
 
 def _line(at: ConsoleContext, key: SealedKey) -> KeyLine:
-    state = flow.state(key, at.context.now)
+    state = rules.state(key, at.context.now)
     ended = key.revoked_at is not None or state == "retired"
     return KeyLine(
         kid=key.kid,
         state=STATES[state],
-        signs_from=_moment(at, flow.signs_from(key)),
-        retired=_moment(at, flow.retires_at(key)),
-        gone=_moment(at, flow.published_until(key)),
+        signs_from=_moment(at, rules.signs_from(key)),
+        retired=_moment(at, rules.retires_at(key)),
+        gone=_moment(at, rules.published_until(key)),
         revoke="" if ended else path_if_allowed(at, f"revoke-key/{key.kid}"),
     )
 
@@ -151,7 +152,7 @@ def _question(
 
 async def _seen(at: ConsoleContext) -> str:
     """The tag of the calendar, by which a repeated form is known."""
-    return flow.calendar_tag(await flow.listed(at.context.provider.registry, at.actor))
+    return rules.calendar_tag(await flow.listed(at.context.provider.registry, at.actor))
 
 
 async def make(at: ConsoleContext) -> Saved:

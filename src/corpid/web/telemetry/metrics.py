@@ -23,9 +23,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from corpid import __version__
 from corpid.flows.directory import notice_emails
 from corpid.flows.directory.invitation_emails import OUTCOMES
-from corpid.flows.operations.key_calendar import STANDBY
 from corpid.jose.keys import KeySetError, parse_client_key_set
 from corpid.ports import StoreUnavailable
+from corpid.rules.signing_keys import STANDBY
 from corpid.web.http.addresses import OwnHosts
 from corpid.web.http.connections import Limits
 from corpid.web.http.middleware import NO_ENDPOINT, named_hosts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from corpid.ports import FetchedKeySet, Link, SealedKey
+from corpid.ports import FetchedKeySet, Link
 from corpid.rules.authentication.records import Credentials, Passkey
 from corpid.rules.directory.members import DISCLOSURES, Disclosure, changed, masked, shown, together
 from corpid.rules.directory.plan import RECORDS
@@ -13,6 +13,7 @@ from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningTok
 from corpid.rules.directory.records import ChangeRequest, Membership, Parameter, Service, User
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
+from corpid.rules.signing_keys import SealedKey
 
 LIM = User(user_id="u2", user_name="lim", name="Lim", email="lim@example.org", identity_number="S1234567D")
 TOLD: tuple[type[msgspec.Struct], ...] = (

@@ -6,12 +6,13 @@ nothing was acknowledged after it:
 
 - A *closing marker* takes the place of the epoch's marker. Every command travels with a look at the marker
   (epochs.Epoch.ask), so an answer that comes after it is refused, in every process. It has a random name.
-- The name is noted outside the engine before the marker is written (`begin`), and confirmed afterwards if the marker took
-  the place of that of the same epoch, in the same run. What is not confirmed proves nothing.
-- Who finds the closing marker in another run ends the confirmed stop in the notes, which one process can, once. Then it
-  marks the engine with the epoch from before. Everything of it is there, so nothing was lost.
-- Who begins another epoch ends every stop first. So while one is confirmed there is no later epoch, whose entries
-  somebody who goes on with this one would not find.
+- The name is noted outside the engine (stores.sql.orderly_stops) before the marker is written (`begin`), and confirmed
+  afterwards if the marker took the place of that of the same epoch, in the same run. What is not confirmed proves
+  nothing.
+- A process that finds the closing marker in another run ends the confirmed stop in the notes, which one process can,
+  once. Then it marks the engine with the epoch from before. Everything of it is there, so nothing was lost.
+- A process that begins another epoch ends every stop first. So while one is confirmed there is no later epoch, whose
+  entries would not be found in this one.
 - A process that dies between these steps, notes that do not answer, a marker that is not found, or is found a second
   time: all of these end as a loss.
 

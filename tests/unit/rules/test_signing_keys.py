@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from corpid.flows.operations import key_calendar
-from corpid.flows.operations.key_calendar import AGREED_SECONDS, STANDBY
-from corpid.ports import SealedKey
+from corpid.rules import signing_keys
+from corpid.rules.signing_keys import AGREED_SECONDS, STANDBY, SealedKey
 
 if TYPE_CHECKING:
-    from corpid.flows.operations.key_calendar import Step
+    from corpid.rules.signing_keys import Step
 
 NOW = 1_800_000_000
 PAUSES = (0, 1, 2, 3, 5, 6, 60, 3600, 7200, 20_000)
@@ -36,11 +35,11 @@ class Calendar:
         return SealedKey(kid=f"k{self._made}", use="sig", secret="", created_at=self.now, active_from=STANDBY)
 
     def rotate(self, *, at_once: bool = False) -> None:
-        self._take(key_calendar.rotation(list(self.keys.values()), self.make, now=self.now, at_once=at_once))
+        self._take(signing_keys.rotation(list(self.keys.values()), self.make, now=self.now, at_once=at_once))
 
     def revoke(self, kid: str) -> None:
         keys = list(self.keys.values())
-        self._take(key_calendar.revocation(keys, self.keys[kid], self.make, now=self.now))
+        self._take(signing_keys.revocation(keys, self.keys[kid], self.make, now=self.now))
 
     def _take(self, steps: list[Step]) -> None:
         self.keys |= {step.key.kid: step.key for step in steps}
@@ -94,7 +93,7 @@ def test_at_each_moment_a_known_key_signs_and_no_revoked_one_does_for_long(examp
                 revoked[kid] = calendar.now
             else:
                 calendar.rotate(at_once=change == "at once")
-            assert [key_calendar.is_standby(key) for key in calendar.keys.values()].count(True) == 1
+            assert [signing_keys.is_standby(key) for key in calendar.keys.values()].count(True) == 1
             pause = chance.choice(PAUSES)
             for moment in (*range(calendar.now, calendar.now + min(pause, 12) + 1), calendar.now + pause):
                 signing = calendar.signing(moment)

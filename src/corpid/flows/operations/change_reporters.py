@@ -1,4 +1,4 @@
-"""Notices of a process about changes in its deployment (D42, D49, D50).
+"""Reporters of changes in a deployment, for the log (D42, D49, D50, D67).
 
 Each process looks for itself, so its log says since when it knows.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.operations.readiness import recovering_until
 from corpid.rules.server_processes import SEEN_EVERY_SECONDS, VERSION, differences, live
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     Report = Callable[[str, str], None]
 
 
-class KeyNotices:
+class KeyReporter:
     """Reporter of signing keys that begin to sign or are revoked."""
 
     def __init__(self, keys: Sequence[SigningKeys], report: Report) -> None:
@@ -32,7 +33,8 @@ class KeyNotices:
     async def look(self, *, now: float) -> None:
         """Read the keys again, and report what has changed.
 
-        Called every second, so that a process knows of a change within one. Raises StoreUnavailable, ValueError if no key may sign. Source: D42
+        Called every second, so that a process knows of a change within one. Raises StoreUnavailable, ValueError if no key
+        may sign. Source: D42
         """
         for each in self._keys:
             await each.look(now)
@@ -48,7 +50,7 @@ class KeyNotices:
         self._active, self._known, self._revoked = ring.active.kid, known, revoked
 
 
-class MaintenanceNotice:
+class MaintenanceReporter:
     """Reporter of maintenance, when it begins and ends."""
 
     def __init__(self, provider: Provider, report: Report) -> None:
@@ -61,11 +63,11 @@ class MaintenanceNotice:
         on = await self._provider.registry_cache.maintenance(now)
         if on != self._on:
             self._on = on
-            told = "sign-ins are refused until `corpid maintenance off`" if on else "sign-ins are possible again"
-            self._report("maintenance_on" if on else "maintenance_off", told)
+            detail = "sign-ins are refused until `corpid maintenance off`" if on else "sign-ins are possible again"
+            self._report("maintenance_on" if on else "maintenance_off", detail)
 
 
-class SettingsNotice:
+class SettingsReporter:
     """Reporter of settings that processes begin or cease to differ in."""
 
     def __init__(self, provider: Provider, report: Report) -> None:
@@ -91,3 +93,25 @@ class SettingsNotice:
         for name in sorted(self._differing - found.keys()):
             self._report("settings_agree", name)
         self._differing = frozenset(found)
+
+
+class RecoveryReporter:
+    """Reporter of a data loss, when it begins and when it ends."""
+
+    def __init__(self, provider: Provider, begun: Callable[[float], None], over: Callable[[], None]) -> None:
+        """`begun` is given the end of the recovery, epoch seconds."""
+        self._provider: Final = provider
+        self._begun: Final = begun
+        self._over: Final = over
+        self._reported = ""
+        """the name of the loss whose recovery was reported to begin"""
+
+    def look(self) -> None:
+        """Report what has changed since the last look. Source: D67"""
+        name, until = self._provider.transient.loss.name, recovering_until(self._provider)
+        if until and name != self._reported:
+            self._reported = name
+            self._begun(until)
+        elif self._reported and not until:
+            self._reported = ""
+            self._over()

@@ -1,4 +1,4 @@
-"""The calendar of signing keys, which decides which one signs when (D42).
+"""Signing keys: their states, their calendar, and its changes (D42).
 
 A key is in one of these states, and moves down the table only:
 
@@ -16,14 +16,20 @@ one key retires at the moment at which the next one begins.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.ports import SealedKey
+from corpid.jose.encoding import base64url
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.limits import KEY_PUBLISHED_BEFORE_USE_SECONDS, LIVE_STATE_SECONDS
+from corpid.rules.limits import (
+    ACCESS_TOKEN_SECONDS,
+    KEY_PUBLISHED_BEFORE_USE_SECONDS,
+    LIVE_STATE_SECONDS,
+    METADATA_CACHE_SECONDS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +38,25 @@ STANDBY: Final = 253_370_764_800
 """the year 9999: a key of no date, which also a server of the version before publishes and does not use"""
 AGREED_SECONDS: Final = LIVE_STATE_SECONDS
 """after which every process knows of a change"""
+KEPT_SECONDS: Final = ACCESS_TOKEN_SECONDS + METADATA_CACHE_SECONDS
+"""a retired key stays published until the last token's exp and an hour"""
+
+
+class SealedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of the provider, opened.
+
+    `use` is `sig` (an EC private JWK), `audit` (one that seals the audit), or `mac` (32 bytes, base64url).
+    """
+
+    kid: str
+    use: Literal["sig", "audit", "mac"]
+    secret: str
+    created_at: int
+    active_from: int
+    retired_at: int | None = None
+    revoked_at: int | None = None
+    certificate_chain: str | None = None
+    """PEM, the key's own certificate first; None: one that the key signed itself"""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +81,80 @@ def following(keys: Iterable[SealedKey], now: float) -> SealedKey | None:
     """The first scheduled key, or else the oldest standby key. Source: D42"""
     ahead = [key for key in keys if key.revoked_at is None and key.active_from > now and _ends(key) > key.active_from]
     return min(ahead, key=lambda key: (key.active_from, key.created_at, key.kid), default=None)
+
+
+def state(key: SealedKey, now: float) -> str:
+    """The state of a signing key, in words. Source: D42"""
+    if key.revoked_at is not None and key.revoked_at <= now:
+        return "revoked"
+    if is_standby(key):
+        return "standby"
+    if key.use == "audit" and key.retired_at is not None:
+        return "retired, still verifies"
+    if key.active_from > now:
+        return "published, not yet in use"
+    if key.retired_at is not None and key.retired_at <= now:
+        return "retired, still verifies" if now < key.retired_at + KEPT_SECONDS else "retired"
+    return "in use"
+
+
+def signs_from(key: SealedKey) -> int | None:
+    """When a key begins or began to sign.
+
+    Epoch seconds; None for a standby key, which has no date, and for one that ended before its date. Source: D42
+    """
+    ends = [at for at in (key.retired_at, key.revoked_at) if at is not None]
+    return None if key.active_from == STANDBY or any(at <= key.active_from for at in ends) else key.active_from
+
+
+def retires_at(key: SealedKey) -> int | None:
+    """When a key stops or stopped signing.
+
+    Epoch seconds; None if it was revoked before. Source: D42
+    """
+    if signs_from(key) is None or key.retired_at is None:
+        return None
+    return None if key.revoked_at is not None and key.revoked_at < key.retired_at else key.retired_at
+
+
+def published_until(key: SealedKey) -> int | None:
+    """When a key is withdrawn or was.
+
+    Epoch seconds; None: not planned. Source: D42
+    """
+    if key.revoked_at is not None:
+        return key.revoked_at
+    return None if key.retired_at is None else key.retired_at + KEPT_SECONDS
+
+
+class KeyDate(msgspec.Struct, frozen=True, kw_only=True):
+    """A date ahead in the life of a signing key."""
+
+    kid: str
+    what: Literal["signs", "retires", "withdrawn"]
+    """it begins to sign, it stops signing, or it is no longer published and its tokens are no longer accepted"""
+    at: int
+    """epoch seconds"""
+
+
+def next_dates(keys: Iterable[SealedKey], *, now: float) -> list[KeyDate]:
+    """The dates of keys that are still ahead, in order. Source: D42"""
+    found = []
+    for key in keys:
+        if key.revoked_at is not None:
+            found.append(KeyDate(kid=key.kid, what="withdrawn", at=key.revoked_at))
+        elif key.active_from != STANDBY:
+            found.append(KeyDate(kid=key.kid, what="signs", at=key.active_from))
+            if key.retired_at is not None:
+                found.append(KeyDate(kid=key.kid, what="retires", at=key.retired_at))
+                found.append(KeyDate(kid=key.kid, what="withdrawn", at=key.retired_at + KEPT_SECONDS))
+    return sorted((each for each in found if each.at > now), key=lambda each: each.at)
+
+
+def calendar_tag(stored: Sequence[SealedKey]) -> str:
+    """A name of the calendar that shows a repeated change. Source: D42"""
+    dates = [(key.kid, key.active_from, key.retired_at, key.revoked_at) for key in stored]
+    return base64url(sha256(msgspec.json.encode(dates)).digest())[:22]
 
 
 def rotation(
