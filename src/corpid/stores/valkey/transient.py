@@ -418,7 +418,7 @@ async def _examined(address: Address) -> _ExaminedPrimary:
 
 
 async def _saves(link: Link) -> str | None:
-    """When the engine writes snapshots; None if its settings are hidden from this user."""
+    """The setting save; None if it is hidden from this user."""
     with suppress(StoreUnavailable):
         [answer] = await link.ask(("CONFIG", "GET", "save"))
         return str(answer[1].decode()) if len(answer) > 1 else ""
