@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509 import DNSName, IPAddress, SubjectAlternativeName
 
-from corpid.stores.valkey.transient import open_valkey
+from corpid.stores.valkey.transient import ValkeyEngine, open_valkey
 from tests.adapters.on_redis import PASSWORD, RULES, refusal
 from tests.certificates import Authority
 from tests.clusters import RedisCluster
@@ -47,6 +47,20 @@ def works(url: str) -> None:
         await store.close()
 
     asyncio.run(attempt())
+
+
+def test_the_doctor_says_no_persistence_only_of_an_engine_whose_settings_it_may_read(server: RedisServer) -> None:
+    """With the user of docs/operate.md it cannot know whether `save` is set."""
+    server.command("ACL", "SETUSER", "corpid", "on", f">{PASSWORD}", *RULES)
+
+    def said(url: str) -> str:
+        [found] = asyncio.run(ValkeyEngine(url).describe())
+        return found.seen
+
+    assert "no persistence" in said(server.url)
+    hidden = said(server.url.replace("://", f"://corpid:{PASSWORD}@"))
+    assert "may not read the setting save" in hidden
+    assert "no persistence" not in hidden
 
 
 def test_a_password_is_needed_where_the_engine_wants_one_and_never_shown(server: RedisServer) -> None:

@@ -125,7 +125,7 @@ def test_an_orderly_restart_loses_nothing_for_those_that_run_and_those_that_star
             loss = await fill(one)
             await deployment.close()
             for store in (one, two):
-                with pytest.raises(StoreUnavailable):
+                with pytest.raises(StoreUnavailable, match="closed for a restart"):
                     await first(store, secrets.token_bytes(32))
             deployment.server.stop()
             deployment.server.start()

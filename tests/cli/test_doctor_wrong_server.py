@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corpid.cli.doctor import raw_http
+from corpid.cli.doctor import http_checks, raw_http
+from corpid.cli.doctor.findings import NotLookedAt
+from corpid.cli.doctor.raw_http import Origin, RawResponse
+from corpid.cli.doctor.reachability import Deployment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +38,7 @@ def answering(said: dict[str, Any] | bytes, pause: threading.Event | None = None
 
     class Website(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            url = f"http://127.0.0.1:{website.server_port}"
+            url = f"http://{self.headers['Host']}"
             whole = said if isinstance(said, bytes) else json.dumps(_completed(url, said)).encode()
             self.send_response(200)
             self.send_header("Server", ESCAPES.replace("\n", ""))
@@ -54,7 +57,13 @@ def answering(said: dict[str, Any] | bytes, pause: threading.Event | None = None
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Website) as website:
+    with served(Website) as url:
+        yield url
+
+
+@contextmanager
+def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as website:
         thread = threading.Thread(target=website.serve_forever, args=(0.05,))
         thread.start()
         try:
@@ -118,3 +127,36 @@ def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
             assert "no answer within 0.5 seconds" in terminal.run("doctor", url).stdout
         finally:
             pause.set()
+
+
+def test_userinfo_that_is_down_says_nothing_about_the_authorization_header() -> None:
+    """One scheme is refused without a look at the database, the other is told to come again."""
+    down = {
+        "error": "temporarily_unavailable",
+        "error_description": "try again in a moment (reference 0123456789abcdef)",
+    }
+
+    class Website(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.headers["Authorization"].startswith("DPoP"):
+                self.send_response(503)
+                self.end_headers()
+                self.wfile.write(json.dumps(down).encode())
+            else:
+                self.send_response(401)
+                self.send_header("WWW-Authenticate", "DPoP")
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with served(Website) as url:
+        found = http_checks.authorization(
+            Deployment(
+                origin=Origin(url),
+                answer=RawResponse(status=200, headers=[], body=b""),
+                document={"issuer": url, "userinfo_endpoint": f"{url}/userinfo"},
+            )
+        )
+    assert isinstance(found, NotLookedAt)
+    assert "503 by CorpID" in found.seen

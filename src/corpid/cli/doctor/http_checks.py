@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _EXPIRED_SECONDS: Final = 3600
 """how long ago the sent assertion expired"""
 _HEADERS_TOO_LARGE: Final = 431
+_UNAVAILABLE: Final = 503
 _BODY_TOO_LARGE: Final = 413
 _NOT_FOUND: Final = 404
 _FIELDS: Final = 140
@@ -66,7 +67,7 @@ def paths(reached: Deployment) -> Finding:
     return ok(about, "Paths arrive as they were sent.")
 
 
-def authorization(reached: Deployment) -> Finding:
+def authorization(reached: Deployment) -> Reported:
     """Check that Authorization and the challenge pass, once each.
 
     Source: RFC 9110 §11.6.2, D24
@@ -80,6 +81,9 @@ def authorization(reached: Deployment) -> Finding:
     challenges = [answer.all("www-authenticate") for answer in found]
     if any("invalid_token" in challenge for answered in challenges for challenge in answered):
         return ok(about, "The header arrives, and challenges are returned.")
+    for answer in found:
+        if answer.is_corpid and answer.status == _UNAVAILABLE:
+            return not_looked_at(about, f"Userinfo did not read the token: {answer.summary()}. Run this again.")
     if not any(challenges):
         seen = f"Userinfo responds without a challenge: {found[0].summary()}."
         return problem(about, seen, "Change: let the proxy keep WWW-Authenticate in responses.")

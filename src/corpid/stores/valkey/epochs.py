@@ -57,7 +57,9 @@ class Epoch:
         link = self._link(part)
         *answers, mark = await link.ask(*commands, ("GET", marker(part)))
         if mark != marked(link, self.name):
-            raise StoreUnavailable(f"{link.address.name} has forgotten something, or somebody found that another has")
+            raise StoreUnavailable(
+                f"{link.address.name} was closed for a restart, or has forgotten something, or somebody found that another has"
+            )
         return answers
 
     def _link(self, part: int) -> Link:

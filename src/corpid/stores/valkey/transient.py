@@ -316,11 +316,8 @@ class ValkeyEngine(TransientEngine):
 def _condition(found: _ExaminedPrimary | StoreUnavailable) -> EngineCondition:
     if isinstance(found, StoreUnavailable):
         return EngineCondition(verdict="problem", seen=str(found))
-    kept = (
-        "appendonly file" if found.appends else f"snapshots (save {found.saves})" if found.saves else "no persistence"
-    )
     seen = (
-        f"{found.engine} {found.version} at {found.place}, noeviction, {kept}: when it restarts, sign-ins that "
+        f"{found.engine} {found.version} at {found.place}, noeviction, {found.persistence}: when it restarts, sign-ins that "
         "are under way begin again, and callers whose clock is known wait for about 6 s, others for 35 s, unless "
         "`corpid maintenance close-store` is run before."
     )
@@ -348,11 +345,19 @@ class _ExaminedPrimary(msgspec.Struct, frozen=True, kw_only=True):
     """maxmemory; 0: whatever the machine has"""
     appends: bool
     """appendonly is on"""
-    saves: str
-    """the setting save; empty: no snapshots, or hidden from this user"""
+    saves: str | None
+    """the setting save; empty: no snapshots; None: hidden from this user"""
     last_save_failed: bool
     is_closed: bool
     """for a restart (stores.valkey.orderly_stops)"""
+
+    @property
+    def persistence(self) -> str:
+        if self.appends:
+            return "appendonly file"
+        if self.saves is None:
+            return "no appendonly file (snapshots: CorpID's user may not read the setting save)"
+        return f"snapshots (save {self.saves})" if self.saves else "no persistence"
 
 
 async def _examine(url: str) -> list[_ExaminedPrimary | StoreUnavailable]:
@@ -413,12 +418,9 @@ async def _examined(address: Address) -> _ExaminedPrimary:
     )
 
 
-async def _saves(link: Link) -> str:
-    """Persistence of the engine.
-
-    Unknown, without a finding, if the configuration is unreadable.
-    """
+async def _saves(link: Link) -> str | None:
+    """The setting save; None if it is hidden from this user."""
     with suppress(StoreUnavailable):
         [answer] = await link.ask(("CONFIG", "GET", "save"))
         return str(answer[1].decode()) if len(answer) > 1 else ""
-    return ""
+    return None
