@@ -123,10 +123,11 @@ def test_a_reason_stands_with_what_the_command_changes(terminal: Terminal) -> No
 
 def test_keys_and_links_tell_their_moments_and_no_secret(terminal: Terminal) -> None:
     terminal.done("key", "rotate")
-    retired, made = told(terminal)
-    assert (retired["action"], made["action"]) == ("key.retire", "key.rotate")
+    by_action = {entry["action"]: entry for entry in told(terminal)}
+    assert sorted(by_action) == ["key.publish", "key.retire", "key.rotate"]
+    retired, made, published = (by_action[name] for name in ("key.retire", "key.rotate", "key.publish"))
     assert (retired["before"], retired["after"]["retired_at"]) == ({"retired_at": None}, made["after"]["active_from"])
-    assert made["after"]["secret"] == "set"
+    assert published["after"]["secret"] == "set"
     terminal.done(*LIM)
     link = last(terminal)
     assert link["action"] == "link.invitation"

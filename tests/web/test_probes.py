@@ -6,7 +6,7 @@ import asyncio
 import json
 from functools import partial
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 import msgspec
@@ -19,6 +19,8 @@ from corpid.web.http.middleware import Middleware
 from corpid.web.http.probes import Probes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import Receive, Scope, Send
 
 NOW = 1_700_000_000.0
@@ -73,25 +75,25 @@ def test_a_probe_is_answered_with_what_arrived_and_with_no_secret() -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "x",
-        "\u00e9.\u00e9".encode("latin-1"),
-        token(at=int(NOW) - probes.FRESH_SECONDS - 1),
-        token(at=int(NOW) + probes.FRESH_SECONDS + 1),
-        token(wait=probes.MOST_WAIT_SECONDS + 1),
-        token(wait=-1),
-        token(padding=probes.MOST_PADDING_BYTES + 1),
-        token(place=("signing_keys", "kid", "private_key")),
-        token(key=SecretCipher(bytes(32))),
-        token() + "x" * probes.TOKEN_CHARACTERS,
-        KEY.seal(*probes.PLACE, "{}"),
-        KEY.seal(*probes.PLACE, '{"id":"p","at":"now"}'),
-        KEY.seal(*probes.PLACE, f'{{"id":"p","at":{int(NOW)},"more":1}}'),
-    ],
-)
+REFUSED: Final[Mapping[str, Any]] = {
+    "empty": "",
+    "no token": "x",
+    "not ASCII": "\u00e9.\u00e9".encode("latin-1"),
+    "too old": token(at=int(NOW) - probes.FRESH_SECONDS - 1),
+    "of the future": token(at=int(NOW) + probes.FRESH_SECONDS + 1),
+    "too long a wait": token(wait=probes.MOST_WAIT_SECONDS + 1),
+    "a wait below zero": token(wait=-1),
+    "too much padding": token(padding=probes.MOST_PADDING_BYTES + 1),
+    "for another purpose": token(place=("signing_keys", "kid", "private_key")),
+    "of another key": token(key=SecretCipher(bytes(32))),
+    "too long": token() + "x" * probes.TOKEN_CHARACTERS,
+    "no members": KEY.seal(*probes.PLACE, "{}"),
+    "no moment": KEY.seal(*probes.PLACE, '{"id":"p","at":"now"}'),
+    "more members": KEY.seal(*probes.PLACE, f'{{"id":"p","at":{int(NOW)},"more":1}}'),
+}
+
+
+@pytest.mark.parametrize("value", REFUSED.values(), ids=REFUSED)
 def test_without_a_valid_token_the_address_is_as_any_unknown_one(value: Any) -> None:
     """Made with another key, for another purpose, too old, from the future, asking for too much, or no token at all."""
     answer, usual = asked(headers={probes.HEADER: value}), asked()

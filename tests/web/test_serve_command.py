@@ -51,7 +51,7 @@ def test_it_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         said = process.stdout.read()
         assert process.wait(PROCESS_SECONDS) == 0
-        assert [json.loads(line)["event"] for line in said.splitlines()] == ["request", "stopped"]
+        assert [json.loads(line)["event"] for line in said.splitlines()] == ["request", "draining", "stopped"]
         assert "secret" not in said
 
 

@@ -35,6 +35,7 @@ from corpid.ports.conflicts import (
     NobodyRemains,
 )
 from corpid.ports.consents import Consents
+from corpid.ports.deployment import Deployment
 from corpid.ports.email_changes import EmailChange, EmailChanges, Finished
 from corpid.ports.emails import Action, Address, Code, Email, Facts, RenderedEmail
 from corpid.ports.hourly_counts import CountOfReason, HourlyCount, HourlyCounts
@@ -72,7 +73,6 @@ from corpid.ports.registry import (
     Change,
     CodeGuessCounts,
     Delete,
-    Deployment,
     Directory,
     FactorChange,
     Factors,

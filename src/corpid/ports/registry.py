@@ -1,4 +1,4 @@
-"""The registry's interface: clients, directory, sessions, deployment.
+"""The registry's interface: clients, directory, sessions, usage.
 
 With changes of records.
 """
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from corpid.ports.client_refusals import ClientRefusals
     from corpid.ports.clients import ApiClients, Clients
     from corpid.ports.consents import Consents
+    from corpid.ports.deployment import Deployment
     from corpid.ports.email_changes import EmailChanges
     from corpid.ports.hourly_counts import HourlyCounts
     from corpid.ports.idempotency import IdempotencyKeys
@@ -405,32 +406,6 @@ class CodeGuessCounts(Protocol):
     async def forget(self, user_id: str, browser: str) -> None: ...
     async def forget_all(self, user_id: str, event: AuditEvent | None = None) -> None:
         """Forget every count of a person; the event is written with it."""
-
-
-class Deployment(Protocol):
-    """Switches that all processes see."""
-
-    async def ready(self) -> None:
-        """Write something small. Raises StoreUnavailable if the store takes no writes (D49)."""
-
-    async def maintenance(self) -> bool: ...
-    async def set_maintenance(self, on: bool, event: AuditEvent) -> None: ...
-    async def is_for_developers(self) -> bool:
-        """Return whether the store is a demo's, which other servers refuse (D66)."""
-
-    async def keep_for_developers(self) -> None:
-        """Mark the store as a demo's, for ever (D66)."""
-
-    async def audit_stream(self) -> str:
-        """The position of the audit's stream; empty before the first one (docs/decisions/0030)."""
-
-    async def change_audit_stream(
-        self, seen: str, position: str, event: AuditEvent | None = None, *, now: float | None = None
-    ) -> bool:
-        """Replace the position if it is still the one that was seen.
-
-        Of several processes one does. The event is written in the same transaction.
-        """
 
 
 class Registry(Protocol):

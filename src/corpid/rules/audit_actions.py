@@ -202,7 +202,7 @@ class AuditAction(StrEnum):
 
     # the deployment
     KEY_PUBLISH = "key.publish", "A standby signing key was created"
-    KEY_ROTATE = "key.rotate", "A published signing key was set to sign; with `use` `audit`, the next key for the audit's seals"
+    KEY_ROTATE = "key.rotate", "A signing key was set to sign, the one that was published; with `use` `audit`, the next key for the audit's seals"
     KEY_RETIRE = "key.retire", "A signing key was set to retire, when the next key takes over"
     KEY_REVOKE = "key.revoke", "A signing key was revoked"
     KEY_KEEP = "key.keep", "A retiring key is kept, until another key signs"
@@ -210,8 +210,8 @@ class AuditAction(StrEnum):
     KEY_REWRAP = "key.rewrap", "Secrets were encrypted again, with the current key"
     MAINTENANCE_ON = "maintenance.on", "Maintenance began"
     MAINTENANCE_OFF = "maintenance.off", "Maintenance ended"
-    STORE_CLOSE = "store.close", "Redis or Valkey is closed for a restart"
-    STORE_OPEN = "store.open", "Redis or Valkey is opened without a restart"
+    STORE_CLOSE = "store.close", "Redis or Valkey was closed, for a restart"
+    STORE_OPEN = "store.open", "Redis or Valkey was opened again, without a restart"
     DEPLOYMENT_RESTORE = "deployment.restore", "A backup was restored"
     AUDIT_PRUNE = "audit.prune", (
         "Old audit entries were removed, and old details: `removed` and `erased` say how many. It is written before the removal")
