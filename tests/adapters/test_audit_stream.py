@@ -61,7 +61,7 @@ class Process:
             warn=partial(self._logged, "warning"),
         )
 
-    def _logged(self, event: str, level: str, detail: str) -> None:
+    def _logged(self, level: str, event: str, detail: str) -> None:
         self.log.append(f"{level} {event}")
         self.details.append(detail)
 

@@ -1,4 +1,4 @@
-"""The registry's interface: clients, directory, sessions, deployment.
+"""The registry's interface: clients, directory, sessions, usage.
 
 With changes of records.
 """
