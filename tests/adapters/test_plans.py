@@ -105,12 +105,12 @@ class Filled:
     def reads_whole(self, steps: list[str]) -> bool:
         """Whether a plan reads a table that grows from beginning to end.
 
-        A deployment has a handful of keys and of serving processes; rows that are counted up to a limit are no table.
+        A deployment has a handful of keys, of serving processes and of databases; rows that are counted up to a limit are no table.
         """
         if self.is_sqlite:
             scans = [step for step in steps if step.startswith("SCAN ") and NO_TABLE not in step]
             return any(not step.startswith(("SCAN keys", "SCAN server_processes", "SCAN counted")) for step in scans)
-        return bool(plans.read_whole("\n".join(steps)) - {"keys", "server_processes"})
+        return bool(plans.read_whole("\n".join(steps)) - {"keys", "server_processes", "pg_database"})
 
 
 def _value(column: sa.Column[object], octets: str) -> str:

@@ -70,6 +70,8 @@ asyncio.run(main())
 """
 
 FIRST_KEYS = """
+from corpid.rules.signing_keys import SealedKey
+
 async def main():
     stores = await opened()
     go()

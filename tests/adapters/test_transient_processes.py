@@ -38,11 +38,12 @@ LONG: Final = [
 RACER = """
 import json
 from corpid.stores.engines import named, transient_engine, transient_engines
+from corpid.stores.valkey.orderly_stops import NoOrderlyStops
 
 async def transient():
     if named(sys.argv[1], transient_engines()):
         engine = transient_engine(sys.argv[1])
-        return await engine.open(clock=time.time), engine.close
+        return await engine.open(clock=time.time, stops=NoOrderlyStops()), engine.close
     stores = await opened()
     return stores.transient, stores.close
 

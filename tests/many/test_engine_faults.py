@@ -170,7 +170,9 @@ async def _nothing_again(person: Person, one: Attempt) -> None:
     assert "code=" not in answer.headers.get("location", "")
     if one.token:
         exchanged = await one.rp.token(one.code, *one.exchange)
-        assert exchanged.json()["error"] in {"invalid_dpop_proof", "use_dpop_nonce", "temporarily_unavailable"}, exchanged.text
+        assert exchanged.json()["error"] in {"invalid_dpop_proof", "use_dpop_nonce", "temporarily_unavailable"}, (
+            exchanged.text
+        )
         refused(await one.rp.token(one.code), 400, "invalid_grant")
         refused(await one.rp.resource(access_token=one.token), 401, "invalid_token")
 
