@@ -70,7 +70,7 @@ FAULTS = {
     "dropped": Fault("haproxy", CALLER_OF_HAPROXY, "http-request del-header X-Forwarded-For", ADDRESSES, "does not arrive"),
     "untrusted": Fault("nginx", f"proxy_bind {PROXY};", "proxy_bind 127.0.0.3;", ADDRESSES, "not in trusted_proxies"),
     "one Host": Fault("nginx", "Host $http_host", "Host $server_name:$server_port", "other names", "replaces Host", "warning"),
-    "small answers": Fault("nginx", "proxy_buffer_size 16k", "proxy_buffer_size 4k", "response headers", "502"),
+    "small answers": Fault("nginx", "proxy_buffer_size 16k", "proxy_buffer_size 4k", "response headers", "503"),
     "short queries": Fault("nginx", "header_buffers 4 32k", "header_buffers 8 5k", "long queries", "414"),
     "another type": Fault("haproxy", TO_CALLERS, f"    http-response set-header Content-Type text/plain\n{TO_CALLERS}",
         "media types", "text/plain"),
