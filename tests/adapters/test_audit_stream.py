@@ -388,6 +388,7 @@ def test_a_server_that_dies_before_it_reads_loses_nothing(place: Place) -> None:
         place.run(scenario)
 
 
+@pytest.mark.full
 def test_a_slow_server_gets_a_backlog_bit_by_bit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It acknowledges in time, since little waits in the kernel."""
     monkeypatch.setattr(audit_targets, "_SECONDS", 1.5)
@@ -403,6 +404,7 @@ def test_a_slow_server_gets_a_backlog_bit_by_bit(place: Place, monkeypatch: pyte
         place.run(scenario)
 
 
+@pytest.mark.full
 def test_a_server_that_ends_idle_connections_gets_no_entry_for_ever(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

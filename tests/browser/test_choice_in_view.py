@@ -70,7 +70,9 @@ def whole_everywhere(page: Page, stage: Stage) -> None:
                 assert is_whole(page, page.locator(f".kept {button}")), (language.tag, place, button)
 
 
-@pytest.mark.parametrize("visitor", [LAPTOP, PHONE], indirect=True, ids=["laptop", "phone"])
+@pytest.mark.parametrize(
+    "visitor", [pytest.param(LAPTOP, marks=pytest.mark.full), PHONE], indirect=True, ids=["laptop", "phone"]
+)
 @pytest.mark.parametrize("count", [3, 9, 200])
 def test_the_buttons_are_whole_beside_any_number_of_entities(visitor: Visitor, stage: Stage, count: int) -> None:
     """DESIGN "Pages"."""
@@ -80,7 +82,9 @@ def test_the_buttons_are_whole_beside_any_number_of_entities(visitor: Visitor, s
     whole_everywhere(page, stage)
 
 
-@pytest.mark.parametrize("visitor", [LAPTOP, PHONE], indirect=True, ids=["laptop", "phone"])
+@pytest.mark.parametrize(
+    "visitor", [pytest.param(LAPTOP, marks=pytest.mark.full), PHONE], indirect=True, ids=["laptop", "phone"]
+)
 @pytest.mark.parametrize("count", [3, 200])
 def test_the_buttons_are_whole_below_a_choice_that_is_made_already(visitor: Visitor, stage: Stage, count: int) -> None:
     """D17: at once, and never above that choice, which is the one that they would take."""
