@@ -105,9 +105,15 @@ def test_after_a_prepared_restart_sign_ins_go_on_at_once_and_nothing_is_spent_tw
                     await story(person)
 
             asyncio.run(run())
-    for number in (0, 1):
-        events = [json.loads(line)["event"] for line in (tmp_path / f"node-{number}.log").read_text().splitlines()]
-        assert [events.count(event) for event in ("store_closed", "store_opened", "data_lost")] == [1, 1, 0]
+    reported = [_reported(tmp_path / f"node-{number}.log") for number in (0, 1)]
+    # A process that does not look meanwhile finds the engine as it was.
+    assert [1, 1, 0] in reported
+    assert all(each in ([1, 1, 0], [0, 0, 0]) for each in reported)
+
+
+def _reported(log: Path) -> list[int]:
+    events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
+    return [events.count(event) for event in ("store_closed", "store_opened", "data_lost")]
 
 
 async def again(person: Person, number: int, request: tuple[RelyingParty, dict[str, Any], dict[str, Any]]) -> set[int]:
