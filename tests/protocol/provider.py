@@ -20,6 +20,7 @@ from corpid import settings
 from corpid.sandbox import people
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.people import Person
+from corpid.stores import READINESS
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, LIVE, WEEK, registered, template
 from tests.protocol.expectations import EXPECTED
@@ -206,9 +207,12 @@ class World:
     # What is stored
 
     def stored(self) -> set[tuple[Any, ...]]:
-        """Every living row of the transient store: a request that spends or writes nothing leaves it as it is."""
-        live = "SELECT kind, key, value, count, expires_at FROM transient WHERE expires_at > ?"
-        return set(self._look.execute(live, (int(self.clock.now * 1000),)))
+        """Every living row of the transient store: a request that spends or writes nothing leaves it as it is.
+
+        Readiness writes a row of its own, every few seconds.
+        """
+        live = "SELECT kind, key, value, count, expires_at FROM transient WHERE expires_at > ? AND kind <> ?"
+        return set(self._look.execute(live, (int(self.clock.now * 1000), READINESS)))
 
     @contextmanager
     def nothing_spent(self, *events: str) -> Iterator[None]:
