@@ -121,7 +121,7 @@ class _Tasks:
             lambda until: _warn("data_lost", f"{_DATA_LOST}, at most for {until - provider.clock():.0f} s"),
             lambda: access_log.log().info("data_lost_over", detail="nobody is told to wait any more"),
         )
-        self._keys: Final = KeyReporter(keys, _warn)
+        self._keys: Final = KeyReporter(provider.registry, keys, _warn)
         self._maintenance: Final = MaintenanceReporter(provider, _warn)
         self._settings: Final = SettingsReporter(provider, _warn)
         self._failing: Final[dict[str, str]] = {}

@@ -20,6 +20,7 @@ import struct
 import termios
 import threading
 import time
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -69,19 +70,31 @@ def audit_target(target: Target, *, host: str, authorities: Path | None) -> Audi
     return SyslogTarget(target, host=host, tls=tls)
 
 
-class _Sequential:
-    """Runs blocking work in threads, one after the other."""
+class _BlockingTarget(ABC):
+    """A target with blocking work, which runs in threads in turn."""
 
     def __init__(self) -> None:
         self._lock: Final = threading.Lock()
 
-    async def run(self, work: Callable[[], None]) -> None:
-        """Run this in a thread, when what ran before has ended."""
-        await asyncio.to_thread(self._locked, work)
+    async def send(self, entries: Sequence[AuditEntry]) -> None:
+        await asyncio.to_thread(self._locked, lambda: self._send(entries))
+
+    async def confirm(self) -> None:
+        await asyncio.to_thread(self._locked, self._confirm)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._locked, self._close)
 
     def _locked(self, work: Callable[[], None]) -> None:
         with self._lock:
             work()
+
+    @abstractmethod
+    def _send(self, entries: Sequence[AuditEntry]) -> None: ...
+    @abstractmethod
+    def _confirm(self) -> None: ...
+    @abstractmethod
+    def _close(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -91,30 +104,21 @@ class _OpenFile:
     """device and number of the file"""
 
 
-class FileTarget:
+class FileTarget(_BlockingTarget):
     """A file of JSON lines; a renamed one is opened again."""
 
     is_lasting = True
 
     def __init__(self, path: str) -> None:
+        super().__init__()
         self._path: Final = path
         self._file: _OpenFile | None = None
-        self._sequential: Final = _Sequential()
 
     @property
     def name(self) -> str:
         return self._path
 
-    async def send(self, entries: Sequence[AuditEntry]) -> None:
-        await self._sequential.run(lambda: self._write(entries))
-
-    async def confirm(self) -> None:
-        await self._sequential.run(self._sync)
-
-    async def close(self) -> None:
-        await self._sequential.run(self._close)
-
-    def _write(self, entries: Sequence[AuditEntry]) -> None:
+    def _send(self, entries: Sequence[AuditEntry]) -> None:
         lines = b"".join(json_line(msgspec.structs.asdict(entry)) + b"\n" for entry in entries)
         try:
             if self._file is None or self._identity() != self._file.identity:
@@ -126,7 +130,7 @@ class FileTarget:
         except (OSError, ValueError) as error:
             raise StreamFailed(f"{self._path}: {_reason(error)}") from error
 
-    def _sync(self) -> None:
+    def _confirm(self) -> None:
         if self._file is None:
             return
         try:
@@ -170,31 +174,22 @@ class FileTarget:
             self._file = None
 
 
-class SyslogTarget:
+class SyslogTarget(_BlockingTarget):
     """A syslog server, over TCP, TLS or a Unix socket (RFC 5424, 5425, 6587)."""
 
     is_lasting = False
 
     def __init__(self, target: Target, *, host: str, tls: ssl.SSLContext | None) -> None:
+        super().__init__()
         self._target: Final = target
         self._host: Final = host
         self._tls: Final = tls
         self._connection: socket.socket | None = None
-        self._sequential: Final = _Sequential()
 
     @property
     def name(self) -> str:
         of = self._target
         return of.path if of.kind == "unix" else f"{of.host}:{of.port}"
-
-    async def send(self, entries: Sequence[AuditEntry]) -> None:
-        await self._sequential.run(lambda: self._send(entries))
-
-    async def confirm(self) -> None:
-        await self._sequential.run(self._confirm)
-
-    async def close(self) -> None:
-        await self._sequential.run(self._close)
 
     def _send(self, entries: Sequence[AuditEntry]) -> None:
         messages = [syslog_message(msgspec.structs.asdict(entry), host=self._host) for entry in entries]

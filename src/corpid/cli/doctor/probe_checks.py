@@ -35,12 +35,12 @@ _PATH: Final = "/corpid-doctor"
 _ENCODED_PATH: Final = f"{_PATH}/a%2Fb//c%20d"
 _FORGED: Final = {"x-forwarded-for": "198.51.100.77", "forwarded": "for=198.51.100.78"}
 """addresses that nobody has (RFC 5737), in the headers of a proxy"""
-_FORGED_ADDRESSES: Final = frozenset({"198.51.100.77", "198.51.100.78"})
+_FORGED_ADDRESSES: Final = frozenset(value.rpartition("=")[2] for value in _FORGED.values())
 _TRIES: Final = 3
 """a node of the version before answers no probe, and another one may"""
 _NODES: Final = 6
 """further requests, since each node has settings of its own"""
-_PADDING_BYTES: Final = 8192
+_PADDING_BYTES: Final = probes.MOST_PADDING_BYTES
 """more than a redirect with the longest state"""
 _QUERY_BYTES: Final = 6 * 1024
 """a request of LEGACY with the longest state"""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.operations.signing_keys import SigningKeys
     from corpid.flows.provider import Provider
+    from corpid.ports import Registry
 
     Report = Callable[[str, str], None]
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 class KeyReporter:
     """Reporter of signing keys that begin to sign or are revoked."""
 
-    def __init__(self, keys: Sequence[SigningKeys], report: Report) -> None:
+    def __init__(self, registry: Registry, keys: Sequence[SigningKeys], report: Report) -> None:
         """`keys`: those of each issuer; the first ones are reported."""
+        self._registry: Final = registry
         self._keys: Final = keys
         self._report: Final = report
         self._active = ""
@@ -36,9 +38,8 @@ class KeyReporter:
         Called every second, so that a process knows of a change within one. Raises StoreUnavailable, ValueError if no key
         may sign. Source: D42
         """
-        for each in self._keys:
-            await each.look(now)
-        ring = (await self._keys[0].at(now)).ring
+        stored = await self._registry.keys.all()
+        ring, *_ = [each.use(stored, now).ring for each in self._keys]
         revoked, known = self._keys[0].revoked, frozenset(ring.by_kid)
         if self._revoked is not None:
             for kid in sorted(known - self._known):

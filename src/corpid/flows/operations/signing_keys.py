@@ -114,7 +114,7 @@ class SigningKeys:
         """
         keys = self._keys
         if keys is None or not 0 <= now - self._looked_at < LIVE_STATE_SECONDS or now >= keys.ring.until:
-            keys = await self._look(now)
+            keys = self.use(await self._registry.keys.all(), now)
         return keys
 
     @property
@@ -122,16 +122,11 @@ class SigningKeys:
         """The kids of the revoked keys, as they were read last. Source: D42"""
         return frozenset(key.kid for key in self._stored if key.revoked_at is not None)
 
-    async def look(self, now: float) -> None:
-        """Read the stored keys now. Raises as `at`. Source: D42"""
-        await self._look(now)
+    def use(self, stored: list[SealedKey], now: float) -> ServerKeys:
+        """Take over the stored keys as they were just read.
 
-    def drop(self) -> None:
-        """Read the stored keys again at the next call. Source: D42"""
-        self._looked_at = float("-inf")
-
-    async def _look(self, now: float) -> ServerKeys:
-        stored = await self._registry.keys.all()
+        Raises ValueError as `at`. Source: D42
+        """
         if stored != self._stored or self._keys is None or now >= self._keys.ring.until:
             opened = [open_key(self._as_revoked(key, now)) for key in stored if key.use == "sig"]
             ring = key_ring.build(opened, now=now, kept_seconds=KEPT_SECONDS, with_certificates=self._certificates)
@@ -144,6 +139,10 @@ class SigningKeys:
             self._stored = stored
         self._looked_at = now
         return self._keys
+
+    def drop(self) -> None:
+        """Read the stored keys again at the next call. Source: D42"""
+        self._looked_at = float("-inf")
 
     def _as_revoked(self, key: SealedKey, now: float) -> SealedKey:
         """The key, revoked soon after this process has read of it.

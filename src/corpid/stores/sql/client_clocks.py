@@ -43,15 +43,17 @@ class SqlClientClocks:
         await self._database.write(self._note, {"client_id": client_id} | _CLOCKS.encode(clock))
 
     async def recorded_since(self) -> float | None:
-        found = await self._values.get(_SINCE)
-        return None if found is None else float(found)
+        return await self._moment(_SINCE)
 
     async def note_larger(self, *, now: float) -> None:
         async with self._database.transaction():
             await self._values.put(_LARGER_AT, repr(now))
 
     async def larger_at(self) -> float | None:
-        found = await self._values.get(_LARGER_AT)
+        return await self._moment(_LARGER_AT)
+
+    async def _moment(self, name: str) -> float | None:
+        found = await self._values.get(name)
         return None if found is None else float(found)
 
     async def begin(self, *, now: float) -> None:
