@@ -29,7 +29,8 @@ pytestmark = pytest.mark.full
 
 WORKERS = 4
 FLOWS = 20
-DISK_BYTES: Final = 48 << 20
+DISK_BYTES: Final = 192 << 20
+"""more than the log grows to before it starts again (64 MiB), so that nothing but the filler fills the disk"""
 LONG = 25.0
 """seconds for a state to be reached; a process stays unready for ten after a write that failed"""
 
