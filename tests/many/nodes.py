@@ -23,7 +23,7 @@ from tests.web.processes import DIRECTORY, KEYS, RINA, environment
 from tests.web.served import PROCESS_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
 WEEK = 604_800
@@ -63,8 +63,16 @@ class Nodes:
         file.write_text(json.dumps(sections))
         self.command("apply", str(file), "--development")
 
+    def log(self, number: int) -> list[dict[str, Any]]:
+        """The lines of a node's log."""
+        return [json.loads(line) for line in _log_file(self.directory, number).read_text().splitlines()]
+
     def at(self, number: int) -> str:
         return f"http://127.0.0.1:{self.ports[number]}"
+
+
+def _log_file(directory: Path, number: int) -> Path:
+    return directory / f"node-{number}.log"
 
 
 class _Node(httpx.AsyncBaseTransport):
@@ -113,7 +121,7 @@ def running(
 @contextmanager
 def _serving(directory: Path, number: int, settings: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     with (
-        (directory / f"node-{number}.log").open("wb") as log,
+        _log_file(directory, number).open("wb") as log,
         quick_start.Popen(
             [sys.executable, "-m", "corpid", "serve"],
             cwd=directory, env=environment(settings), stdout=log, stderr=subprocess.STDOUT,
@@ -156,6 +164,16 @@ class Person:
         answer = await self.browsers[at].get(await rp.begin(), follow_redirects=False)
         assert answer.status_code == 302, answer.text
         return rp.callback(answer.headers["location"])
+
+
+def run_story(nodes: Nodes, story: Callable[[Person], Awaitable[None]]) -> None:
+    """Run what a test tells of a person who is signed in at every node."""
+
+    async def run() -> None:
+        async with signed_in(nodes) as person:
+            await story(person)
+
+    asyncio.run(run())
 
 
 @asynccontextmanager

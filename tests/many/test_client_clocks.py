@@ -14,7 +14,7 @@ import pytest
 
 from corpid.rules.client_clocks import KNOWN_AFTER_SECONDS
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import running, signed_in, within
+from tests.many.nodes import run_story, running, within
 from tests.many.test_data_loss import at, lose, recovering
 from tests.web.processes import KEYS
 
@@ -60,12 +60,7 @@ def test_a_client_whose_clock_is_known_goes_on_within_ten_seconds_and_nothing_is
     with RedisServer(program=program) as server, postgresql() as database:
         time.sleep(2)  # an engine that is no older than the deployment might have forgotten something of it
         with running(tmp_path, database, server.url, count=2) as nodes:
-
-            async def run() -> None:
-                async with signed_in(nodes) as person:
-                    await story(person)
-
-            asyncio.run(run())
+            run_story(nodes, story)
 
 
 def test_a_node_that_stands_still_across_the_loss_accepts_nothing_of_before_when_it_goes_on(tmp_path: Path) -> None:
@@ -100,12 +95,7 @@ def test_a_node_that_stands_still_across_the_loss_accepts_nothing_of_before_when
     with RedisServer() as server, postgresql() as database:
         time.sleep(2)
         with running(tmp_path, database, server.url, count=2) as nodes:
-
-            async def run() -> None:
-                async with signed_in(nodes) as person:
-                    await story(person)
-
-            asyncio.run(run())
+            run_story(nodes, story)
 
 
 def test_a_client_whose_clock_is_not_known_waits_for_the_largest_distance(tmp_path: Path) -> None:
@@ -127,12 +117,7 @@ def test_a_client_whose_clock_is_not_known_waits_for_the_largest_distance(tmp_pa
     with RedisServer() as server, postgresql() as database:
         time.sleep(2)
         with running(tmp_path, database, server.url, count=2) as nodes:
-
-            async def run() -> None:
-                async with signed_in(nodes) as person:
-                    await story(person)
-
-            asyncio.run(run())
+            run_story(nodes, story)
 
 
 async def older(database: str, statement: str = "SELECT 1") -> None:

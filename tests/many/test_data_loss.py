@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import pytest
 from corpid.rules.authentication.totp import STEP_SECONDS
 from corpid.sandbox import people
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import running, signed_in, within
+from tests.many.nodes import run_story, running, within
 from tests.web.processes import RINA
 
 if TYPE_CHECKING:
@@ -62,14 +61,9 @@ def test_a_proof_with_a_nonce_goes_through_before_the_wait_is_over_and_only_once
     with RedisServer(program=program) as server, postgresql() as database:
         time.sleep(2)  # an engine that is no older than the deployment might have forgotten something of it
         with running(tmp_path, database, server.url, count=2) as nodes:
-
-            async def run() -> None:
-                async with signed_in(nodes) as person:
-                    await story(person)
-
-            asyncio.run(run())
+            run_story(nodes, story)
     for number in (0, 1):
-        events = [json.loads(line)["event"] for line in (tmp_path / f"node-{number}.log").read_text().splitlines()]
+        events = [line["event"] for line in nodes.log(number)]
         assert [events.count(event) for event in ("data_lost", "data_lost_over")] == [1, 1]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.engines import PostgresServer, RedisServer
 from tests.faults.attempts import Failed, attempt, nothing_twice, refused, told_to_retry
-from tests.many.nodes import running, sign_in, signed_in, within, within_five_seconds
+from tests.many.nodes import run_story, running, sign_in, within, within_five_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,12 +90,7 @@ def test_while_an_engine_is_away_everybody_is_told_to_retry_and_then_it_goes_on(
 
     database = engines[DATABASE].dsn()
     with running(tmp_path, database, engines[SHORT_LIVED].url, count=NODES) as nodes:
-
-        async def run() -> None:
-            async with signed_in(nodes) as person:
-                await story(person)
-
-        asyncio.run(run())
+        run_story(nodes, story)
     assert failures
 
 

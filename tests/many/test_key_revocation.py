@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import Person, running, signed_in
+from tests.many.nodes import Person, run_story, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,20 +96,13 @@ async def story(person: Person) -> None:
 def test_no_sign_in_fails_while_keys_are_revoked_twice_in_a_row(tmp_path: Path) -> None:
     """D42: the published key signs next, at both nodes, and what one signs the other accepts."""
 
-    async def run() -> None:
-        async with signed_in(nodes) as person:
-            await story(person)
-
     with (
         RedisServer() as server,
         postgresql() as database,
         running(tmp_path, database, server.url, count=2) as nodes,
     ):
-        asyncio.run(run())
-    logs: list[list[dict[str, Any]]] = [
-        [json.loads(line) for line in (tmp_path / f"node-{number}.log").read_text().splitlines()] for number in (0, 1)
-    ]
-    for lines in logs:
+        run_story(nodes, story)
+    for lines in map(nodes.log, (0, 1)):
         refused = [line for line in lines if line["event"] == "request" and line["status"] >= 400]
         assert not refused, refused
         told = [line["event"] for line in lines if line["event"].startswith("signing_key_")]

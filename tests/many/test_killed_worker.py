@@ -16,7 +16,7 @@ import pytest
 from corpid.sandbox.relying_party import RelyingParty
 from tests.engines import postgresql_server, redis
 from tests.faults.attempts import attempt, nothing_twice
-from tests.many.nodes import running, signed_in, within
+from tests.many.nodes import run_story, running, within
 from tests.web.processes import KEYS
 
 if TYPE_CHECKING:
@@ -181,8 +181,4 @@ def test_the_others_go_on_it_is_replaced_and_nobody_fails_but_who_was_connected_
         ends = [await nothing_twice(http, browsing, one, whole=False) for one in attempts]
         assert ends.count("refused") >= 2 * FLOWS
 
-    async def run() -> None:
-        async with signed_in(nodes) as person:
-            await story(person)
-
-    asyncio.run(run())
+    run_story(nodes, story)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines import postgresql_server, redis
-from tests.many.nodes import running, signed_in, within_five_seconds
+from tests.many.nodes import run_story, running, within_five_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Iterator
 
     import httpx
 
@@ -30,14 +30,6 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         server.sql(f"ALTER DATABASE {name} SET log_statement = 'ddl'")
         with running(tmp_path_factory.mktemp("nodes"), server.dsn(name), transient_url) as made:
             yield made
-
-
-def told(nodes: Nodes, story: Callable[[Person], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with signed_in(nodes) as person:
-            await story(person)
-
-    asyncio.run(run())
 
 
 def test_of_many_that_start_at_once_one_makes_the_schema_and_the_keys(nodes: Nodes) -> None:
@@ -61,7 +53,7 @@ def test_each_step_of_a_sign_in_may_be_answered_by_another_process(nodes: Nodes)
         rp.http = person.https[1]
         assert (await rp.resource(access_token=tokens.access_token)).status_code == 401
 
-    told(nodes, story)
+    run_story(nodes, story)
 
 
 def test_one_code_redeemed_at_every_process_at_once_yields_one_token(nodes: Nodes) -> None:
@@ -77,7 +69,7 @@ def test_one_code_redeemed_at_every_process_at_once_yields_one_token(nodes: Node
         answers = await asyncio.gather(*(each.token(code) for each in parties))
         assert sorted(answer.status_code for answer in answers) == [200] + [400] * 23
 
-    told(nodes, story)
+    run_story(nodes, story)
 
 
 def test_a_rotated_key_is_published_everywhere_within_five_seconds(nodes: Nodes) -> None:
@@ -94,7 +86,7 @@ def test_a_rotated_key_is_published_everywhere_within_five_seconds(nodes: Nodes)
 
             await within_five_seconds(published)
 
-    told(nodes, story)
+    run_story(nodes, story)
 
 
 def test_a_disabled_client_is_refused_everywhere_within_five_seconds(nodes: Nodes) -> None:
@@ -116,7 +108,7 @@ def test_a_disabled_client_is_refused_everywhere_within_five_seconds(nodes: Node
 
             await within_five_seconds(served)
 
-    told(nodes, story)
+    run_story(nodes, story)
 
 
 def test_a_disabled_person_loses_every_token_everywhere_within_five_seconds(nodes: Nodes) -> None:
@@ -136,4 +128,4 @@ def test_a_disabled_person_loses_every_token_everywhere_within_five_seconds(node
             await within_five_seconds(dead)
         await asyncio.to_thread(nodes.command, "user", "enable", "rina")
 
-    told(nodes, story)
+    run_story(nodes, story)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,8 @@ import pytest
 
 from corpid.rules.authentication.totp import STEP_SECONDS
 from tests.engines import RedisServer, postgresql
-from tests.many.nodes import running, signed_in
+from tests.many.nodes import run_story, running
+from tests.many.test_data_loss import again
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,26 +99,13 @@ def test_after_a_prepared_restart_sign_ins_go_on_at_once_and_nothing_is_spent_tw
     with RedisServer(*options, program=program) as server, postgresql() as database:
         time.sleep(2)
         with running(tmp_path, database, server.url, count=2) as nodes:
-
-            async def run() -> None:
-                async with signed_in(nodes) as person:
-                    await story(person)
-
-            asyncio.run(run())
-    reported = [_reported(tmp_path / f"node-{number}.log") for number in (0, 1)]
+            run_story(nodes, story)
+    reported = [_reported(nodes.log(number)) for number in (0, 1)]
     # A process that does not look meanwhile finds the engine as it was.
     assert [1, 1, 0] in reported
     assert all(each in ([1, 1, 0], [0, 0, 0]) for each in reported)
 
 
-def _reported(log: Path) -> list[int]:
-    events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
+def _reported(lines: list[dict[str, Any]]) -> list[int]:
+    events = [line["event"] for line in lines]
     return [events.count(event) for event in ("store_closed", "store_opened", "data_lost")]
-
-
-async def again(person: Person, number: int, request: tuple[RelyingParty, dict[str, Any], dict[str, Any]]) -> set[int]:
-    """The status of each spent thing, together and with a new counterpart."""
-    rp, form, headers = request
-    rp.http = person.https[number]
-    answers = [await rp.push(form, headers), await rp.push(form), await rp.push(headers=headers)]
-    return {answer.status_code for answer in answers}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.clusters import RedisCluster
 from tests.engines import postgresql
-from tests.many.nodes import running, signed_in, within, within_five_seconds
+from tests.many.nodes import run_story, running, within, within_five_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -29,12 +29,8 @@ def cluster(program: str) -> Iterator[RedisCluster]:
 
 
 def told(path: Path, cluster: RedisCluster, story: Callable[[Person], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with signed_in(nodes) as person:
-            await story(person)
-
     with postgresql() as database, running(path, database, cluster.url, count=2) as nodes:
-        asyncio.run(run())
+        run_story(nodes, story)
 
 
 async def sign_in(person: Person) -> None:
