@@ -12,6 +12,11 @@ from cryptography.x509.oid import NameOID
 _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 _END = datetime(2200, 1, 1, tzinfo=UTC)
 
+_CERTIFIES = x509.KeyUsage(
+    digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=False, encipher_only=False, decipher_only=False,
+)  # fmt: skip
+
 
 def _name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
@@ -52,6 +57,11 @@ class Authority:
         builder = builder.serial_number(x509.random_serial_number()).not_valid_before(begin).not_valid_after(end)
         if ca is not None:
             builder = builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        if ca:
+            builder = builder.add_extension(_CERTIFIES, critical=True)
+        of_issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        for identifier in (x509.SubjectKeyIdentifier.from_public_key(public), of_issuer):  # Python 3.13 wants them
+            builder = builder.add_extension(identifier, critical=False)
         if extra is not None:
             builder = builder.add_extension(extra, critical=True)
         return builder.sign(self._key, hashes.SHA256())

@@ -9,6 +9,7 @@ import asyncio
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
+from email.errors import MessageError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -99,7 +100,7 @@ class SmtpMail:
         """
         try:
             message = self._written(email)
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, MessageError) as error:
             raise MailRefused(_reason(error)) from None
         try:
             async with asyncio.timeout(_DELIVERY_SECONDS):
@@ -164,7 +165,7 @@ class SmtpMail:
     def _written(self, email: Email) -> EmailMessage:
         """The message of an e-mail.
 
-        Raises ValueError and its like for an address that is none, or is several.
+        Raises ValueError, IndexError or, from Python 3.13 on, MessageError for an address that is none, or is several.
         """
         rendered = self._render(email)
         message = EmailMessage(policy=SMTP)
