@@ -203,6 +203,33 @@ def test_each_gets_its_own_answer_however_the_answers_are_cut(wire: Wire) -> Non
     wire.run(scenario)
 
 
+def test_commands_of_one_iteration_of_the_loop_arrive_together_and_in_order(tcp: Wire) -> None:
+    async def scenario() -> None:
+        engine = ScriptedEngine()
+        async with tcp.link(engine) as link:
+            engine.reads.clear()  # it reads once, then no more
+            requests = asking(link, *(str(number) for number in range(50)))
+            await heard(engine, *(str(number) for number in range(50)))
+            engine.say(b":1\r\n" * 50)
+            assert await asyncio.gather(*requests) == [[1]] * 50
+
+    tcp.run(scenario)
+
+
+def test_what_was_not_sent_before_the_link_ended_is_never_sent(tcp: Wire) -> None:
+    async def scenario() -> None:
+        engine = ScriptedEngine()
+        async with tcp.link(engine) as link:
+            requests = asking(link, "a")
+            asyncio.get_running_loop().call_soon(link.end, "over")
+            assert await failures(requests) == [f"{link.address.name}: over"]
+            engine.reads.set()
+        await engine.lost.wait()
+        assert engine.asked.empty()
+
+    tcp.run(scenario)
+
+
 def test_a_refusal_is_for_the_one_who_asked_even_within_a_list(tcp: Wire) -> None:
     async def scenario() -> None:
         engine = ScriptedEngine()

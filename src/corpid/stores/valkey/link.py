@@ -5,7 +5,8 @@ A link is a connection that all requests share.
 Of a cluster each node has such a link. What a node refuses, because it does not hold the key (any more), it has
 not executed; it is refused here too, and never sent on to another node.
 
-Commands of many requests are written as they come, and answers come back in the same order. So nothing
+Commands of many requests are written in the order in which they come, those of one iteration of the loop at once
+(a write to a socket costs more than what is written), and answers come back in the same order. So nothing
 waits for a free connection, a request that is given up leaves no answer behind for another, and when the
 engine hangs one question that stays without an answer shows it for all. The driver connects and greets; then
 the link takes its transport over, since the driver's streams cost more than everything else about a command.
@@ -186,6 +187,7 @@ class Link:
         self._name: Final = address.name
         self._reason = ""
         self._waiting: Final[deque[asyncio.Future[Answer]]] = deque()
+        self._unsent: Final[list[bytes]] = []
         self._loop: Final = asyncio.get_running_loop()
         # The driver has no public name for the transport of a connection that is open.
         self._transport: Final = cast("StreamWriter", connection._writer).transport  # noqa: SLF001
@@ -199,13 +201,15 @@ class Link:
         What the engine refuses raises StoreUnavailable.
         """
         self._check()
-        packed, waiting, answers = b"", [], []
+        packed, waiting, answers = [], [], []
         for command in commands:
-            packed += hiredis.pack_command(command)  # type: ignore[arg-type]
+            packed.append(hiredis.pack_command(command))  # type: ignore[arg-type]
             waiting.append(self._loop.create_future())
         # after the last one is packed: what cannot be packed has no answer, and would take that of another
         self._waiting.extend(waiting)
-        self._transport.write(packed)
+        if not self._unsent:
+            self._loop.call_soon(self._write)
+        self._unsent.extend(packed)
         for answer in waiting:
             answers.append(await answer)  # noqa: PERF401 - a comprehension costs a call
         return answers
@@ -227,6 +231,7 @@ class Link:
         if self.ended.done():
             return
         self._reason = reason
+        self._unsent.clear()
         self.ended.set_result(None)
         for answer in self._waiting:
             self._settle(answer, ConnectionError(reason))
@@ -253,6 +258,11 @@ class Link:
             raise StoreUnavailable(f"{self._name}: {self._reason}")
         if len(self._waiting) > _WAITING_MOST:
             raise StoreUnavailable(f"{self._name}: {len(self._waiting)} commands wait for their answers already")
+
+    def _write(self) -> None:
+        if self._unsent:  # not if the link has ended meanwhile
+            self._transport.write(b"".join(self._unsent))
+            self._unsent.clear()
 
     def _read(self, data: bytes) -> None:
         if not self._waiting:
