@@ -257,6 +257,26 @@ def test_killed_processes_leave_what_they_spent_and_keep_nobody_waiting(tmp_path
     run(tmp_path, none_is_new)
 
 
+def test_what_root_creates_belongs_to_the_owner_of_the_folder(tmp_path: Path) -> None:
+    """A command of root opens the store before the service does."""
+    service = os.getuid() or 4711  # only root gives files away
+    os.chown(tmp_path, service, -1)
+    assert run(tmp_path, add)
+    folder = tmp_path / "short-lived"
+    assert {path.stat().st_uid for path in (folder, *folder.iterdir())} == {service}
+
+
+def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
+    """Else the service's user could have root write anywhere."""
+    run(tmp_path, lineage)
+    (file,) = data_files(tmp_path)
+    file.unlink()
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreUnavailable, match="symbolic links"):
+        run(tmp_path, lineage)
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_stores_of_one_process_share_the_file_until_the_last_is_closed(tmp_path: Path) -> None:
     """A command in a server's process, and the server."""
 

@@ -179,7 +179,7 @@ def open_store() -> None:
 
 
 def _can_be_closed(chosen: settings.Settings) -> bool:
-    """Return whether short-lived data is in an engine with a process of its own."""
+    """Return whether short-lived data is in a separate engine."""
     return bool(chosen.transient_url) and not engine_type(chosen.transient_url).is_local
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import stat
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -105,15 +106,16 @@ class DataFile:
         self._failed_at = -_FAILURE_SECONDS
         with _unavailable(self.path):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _give_to_service(directory, os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW), close=True)
             self._size_lock: Final = _opened_file(directory / _SIZE_LOCK)
             with _locked(self._size_lock):
                 _remove_others(directory, boot)
+                self._file: Final = _opened_file(self.path)
                 self._environment: Final = self._open()
-                self._file: Final = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
                 self._set_size(self._bytes)
             found = os.fstat(self._file)
             self._inode: Final = (found.st_dev, found.st_ino)
-            self.lineage: Final = self.write(_own_lineage, self._environment.open_db(None), b"%x-%x" % self._inode)
+            self.lineage: Final = self.transact(_own_lineage, self._environment.open_db(None), b"%x-%x" % self._inode)
             self.release_readers()
 
     def _open(self) -> lmdb.Environment:
@@ -122,12 +124,10 @@ class DataFile:
             os.posix_fallocate(lock_table, 0, _LOCK_TABLE_BYTES)
         finally:
             os.close(lock_table)
-        size = self.path.stat().st_size if self.path.exists() else 0
         return lmdb.open(
             str(self.path),
-            map_size=max(size, _FIRST_BYTES),
+            map_size=max(self._bytes, _FIRST_BYTES),
             subdir=False,
-            mode=0o600,
             max_dbs=0,
             writemap=True,
             sync=False,
@@ -143,23 +143,12 @@ class DataFile:
         os.posix_fallocate(self._file, 0, size)
         self._environment.set_mapsize(size)
 
-    def read(self, act: Callable[..., T], *given: object) -> T:
-        """What a function finds in a reading transaction. Raises StoreUnavailable."""
-        return self._run(False, act, given)
+    def transact(self, act: Callable[..., T], *given: object, writes: bool = True) -> T:
+        """Call a function with a transaction, and commit it.
 
-    def write(self, act: Callable[..., T], *given: object) -> T:
-        """What a function returns from a writing transaction, which is committed.
-
-        Another process's transaction is waited for, which takes microseconds. Raises StoreUnavailable; then nothing was
-        written.
+        Returns its result. One that writes waits for that of another process, which takes microseconds. Raises
+        StoreUnavailable; then nothing was written.
         """
-        try:
-            return self._run(True, act, given)
-        except StoreUnavailable:
-            self._failed_at = time.monotonic()
-            raise
-
-    def _run(self, writes: bool, act: Callable[..., T], given: tuple[object, ...]) -> T:
         with self._mutex:
             while True:
                 try:
@@ -168,13 +157,16 @@ class DataFile:
                 except (lmdb.MapFullError, lmdb.MapResizedError):
                     self._grow()
                 except lmdb.Error as error:
+                    self._failed_at = time.monotonic()
                     raise StoreUnavailable(f"{self.path}: {error}") from error
 
     def _grow(self) -> None:
-        """Map what another process has added to the file, else add to it."""
+        """Map what another process has added, or add to the file."""
+        self._failed_at = time.monotonic()
         with _unavailable(self.path), _locked(self._size_lock):
             mapped, size = self._environment.info()["map_size"], self._bytes
             self._set_size(size if size > mapped else size + min(size, _MOST_BYTES_AT_ONCE))
+        self._failed_at = -_FAILURE_SECONDS
 
     def require_in_place(self) -> None:
         """Raise StoreUnavailable once the file was removed or replaced.
@@ -214,7 +206,10 @@ class DataFile:
 
 
 def _own_lineage(transaction: Transaction, database: object, inode: bytes) -> str:
-    """The lineage of the file's data. A new or copied file is emptied, and begins one."""
+    """The lineage of the file's data.
+
+    A new or copied file is emptied, and begins one.
+    """
     name, _, noted = (transaction.get(LINEAGE) or b"").partition(b" ")
     if noted != inode:
         transaction.drop(database, delete=False)
@@ -231,7 +226,25 @@ def _remove_others(directory: Path, boot: str) -> None:
 
 
 def _opened_file(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    _give_to_service(path, descriptor)
+    return descriptor
+
+
+def _give_to_service(path: Path, descriptor: int, *, close: bool = False) -> None:
+    """Give what root has created to the owner of its folder, as SQLite does.
+
+    Else the service could not use what a command of root has opened. Not what has another name: that may be a file of
+    root's.
+    """
+    try:
+        found, owner = os.fstat(descriptor), path.parent.stat()
+        is_only_name = found.st_nlink == 1 or stat.S_ISDIR(found.st_mode)
+        if os.geteuid() == found.st_uid == 0 and is_only_name and owner.st_uid != 0:
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    finally:
+        if close:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The transient store on LMDB: each verb is one transaction on one file.
+"""The transient store on LMDB, with a transaction for each verb.
 
 What was written is there for all at once: other requests see the verbs of a unit before it ends, and after a fault (an
 error that is no OAuthError) what was spent stays spent, as on Redis. No transaction is open while anything is awaited,
@@ -37,29 +37,20 @@ _CHUNK: Final = 500
 """entries that a sweep looks at in one go"""
 
 
-def _name(kind: str, key: bytes) -> bytes:
-    return b"%s\0%s" % (kind.encode(), key)
-
-
-def _entry(value: bytes, now: int, ttl: float) -> bytes:
-    return _EXPIRY.pack(now + milliseconds(ttl)) + _NO_COUNT + value
-
-
-def _content(entry: bytes | None, now: bytes) -> bytes | None:
-    """The value or count of an entry, if it is live."""
-    if entry is None or entry[:8] <= now:
-        return None
-    if entry[8:16] == _NO_COUNT:
-        return entry[16:]
-    return b"%d" % _HEAD.unpack_from(entry)[1]
+_name: Final = b"%s\0%s".__mod__
+"""of kind and key"""
 
 
 def _get(transaction: Transaction, name: bytes, now: bytes) -> bytes | None:
-    return _content(transaction.get(name), now)
+    """The value or count of a live entry."""
+    entry = transaction.get(name)
+    if entry is None or entry[:8] <= now:
+        return None
+    return entry[16:] if entry[8:16] == _NO_COUNT else b"%d" % _HEAD.unpack_from(entry)[1]
 
 
 def _take(transaction: Transaction, name: bytes, now: bytes) -> bytes | None:
-    content = _content(transaction.get(name), now)
+    content = _get(transaction, name, now)
     if content is not None:
         transaction.delete(name)
     return content
@@ -75,13 +66,11 @@ def _add(transaction: Transaction, name: bytes, entry: bytes, now: bytes) -> boo
     before = transaction.get(name)
     if before is not None and before[:8] > now:
         return False
-    transaction.put(name, entry)
-    return True
+    return transaction.put(name, entry)
 
 
 def _count(transaction: Transaction, name: bytes, expires_at: int, by: int, now: bytes) -> int:
-    before = transaction.get(name)
-    count = 0
+    before, count = transaction.get(name), 0
     if before is not None and before[:8] > now:
         expires_at, count = _HEAD.unpack_from(before)
     transaction.put(name, _HEAD.pack(expires_at, count + by))
@@ -100,7 +89,10 @@ class LmdbTransientStore:
 
     @property
     def loss(self) -> DataLoss:
-        """The loss that was noticed at opening; a file is never lost while it is open."""
+        """The loss that was noticed at opening.
+
+        A file is never lost while it is open.
+        """
         return self._loss
 
     def reject_before(self, moment: float) -> None:
@@ -108,15 +100,14 @@ class LmdbTransientStore:
 
     def unit(self, now: float) -> LmdbTransientUnit:
         """Verbs at one moment; each is there when it has returned."""
-        return LmdbTransientUnit(self, milliseconds(now))
+        return LmdbTransientUnit(self, now)
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
-        return self.file.read(_get, _name(kind, key), _EXPIRY.pack(milliseconds(now)))
+        return self.file.transact(_get, _name((kind.encode(), key)), _EXPIRY.pack(milliseconds(now)), writes=False)
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
-        moment = _EXPIRY.pack(milliseconds(now))
-        names = [_name(kind, key) for kind, key in places]
-        return self.file.read(lambda transaction: [_get(transaction, name, moment) for name in names])
+        names = [_name((kind.encode(), key)) for kind, key in places]
+        return self.file.transact(_get_each, names, _EXPIRY.pack(milliseconds(now)), writes=False)
 
     async def engine_time(self) -> None:
         """LMDB has no clock."""
@@ -136,7 +127,7 @@ class LmdbTransientStore:
         self.written = removed = 0
         moment = _EXPIRY.pack(milliseconds(now))
         for _ in range(chunks):
-            number, self._swept_up_to = self.file.write(_sweep, self._swept_up_to, moment)
+            number, self._swept_up_to = self.file.transact(_sweep, self._swept_up_to, moment)
             removed += number
             if self._swept_up_to == LINEAGE:
                 break
@@ -144,8 +135,15 @@ class LmdbTransientStore:
         return removed
 
 
+def _get_each(transaction: Transaction, names: Sequence[bytes], now: bytes) -> list[bytes | None]:
+    return [_get(transaction, name, now) for name in names]
+
+
 def _sweep(transaction: Transaction, after: bytes, now: bytes) -> tuple[int, bytes]:
-    """Remove the expired among the next entries; their number, and the last name looked at."""
+    """Remove the expired among the next entries.
+
+    Returns their number, and the last name that it looked at.
+    """
     cursor = transaction.cursor()
     found = islice(cursor, _CHUNK) if cursor.set_range(after + b"\0") else ()
     entries = [(name, entry[:8]) for name, entry in found]
@@ -158,16 +156,16 @@ def _sweep(transaction: Transaction, after: bytes, now: bytes) -> tuple[int, byt
 class LmdbTransientUnit:
     """A ports.TransientUnit whose verbs are transactions of their own."""
 
-    __slots__ = ("_file", "_moment", "_now", "_store")
+    __slots__ = ("_moment", "_now", "_store", "_transact")
 
-    def __init__(self, store: LmdbTransientStore, now: int) -> None:
+    def __init__(self, store: LmdbTransientStore, now: float) -> None:
         self._store = store
-        self._file = store.file
-        self._now = now
-        self._moment = _EXPIRY.pack(now)
+        self._transact = store.file.transact
+        self._now = round(now * 1000)
+        self._moment = _EXPIRY.pack(self._now)
 
     async def __aenter__(self) -> Self:
-        self._file.require_in_place()
+        self._store.file.require_in_place()
         return self
 
     async def __aexit__(
@@ -177,35 +175,35 @@ class LmdbTransientUnit:
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
         self._store.written += 1
-        self._file.write(_put, _name(kind, key), _entry(value, self._now, ttl))
+        entry = _HEAD.pack(self._now + round(ttl * 1000), 0) + value
+        self._transact(_put, _name((kind.encode(), key)), entry)
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
-        return self._file.read(_get, _name(kind, key), self._moment)
+        return self._transact(_get, _name((kind.encode(), key)), self._moment, writes=False)
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
-        return self._file.write(_take, _name(kind, key), self._moment)
+        return self._transact(_take, _name((kind.encode(), key)), self._moment)
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
         self._store.written += 1
-        return self._file.write(_add, _name(kind, key), _entry(value, self._now, ttl), self._moment)
+        entry = _HEAD.pack(self._now + round(ttl * 1000), 0) + value
+        return self._transact(_add, _name((kind.encode(), key)), entry, self._moment)
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         self._store.written += 1
-        return self._file.write(_count, _name(kind, key), self._now + milliseconds(ttl), by, self._moment)
+        expires_at = self._now + round(ttl * 1000)
+        return self._transact(_count, _name((kind.encode(), key)), expires_at, by, self._moment)
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
         await self.count(kind, key, ttl, by)
 
     async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
         self._store.written += len(verbs)
-        return self._file.write(_together, verbs, self._now, self._moment)
+        return self._transact(_together, verbs, self._now, self._moment)
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
         self._store.written += len(places)
-        raised = [(_name(kind, key), self._now + milliseconds(ttl)) for kind, key, ttl in places]
-        return self._file.write(
-            lambda transaction: [_count(transaction, name, ends, 1, self._moment) for name, ends in raised]
-        )
+        return self._transact(_count_each, places, self._now, self._moment)
 
 
 def _together(
@@ -213,12 +211,22 @@ def _together(
 ) -> list[bytes | bool | None]:
     results: list[bytes | bool | None] = []
     for each in verbs:
-        name = _name(each.kind, each.key)
+        name = _name((each.kind.encode(), each.key))
         if each.verb == "add":
-            results.append(_add(transaction, name, _entry(each.value, now, each.ttl), moment))
+            entry = _HEAD.pack(now + round(each.ttl * 1000), 0) + each.value
+            results.append(_add(transaction, name, entry, moment))
         else:
             results.append((_get if each.verb == "get" else _take)(transaction, name, moment))
     return results
+
+
+def _count_each(
+    transaction: Transaction, places: Sequence[tuple[str, bytes, float]], now: int, moment: bytes
+) -> list[int]:
+    return [
+        _count(transaction, _name((kind.encode(), key)), now + round(ttl * 1000), 1, moment)
+        for kind, key, ttl in places
+    ]
 
 
 # What a `transient_url` names.
@@ -246,7 +254,7 @@ class LmdbEngine(TransientEngine):
         self._opened.reject_before(moment)
 
     async def describe(self) -> list[EngineCondition]:
-        """The file's size, and if the disk has room for it to grow."""
+        """The file's size, and the room to grow."""
         return [_condition(self._directory)]
 
     async def close(self) -> None:
