@@ -8,11 +8,14 @@ import os
 import resource
 import shutil
 import signal
-from contextlib import ExitStack, contextmanager
+import sqlite3
+import time
+from contextlib import ExitStack, closing, contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import pytest
 
+from corpid import engines, settings
 from corpid.ports import StoreUnavailable
 from corpid.stores import machine_start
 from corpid.stores.lmdb.data_file import release, shared
@@ -319,3 +322,41 @@ def test_an_engine_that_was_not_opened_is_closed_and_described(tmp_path: Path) -
     run(tmp_path, add)
     (after,) = asyncio.run(described())
     assert "1 MiB" in after
+
+
+def test_the_first_start_after_short_lived_data_was_in_sqlite_refuses_what_was_issued(tmp_path: Path) -> None:
+    """D67: what the older version has spent is not in the file; the next start has lost nothing more."""
+    options = settings.load(data_dir=tmp_path)
+
+    async def started() -> tuple[float, int]:
+        async with engines.opened(options, time.time) as opened:
+            return opened.transient.loss.reject_issued_before, int(sql("SELECT count(*) FROM transient"))
+
+    def sql(statement: str) -> str:
+        with closing(sqlite3.connect(tmp_path / "corpid.sqlite", isolation_level=None)) as database:
+            return str((database.execute(statement).fetchone() or ("",))[0])
+
+    assert asyncio.run(started()) == (0.0, 0)
+    sql("UPDATE deployment SET value = 'database 0.0' WHERE name = 'store_in_use'")
+    sql("INSERT INTO transient (kind, key, value, count, expires_at) VALUES ('code', x'00', x'00', 0, 9999999999999)")
+    before = time.time()
+    lost_at, entries = asyncio.run(started())
+    assert (lost_at >= before, entries) == (True, 0)
+    assert asyncio.run(started()) == (lost_at, 0)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql://corpid@localhost/corpid", ""])
+def test_only_a_database_of_the_same_machine_goes_with_it(database_url: str, tmp_path: Path) -> None:
+    """Another node would not know what was spent here."""
+    given: dict[str, Any] = {"transient_url": "lmdb:///tmp/somewhere", "data_dir": tmp_path}
+    if not database_url:
+        assert settings.load(**given).transient_url == "lmdb:///tmp/somewhere"
+        return
+    with pytest.raises(settings.SettingsError, match="a directory of this machine"):
+        settings.load(**given, database_url=database_url)
+
+
+def test_without_addresses_it_is_in_the_data_directory_and_with_one_it_is_not(tmp_path: Path) -> None:
+    """A database with an address of its own keeps short-lived data, too, unless another engine is named."""
+    assert settings.load(data_dir=tmp_path).transient_url == lmdb_url(tmp_path)
+    assert settings.load(data_dir=tmp_path, database_url=f"sqlite:///{tmp_path}/other.db").transient_url == ""
