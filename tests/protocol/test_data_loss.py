@@ -34,9 +34,11 @@ def after_a_power_loss(path: Path) -> None:
 
 
 def lose_power(path: Path) -> None:
-    """The machine was started anew, as far as the database can tell."""
+    """The machine was started anew, as far as the database and the LMDB file can tell."""
     with closing(sqlite3.connect(path / "corpid.sqlite", isolation_level=None)) as database:
         database.execute("UPDATE deployment SET value = 'an earlier one' WHERE name = 'machine_start'")
+    for file in (path / "short-lived").glob("*.mdb"):
+        file.rename(file.with_name("an-earlier-start.mdb"))
 
 
 @pytest.mark.generations(*PUSHED)
