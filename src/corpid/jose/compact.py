@@ -12,7 +12,7 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from corpid.jose.encoding import JoseError, MalformedToken, base64url, from_base64url, json_object
+from corpid.jose.encoding import JoseError, MalformedToken, base64url_bytes, from_base64url, json_object
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -90,7 +90,7 @@ def sign(encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivate
 
     `encoded_header` is the base64url header, made once per key (RFC 7515 §5.1).
     """
-    signing_input = encoded_header + b"." + base64url(payload).encode("ascii")
+    signing_input = encoded_header + b"." + base64url_bytes(payload)
     r, s = decode_dss_signature(private.sign(signing_input, algorithm.ecdsa))
     size = algorithm.size
-    return signing_input.decode("ascii") + "." + base64url(r.to_bytes(size) + s.to_bytes(size))
+    return (signing_input + b"." + base64url_bytes(r.to_bytes(size) + s.to_bytes(size))).decode("ascii")

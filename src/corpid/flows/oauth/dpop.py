@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-async def verify_proof(
+def verify_proof(
     context: RequestContext,
     headers: Sequence[bytes],
     target: Target,

@@ -68,7 +68,7 @@ async def _accept(
     if parameters.get("client_id") is None:
         raise InvalidRequest(Reason.PARAMETER_MISSING, "parameter client_id is missing")
     target = Target(method="POST", url=policy.base_url + PAR_PATH)
-    proof = await dpop.verify_proof(context, proofs, target, rules=generation)
+    proof = dpop.verify_proof(context, proofs, target, rules=generation)
     request = authorization_request.validate(
         parameters,
         client,

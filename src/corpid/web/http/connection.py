@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from uvicorn.config import Config
-    from uvicorn.server import ServerState
 
-    from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount
+    from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount, ServerState
 
     Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, Reason, str], None]
     """gets every refusal: the peer's address, what was read of the headers, status, request id, reason, description
@@ -63,7 +62,12 @@ class Connection(RequestReader):
         """whether the request's body is not read to its end"""
         self._pending: bytes | None = None
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.server_state.connections.add(self)
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self.server_state.connections.discard(self)
         self.deadline = math.inf
         self._open_connections.leaves(self)
         super().connection_lost(exc)

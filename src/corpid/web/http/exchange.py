@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Scope
     from uvicorn.protocols.http.flow_control import FlowControl
-    from uvicorn.server import ServerState
 
-    from corpid.web.http.connections import RequestCount
+    from corpid.web.http.connections import RequestCount, ServerState
 
 _UNFIT_IN_NAME: Final = re.compile(rb'[\x00-\x20\x7f()<>@,;:\[\]={}\\"]')
 _UNFIT_IN_VALUE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -166,18 +165,18 @@ class Exchange:
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.response_started = True
-        fields = [*self._peer.server_state.default_headers, *headers]
-        lines, closes, chunked = [STATUS_LINE[status]], False, True
-        for name, value in fields:
+        lines, closes, chunked = [STATUS_LINE[status], self._peer.server_state.default_headers], False, True
+        names = values = b""
+        for name, value in headers:
+            names += name
+            values += value
             lines += (name, b": ", value, b"\r\n")
             if name == b"content-length":
                 self._left, chunked = int(value), False
             elif name == b"connection":
                 closes = b"close" in value.lower()
         # Nothing of ours writes such a field; a fault that did could split the response (RFC 9112 §11.1).
-        if _UNFIT_IN_NAME.search(b"".join([name for name, _ in fields])) or _UNFIT_IN_VALUE.search(
-            b"".join([value for _, value in fields])
-        ):
+        if _UNFIT_IN_NAME.search(names) or _UNFIT_IN_VALUE.search(values):
             raise RuntimeError("a header field has a character that HTTP does not allow there")
         if closes:
             self.keep_alive = False

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from uvicorn.config import Config
-    from uvicorn.server import ServerState
 
-    from corpid.web.http.connections import Limits, RequestCount
+    from corpid.web.http.connections import Limits, RequestCount, ServerState
 
 
 def parts(target: bytes) -> tuple[bytes, bytes, bytes]:
@@ -146,7 +145,6 @@ class RequestReader(asyncio.Protocol):
         self._keeps_alive = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.server_state.connections.add(self)  # type: ignore[arg-type] # uvicorn names its own protocols
         self.transport = transport
         self.flow = FlowControl(transport)
         self.server = get_local_addr(transport)
@@ -154,7 +152,6 @@ class RequestReader(asyncio.Protocol):
         self.scheme = "https" if is_ssl(transport) else "http"
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.server_state.connections.discard(self)
         if self.exchange is not None:
             if not self.exchange.response_complete:
                 self.exchange.disconnect()
