@@ -62,9 +62,7 @@ async def issue(
             )
         lead = await context.provider.client_clocks.examined(assertion, context.provider.transient)
         async with context.provider.transient.unit(context.now) as unit:
-            client_authentication.refuse_spent_before_loss(context, assertion, lead)
-            await dpop.spend(context, unit, proof, client_id=client.client_id)
-            await client_authentication.spend(context, unit, assertion, lead)
+            await dpop.spend_both(context, unit, proof, assertion, lead)
     claims = api_server.access_token_claims(
         base_url=policy.base_url,
         client_id=client.client_id,

@@ -179,10 +179,7 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Gran
     lead = await context.provider.client_clocks.examined(redemption.caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
         loss_tag = context.provider.transient.loss.token_tag(context.now)
-        client_authentication.refuse_spent_before_loss(context, redemption.caller.assertion, lead)
-        if redemption.proof is not None:
-            await dpop.spend(context, unit, redemption.proof, client_id=client_id)
-        await client_authentication.spend(context, unit, redemption.caller.assertion, lead)
+        await dpop.spend_both(context, unit, redemption.proof, redemption.caller.assertion, lead)
         code = namespaces.code_entry(issuer, generation.name, client_id, request.code, request.challenge)
         grant = await code.take(unit)
         if grant is None:
