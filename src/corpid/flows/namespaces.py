@@ -6,6 +6,7 @@ and a leaked table spends nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import attrgetter
@@ -19,7 +20,7 @@ from corpid.rules.limits import DAY
 from corpid.rules.oauth.records import Grant, PushedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from corpid.ports import TransientStore, TransientUnit
 
@@ -72,8 +73,7 @@ class Namespace(Generic[T]):
         return Namespace(self.name, self.seconds, record)
 
 
-@dataclass(frozen=True, slots=True)
-class EntryVerb(Generic[T]):
+class EntryVerb(msgspec.Struct, Generic[T], frozen=True):
     """A verb for one entry in a batch, with its result's decoder."""
 
     verb: BatchedVerb

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.records import FIRST_ISSUER
@@ -25,6 +26,38 @@ if TYPE_CHECKING:
     from corpid.rules.diagnostics import Finding
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
     from corpid.rules.server_processes import ServerProcess
+
+
+class Calendar:
+    """The day in a time zone, converted once a minute.
+
+    The offsets of time zones are whole minutes, so a day begins with one.
+    """
+
+    __slots__ = ("_day", "_minute", "_text", "_timezone")
+
+    def __init__(self, timezone: ZoneInfo) -> None:
+        self._timezone = timezone
+        self._minute = -1
+        self._day = date.min
+        self._text = ""
+
+    def day(self, now: float) -> date:
+        """The day at `now`, epoch seconds. Source: D23"""
+        self._turn(now)
+        return self._day
+
+    def today(self, now: float) -> str:
+        """As `day`, YYYY-MM-DD."""
+        self._turn(now)
+        return self._text
+
+    def _turn(self, now: float) -> None:
+        minute = int(now // 60)
+        if minute != self._minute:
+            self._day = datetime.fromtimestamp(now, self._timezone).date()
+            self._text = self._day.isoformat()
+            self._minute = minute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +106,16 @@ class Policy:
 
     is_first: bool = field(init=False)
     """true for the deployment's first issuer, which hosts the account (D62)"""
+    served: tuple[Generation, ...] = field(init=False)
+    """the generations of this deployment; the first one's document is published"""
+    calendar: Calendar = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A field, since every request asks several times.
+        # Fields, since every request asks several times.
         object.__setattr__(self, "is_first", self.issuer_id == FIRST_ISSUER)
-
-    @property
-    def served(self) -> tuple[Generation, ...]:
-        """The generations of this deployment; the first one's document is published."""
-        return tuple(generation for generation in (self.pushed, self.query) if generation is not None)
+        served = tuple(generation for generation in (self.pushed, self.query) if generation is not None)
+        object.__setattr__(self, "served", served)
+        object.__setattr__(self, "calendar", Calendar(self.timezone))
 
     @property
     def error_catalogue(self) -> str:
@@ -111,7 +145,11 @@ class Policy:
 
         Otherwise the first one. Source: decisions "Generations"
         """
-        return next((each for each in self.served if each.code_prefix == code[:1]), self.served[0])
+        prefix = code[:1]
+        for each in self.served:
+            if each.code_prefix == prefix:
+                return each
+        return self.served[0]
 
     def serving(self, name: str) -> Generation | None:
         """The served generation of this name; None if not served.

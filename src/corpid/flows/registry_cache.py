@@ -135,7 +135,9 @@ class RegistryCache:
 
         None if a link of the chain is missing or disabled.
         """
-        acting = await self.membership(user_id, entity_id, now)
+        acting = await self._acting.get(
+            (user_id, entity_id), now, lambda: self._registry.directory.acting(user_id, entity_id)
+        )
         return acting if acting is not None and acting.allowed else None
 
     async def obstacle(self, user_id: str, entity_id: str, now: float) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime
-from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +10,7 @@ from corpid.ports import AuditEvent
 from corpid.rules.authentication import devices
 
 if TYPE_CHECKING:
+    from datetime import date
     from typing import Literal
 
     from corpid.flows.operations.signing_keys import ServerKeys
@@ -22,9 +21,11 @@ if TYPE_CHECKING:
 _VALUE: Final = itemgetter(1)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class RequestContext:
     """The provider, the moment, and the origin of one request.
+
+    Nothing changes it; it is not frozen, because every request makes one and that would triple the cost.
 
     `now` is the request's one reading of the clock, in epoch seconds (D49); `keys` are the keys of that
     moment; `request_id` is the reference in errors (D28).
@@ -38,7 +39,7 @@ class RequestContext:
     user_agent: str = ""
     """of a page's reader; empty for a request of a client"""
 
-    @cached_property
+    @property
     def device(self) -> str:
         """Browser and system of a page's reader, empty if unknown.
 
@@ -46,15 +47,15 @@ class RequestContext:
         """
         return devices.device(self.user_agent) if self.user_agent else ""
 
-    @cached_property
+    @property
     def day(self) -> date:
         """The day in the deployment's time zone (D23)."""
-        return datetime.fromtimestamp(self.now, self.provider.policy.timezone).date()
+        return self.provider.policy.calendar.day(self.now)
 
-    @cached_property
+    @property
     def today(self) -> str:
         """The day in the deployment's time zone, YYYY-MM-DD (D23)."""
-        return self.day.isoformat()
+        return self.provider.policy.calendar.today(self.now)
 
     def event(
         self,
@@ -93,7 +94,11 @@ async def request_context(provider: Provider, *, request_id: str, address: str, 
     Raises StoreUnavailable; ValueError if no key may sign. Source: D42, D49
     """
     now = provider.clock()
-    keys = await provider.signing_keys.at(now)
     return RequestContext(
-        provider=provider, keys=keys, now=now, request_id=request_id, address=address, user_agent=user_agent
+        provider=provider,
+        keys=provider.signing_keys.fresh(now) or await provider.signing_keys.at(now),
+        now=now,
+        request_id=request_id,
+        address=address,
+        user_agent=user_agent,
     )

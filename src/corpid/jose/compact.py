@@ -6,13 +6,15 @@ known mean nothing (D7, D8).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
-from corpid.jose.encoding import JoseError, MalformedToken, base64url, from_base64url, json_object
+from corpid.jose.encoding import JoseError, MalformedToken, base64url_bytes, from_base64url, json_object
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -27,10 +29,17 @@ class BadSignature(JoseError):
     """The signature does not fit the key."""
 
 
+KEPT_HEADER_BYTES: Final = 640
+"""of an encoded header that is kept after it was parsed; one with the key of a DPoP proof has 250"""
+KEPT_HEADERS: Final = 1024
+
+
 class Unverified(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed compact JWS that nothing has verified."""
 
-    header: dict[str, object]
+    encoded_header: bytes
+    header: Mapping[str, object]
+    """shared by all tokens with this header"""
     claims: dict[str, object]
     algorithm: str
     kid: str | None
@@ -47,26 +56,57 @@ def parse(token: str) -> Unverified:
     """
     if len(token) > MAX_BYTES:
         raise MalformedToken(f"longer than {MAX_BYTES} bytes")
-    parts = token.split(".")
+    try:
+        raw = token.encode("ascii")
+    except UnicodeEncodeError:
+        raise MalformedToken("not base64url") from None
+    parts = raw.split(b".")
     if len(parts) != 3:
         raise MalformedToken("not a compact JWS of three parts")
-    header = json_object(from_base64url(parts[0]))
-    refused = _REFUSED_HEADERS.intersection(header)
+    encoded, payload, signature = parts
+    header = _kept_header(encoded) if is_kept(encoded) else _header(encoded)
+    return Unverified(
+        encoded_header=encoded,
+        header=header.members,
+        claims=json_object(from_base64url(payload)),
+        algorithm=header.algorithm,
+        kid=header.kid,
+        signing_input=raw[: len(encoded) + 1 + len(payload)],
+        signature=from_base64url(signature),
+    )
+
+
+class _Header(NamedTuple):
+    members: dict[str, object]
+    algorithm: str
+    kid: str | None
+
+
+def _header(encoded: bytes) -> _Header:
+    members = json_object(from_base64url(encoded))
+    refused = _REFUSED_HEADERS.intersection(members)
     if refused:
         raise MalformedToken(f"header member {min(refused)} is not accepted")
-    algorithm, kid = header.get("alg"), header.get("kid", "")
+    algorithm, kid = members.get("alg"), members.get("kid", "")
     if not isinstance(algorithm, str):
         raise MalformedToken("header has no alg")
     if not isinstance(kid, str):
         raise MalformedToken("kid is not a string")
-    return Unverified(
-        header=header,
-        claims=json_object(from_base64url(parts[1])),
-        algorithm=algorithm,
-        kid=kid if "kid" in header else None,
-        signing_input=token[: token.rindex(".")].encode("ascii"),
-        signature=from_base64url(parts[2]),
-    )
+    return _Header(members, algorithm, kid if "kid" in members else None)
+
+
+def is_kept(encoded_header: bytes) -> bool:
+    """Return whether a header is short enough to keep what follows from it alone."""
+    return len(encoded_header) <= KEPT_HEADER_BYTES
+
+
+def header(encoded: bytes) -> Mapping[str, object]:
+    """The members of an encoded header, as `parse` returns them. Raises MalformedToken. Source: RFC 7515 §4"""
+    return (_kept_header if is_kept(encoded) else _header)(encoded).members
+
+
+_kept_header: Final = lru_cache(KEPT_HEADERS)(_header)
+"""A client sends the same header with each assertion, and with each proof by one key. What is refused is not kept."""
 
 
 def verify(token: Unverified, public: ec.EllipticCurvePublicKey, algorithm: Algorithm) -> None:
@@ -90,7 +130,7 @@ def sign(encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivate
 
     `encoded_header` is the base64url header, made once per key (RFC 7515 §5.1).
     """
-    signing_input = encoded_header + b"." + base64url(payload).encode("ascii")
+    signing_input = encoded_header + b"." + base64url_bytes(payload)
     r, s = decode_dss_signature(private.sign(signing_input, algorithm.ecdsa))
     size = algorithm.size
-    return signing_input.decode("ascii") + "." + base64url(r.to_bytes(size) + s.to_bytes(size))
+    return (signing_input + b"." + base64url_bytes(r.to_bytes(size) + s.to_bytes(size))).decode("ascii")

@@ -40,7 +40,12 @@ _LAST: Final[tuple[frozenset[int], ...]] = (
 
 def base64url(value: bytes) -> str:
     """Encode without padding (RFC 7515 §2)."""
-    return binascii.b2a_base64(value, newline=False).translate(_TO_URL).rstrip(b"=").decode("ascii")
+    return base64url_bytes(value).decode("ascii")
+
+
+def base64url_bytes(value: bytes) -> bytes:
+    """As `base64url`, for a text that is put together of several (RFC 7515 §2)."""
+    return binascii.b2a_base64(value, newline=False).translate(_TO_URL).rstrip(b"=")
 
 
 def tuple_bytes(*parts: str) -> bytes:

@@ -6,6 +6,7 @@ RFC 7518 §4.3, §4.6, NIST SP 800-38D, D34
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from dataclasses import dataclass
 from functools import partial
@@ -14,16 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives import hashes, padding
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.concatkdf import ConcatKDFHash
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from corpid.jose.encoding import MalformedToken, base64url, from_base64url
+from corpid.jose.encoding import MalformedToken, base64url, base64url_bytes, from_base64url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,6 +42,9 @@ _OAEP: Final = MappingProxyType(
     }
 )
 NO_CLAIMS: Final[Mapping[str, str]] = MappingProxyType({})
+_ECDH: Final = ec.ECDH()
+_BLOCK: Final = 16
+"""bytes of a block of AES"""
 _random = AESGCM.generate_key
 """so many random bits, from the source of the ephemeral key"""
 
@@ -56,10 +59,11 @@ def encrypt(token: str, key: EncryptionKey, enc: str, *, claims: Mapping[str, st
     content = ENCRYPTIONS[enc]
     content_key, wrapped, agreed = _keys(key, enc, content.key_bits)
     header = {"alg": key.wrap, "enc": enc, "kid": key.kid, "typ": "JWT", "cty": "JWT", **claims, **agreed}
-    protected = base64url(msgspec.json.encode(header))
-    iv, sealed = content.seal(content_key, token.encode("ascii"), protected.encode("ascii"))
+    protected = base64url_bytes(msgspec.json.encode(header))
+    iv, sealed = content.seal(content_key, token.encode("ascii"), protected)
     tag = content.tag_bytes
-    return ".".join((protected, *map(base64url, (wrapped, iv, sealed[:-tag], sealed[-tag:]))))
+    parts = (protected, *map(base64url_bytes, (wrapped, iv, sealed[:-tag], sealed[-tag:])))
+    return b".".join(parts).decode("ascii")
 
 
 def _keys(key: EncryptionKey, enc: str, bits: int) -> tuple[bytes, bytes, dict[str, object]]:
@@ -72,7 +76,7 @@ def _keys(key: EncryptionKey, enc: str, bits: int) -> tuple[bytes, bytes, dict[s
         return content_key, key.public.encrypt(content_key, _OAEP[key.wrap]), {}
     ephemeral = ec.generate_private_key(key.public.curve)
     header: dict[str, object] = {"epk": {"kty": "EC", "crv": key.curve_name, **_coordinates(ephemeral.public_key())}}
-    secret = ephemeral.exchange(ec.ECDH(), key.public)
+    secret = ephemeral.exchange(_ECDH, key.public)
     if key.wrap not in _WRAP_BYTES:
         return _derived(secret, enc, bits // 8), b"", header
     content_key = _key_of(bits)
@@ -97,20 +101,25 @@ def _derived(secret: bytes, algorithm: str, size: int) -> bytes:
     Source: RFC 7518 §4.6.2
     """
     name, nobody = algorithm.encode("ascii"), bytes(4)
-    info = len(name).to_bytes(4, "big") + name + nobody + nobody + (8 * size).to_bytes(4, "big")
-    return ConcatKDFHash(algorithm=hashes.SHA256(), length=size, otherinfo=info).derive(secret)
+    hashed = secret + len(name).to_bytes(4) + name + nobody + nobody + (8 * size).to_bytes(4)
+    derived, rounds = b"", 0
+    while len(derived) < size:
+        rounds += 1
+        derived += hashlib.sha256(rounds.to_bytes(4) + hashed).digest()
+    return derived[:size]
 
 
 def _cbc_hmac(key: bytes, text: bytes, authenticated: bytes, *, digest: str) -> tuple[bytes, bytes]:
     """iv, and ciphertext with its tag.
 
-    Of the key one half is the MAC's, the other the cipher's (RFC 7518 §5.2.2.1).
+    Of the key one half is the MAC's, the other the cipher's (RFC 7518 §5.2.2.1). The padding is that of PKCS #7
+    (RFC 5652 §6.3).
     """
     half = len(key) // 2
     mac_key, cipher_key, iv = key[:half], key[half:], _random(128)
-    padder = padding.PKCS7(128).padder()
+    padding = _BLOCK - len(text) % _BLOCK
     encryptor = Cipher(algorithms.AES(cipher_key), modes.CBC(iv)).encryptor()
-    sealed = encryptor.update(padder.update(text) + padder.finalize()) + encryptor.finalize()
+    sealed = encryptor.update(text + padding * padding.to_bytes()) + encryptor.finalize()
     covered = authenticated + iv + sealed + (8 * len(authenticated)).to_bytes(8, "big")
     return iv, sealed + hmac.digest(mac_key, covered, digest)[:half]
 

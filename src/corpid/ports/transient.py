@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from corpid.rules.oauth.errors import Attributed
 
@@ -21,8 +21,7 @@ class StoreUnavailable(Attributed):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class BatchedVerb:
+class BatchedVerb(NamedTuple):
     """A verb of a unit that runs in a batch with others."""
 
     verb: Literal["get", "take", "add"]

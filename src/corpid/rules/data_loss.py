@@ -77,7 +77,7 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
 
         A proof or an assertion, by its iat, which may lie ahead of the clock. Source: D49
         """
-        return issued_at < self.ends_at
+        return bool(self.name) and issued_at < self.reject_issued_before + CLOCK_AHEAD_SECONDS
 
     def assertions_from(self, lead: int | None) -> float:
         """The iat from which on an assertion was certainly not spent before.

@@ -42,7 +42,6 @@ Source: D49, D67
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import sqlalchemy as sa
@@ -257,7 +256,7 @@ class SinceRestoreUnit:
         return await self._unit.count(self._epoch + kind, key, ttl, by)
 
     async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
-        return await self._unit.together([replace(each, kind=self._epoch + each.kind) for each in verbs])
+        return await self._unit.together([each._replace(kind=self._epoch + each.kind) for each in verbs])
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
         await self._unit.count_unseen(self._epoch + kind, key, ttl, by)

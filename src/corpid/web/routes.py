@@ -383,7 +383,8 @@ class Router:
         request = Request(scope, receive)
         # A proxy decides by the path as it was sent, ASGI's `path` is decoded: what a proxy keeps to itself must not be
         # served under another spelling, with %2F for a slash (RFC 3986 §2.2).
-        hides_a_slash = b"%2f" in scope.get("raw_path", b"").lower()
+        raw_path = scope.get("raw_path", b"")
+        hides_a_slash = b"%" in raw_path and b"%2f" in raw_path.lower()
         route = None if hides_a_slash else self._exact.get(scope["path"]) or self._longer(scope)
         networks = None if route is None else self._networks.get(route.path)
         if route is not None and networks and not lies_in(scope["state"]["client_address"], networks):
@@ -450,14 +451,13 @@ class Router:
         return None
 
     async def _answer(self, request: Request, route: Route) -> Response:
-        method, mode = request.method, self._context.developer
+        method, mode = request.scope["method"], self._context.developer
         if mode is not None:
             request.scope["state"]["inspector"] = mode.inspector(request)
         if method == "OPTIONS" and route.path in CORS_PATHS:
             return Response(b"", 204, {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET"})
-        methods = (*route.methods, "HEAD") if "GET" in route.methods else route.methods
-        if methods and method not in methods:
-            allowed = ", ".join(methods)
+        if route.methods and method not in route.methods and not (method == "HEAD" and "GET" in route.methods):
+            allowed = ", ".join((*route.methods, "HEAD") if "GET" in route.methods else route.methods)
             catalogue = self._context.provider.policy.error_catalogue
             return errors.machine_error(
                 request, 405, Reason.METHOD_NOT_ALLOWED, f"use {allowed}", {"Allow": allowed}, catalogue=catalogue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import structs
 
-from corpid.flows.oauth import client_authentication
+from corpid.flows.oauth import dpop
 from corpid.flows.oauth.client_clocks import ClientClocks
 from corpid.flows.operations.server_processes import Registration
 from corpid.flows.request_context import request_context
@@ -98,7 +98,7 @@ class Nodes:
         context = await request_context(at, request_id="r", address="192.0.2.1")
         lead = await at.client_clocks.examined(assertion, at.transient)
         async with at.transient.unit(context.now) as unit:
-            await client_authentication.spend(context, unit, assertion, lead)
+            await dpop.spend_both(context, unit, None, assertion, lead)
 
     async def is_accepted(self, assertion: Assertion, node: int = 0, **how: float) -> bool:
         try:

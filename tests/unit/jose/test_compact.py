@@ -159,3 +159,17 @@ def test_a_signature_of_another_length_is_refused(length: int) -> None:
     for raw in (bytes(length), b"\x30" + bytes(max(length - 1, 0))):
         with pytest.raises(BadSignature, match="does not fit"):
             verified(f"{real.rpartition('.')[0]}.{b64(raw)}", public_jwk(key()), "ES256")
+
+
+def test_tokens_with_one_header_have_their_own_claims() -> None:
+    first, second = sign(CLAIMS, kid="same"), sign({"sub": "rp-2"}, kid="same")
+    assert first.partition(".")[0] == second.partition(".")[0]
+    assert compact.parse(first).claims == CLAIMS
+    assert compact.parse(second).claims == {"sub": "rp-2"}
+
+
+def test_a_refused_header_is_refused_each_time() -> None:
+    """D7, D8."""
+    for _ in range(2):
+        with pytest.raises(MalformedToken, match="zip is not accepted"):
+            compact.parse(unsigned({"alg": "ES256", "zip": "DEF"}))

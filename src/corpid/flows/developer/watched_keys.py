@@ -53,7 +53,14 @@ class WatchedKeys(SigningKeys):
 
     async def at(self, now: float) -> ServerKeys:
         """The keys at `now`. Raises the errors of SigningKeys.at."""
-        keys = await super().at(now)
+        return self._watch(await super().at(now))
+
+    def fresh(self, now: float) -> ServerKeys | None:
+        """As of SigningKeys."""
+        keys = super().fresh(now)
+        return None if keys is None else self._watch(keys)
+
+    def _watch(self, keys: ServerKeys) -> ServerKeys:
         if self._watched is None or self._watched[0] is not keys:
             self._watched = keys, replace(keys, ring=WatchedRing.of(keys.ring, self._developer))
         return self._watched[1]

@@ -62,9 +62,7 @@ async def issue(
             )
         lead = await context.provider.client_clocks.examined(assertion, context.provider.transient)
         async with context.provider.transient.unit(context.now) as unit:
-            client_authentication.refuse_spent_before_loss(context, assertion, lead)
-            await dpop.spend(context, unit, proof, client_id=client.client_id)
-            await client_authentication.spend(context, unit, assertion, lead)
+            await dpop.spend_both(context, unit, proof, assertion, lead)
     claims = api_server.access_token_claims(
         base_url=policy.base_url,
         client_id=client.client_id,
@@ -75,9 +73,8 @@ async def issue(
         loss=context.provider.transient.loss.token_tag(context.now),
         now=int(context.now),
     )
-    ring = (await context.provider.signing_keys.at(context.now)).ring
     return ApiTokenResponse(
-        access_token=ring.sign(msgspec.json.encode(claims), tokens.TYPE),
+        access_token=context.keys.ring.sign(msgspec.json.encode(claims), tokens.TYPE),
         token_type=policy.api.scheme,
         expires_in=API_TOKEN_SECONDS,
         scope=" ".join(granted),
@@ -100,7 +97,7 @@ async def verify(
     text = tokens.access_token(authorization, policy.api.scheme)
     token = tokens.verify(
         text,
-        (await context.provider.signing_keys.at(context.now)).ring,
+        context.keys.ring,
         issuer=policy.base_url + api_server.ISSUER_PATH,
         resource_url=policy.base_url + api_server.API_PATH,
         now=context.now,
@@ -151,9 +148,7 @@ async def _authenticate(
 async def _proven(
     context: RequestContext, proofs: Sequence[bytes], target: Target, *, access_token: str | None = None
 ) -> Proof:
-    proof = await dpop.verify_proof(
-        context, proofs, target, rules=context.provider.policy.api, access_token=access_token
-    )
+    proof = dpop.verify_proof(context, proofs, target, rules=context.provider.policy.api, access_token=access_token)
     if proof is None:
         raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
     return proof

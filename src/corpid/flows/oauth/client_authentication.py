@@ -28,9 +28,10 @@ from corpid.rules.oauth.refusals import Reason
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from corpid.flows.namespaces import Entry
     from corpid.flows.oauth.client_clocks import Lead
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import ClientKeys, HasKeys, TransientUnit
+    from corpid.ports import ClientKeys, HasKeys
     from corpid.rules.oauth.client_assertion import Candidate
     from corpid.rules.oauth.generations import Generation
 
@@ -174,22 +175,23 @@ def refuse_spent_before_loss(context: RequestContext, assertion: Assertion, lead
             raise data_lost(max(wait, loss.completion_wait(context.now)))
 
 
-async def spend(context: RequestContext, unit: TransientUnit, assertion: Assertion, lead: Lead) -> None:
-    """Spend the assertion's jti.
-
-    `lead` is as in `refuse_spent_before_loss`. Raises InvalidClient if it was spent before, TemporarilyUnavailable if it may have been spent before data was lost.
-    Source: RFC 7523 §3, D8, D67
-    """
-    refuse_spent_before_loss(context, assertion, lead)
+def unspent(context: RequestContext, assertion: Assertion) -> Entry[bytes] | None:
+    """The entry that spends an assertion's jti; None if it has none. Source: RFC 7523 §3, D8"""
     if assertion.jti is None:
-        return
-    spent = namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)
-    if not await spent.add(unit, seconds=assertion.remember_seconds):
-        await audit_replay(context, AuditAction.ASSERTION_REPLAY, assertion.client_id, Reason.ASSERTION_REPLAYED)
-        raise InvalidClient(
-            Reason.ASSERTION_REPLAYED,
-            "client_assertion: its jti was already used; create a new assertion for each request",
-        )
+        return None
+    return namespaces.ASSERTION.entry(context.provider.policy.base_url, assertion.client_id, assertion.jti)
+
+
+async def replayed(context: RequestContext, assertion: Assertion) -> InvalidClient:
+    """The refusal of an assertion that was spent before, which is audited.
+
+    It is called inside the unit that detected it. Raises StoreUnavailable. Source: RFC 7523 §3, D8
+    """
+    await audit_replay(context, AuditAction.ASSERTION_REPLAY, assertion.client_id, Reason.ASSERTION_REPLAYED)
+    return InvalidClient(
+        Reason.ASSERTION_REPLAYED,
+        "client_assertion: its jti was already used; create a new assertion for each request",
+    )
 
 
 def data_lost(seconds: int) -> TemporarilyUnavailable:

@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from corpid.flows.namespaces import Entry, EntryVerb
+    from corpid.flows.oauth.client_clocks import Lead
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
+    from corpid.rules.oauth.client_assertion import Assertion
     from corpid.rules.oauth.dpop import Proof, Target
     from corpid.rules.oauth.generations import AuthenticationRules, Generation
 
 T = TypeVar("T")
 
 
-async def verify_proof(
+def verify_proof(
     context: RequestContext,
     headers: Sequence[bytes],
     target: Target,
@@ -92,6 +94,37 @@ async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, c
     """
     if not await _unspent(context, proof).add(unit, seconds=proof.remember_seconds):
         raise await _replayed(context, client_id)
+
+
+async def spend_both(
+    context: RequestContext, unit: TransientUnit, proof: Proof | None, assertion: Assertion, lead: Lead
+) -> None:
+    """Spend a client's proof, if any, and its assertion, in one batch.
+
+    A replayed proof leaves the assertion unspent: it is given back then, which only the request that has just spent it
+    does. `lead` is that of the client, from `ClientClocks.examined`. Raises as `spend`, and InvalidClient for a replayed assertion.
+    Source: RFC 9449 §11.1, RFC 7523 §3, decisions "order", D67
+    """
+    client_authentication.refuse_spent_before_loss(context, assertion, lead)
+    spent = client_authentication.unspent(context, assertion)
+    if spent is None:
+        if proof is not None:
+            await spend(context, unit, proof, client_id=assertion.client_id)
+    elif proof is None:
+        if not await spent.add(unit, seconds=assertion.remember_seconds):
+            raise await client_authentication.replayed(context, assertion)
+    else:
+        is_new_proof, is_new_assertion = await namespaces.together(
+            unit,
+            _unspent(context, proof).adding(seconds=proof.remember_seconds),
+            spent.adding(seconds=assertion.remember_seconds),
+        )
+        if not is_new_proof:
+            if is_new_assertion:
+                await spent.take(unit)
+            raise await _replayed(context, assertion.client_id)
+        if not is_new_assertion:
+            raise await client_authentication.replayed(context, assertion)
 
 
 async def spend_with(

@@ -13,7 +13,7 @@ from corpid.rules.limits import REQUEST_URI_SECONDS
 from corpid.rules.oauth import authorization_request, client_registration, deprecated_usage
 from corpid.rules.oauth.discovery import PAR_PATH
 from corpid.rules.oauth.dpop import Target
-from corpid.rules.oauth.errors import InvalidRequest, RequestOf, UnauthorizedClient
+from corpid.rules.oauth.errors import InvalidRequest, OAuthError, RequestOf, UnauthorizedClient
 from corpid.rules.oauth.records import PushedRequest
 from corpid.rules.oauth.refusals import Reason
 
@@ -68,7 +68,7 @@ async def _accept(
     if parameters.get("client_id") is None:
         raise InvalidRequest(Reason.PARAMETER_MISSING, "parameter client_id is missing")
     target = Target(method="POST", url=policy.base_url + PAR_PATH)
-    proof = await dpop.verify_proof(context, proofs, target, rules=generation)
+    proof = dpop.verify_proof(context, proofs, target, rules=generation)
     request = authorization_request.validate(
         parameters,
         client,
@@ -92,11 +92,13 @@ async def _write(
     reference, client_id = context.provider.new_id(), caller.client.client_id
     lead = await context.provider.client_clocks.examined(caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
-        client_authentication.refuse_spent_before_loss(context, caller.assertion, lead)
-        if proof is not None:
-            await dpop.spend(context, unit, proof, client_id=client_id)
-        await client_authentication.spend(context, unit, caller.assertion, lead)
+        # First, since an engine that sends it with what follows answers both at once. Nobody knows the reference yet.
         entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
         await entry.put(unit, PushedRequest(request=request, pushed_at=context.now))
+        try:
+            await dpop.spend_both(context, unit, proof, caller.assertion, lead)
+        except OAuthError:
+            await entry.take(unit)
+            raise
     context.provider.issued.request(reference, client_id)
     return ParResponse(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)

@@ -111,7 +111,9 @@ class RateLimits:
         """
         limit = self._limits[endpoint].per_address
         if limit and not (self._spare_loopback and is_loopback(address)):
-            await self._count(limit, ("address", endpoint, site(address)), now)
+            caller = ("address", endpoint, site(address))
+            if self._is_due(limit, caller, now):
+                await self._compare(limit, caller, now)
 
     async def client(self, endpoint: str, client_id: str, address: str, now: float) -> None:
         """Count a request by its authenticated client.
@@ -120,7 +122,9 @@ class RateLimits:
         """
         limit = self._limits[endpoint].per_client
         if limit and not (self._spare_loopback and is_loopback(address)):
-            await self._count(limit, ("client", endpoint, client_id), now)
+            caller = ("client", endpoint, client_id)
+            if self._is_due(limit, caller, now):
+                await self._compare(limit, caller, now)
 
     async def arrival(self, address: str, now: float) -> None:
         """Count a sign-in that is about to be stored for a stranger.
@@ -131,19 +135,32 @@ class RateLimits:
         if self._spare_loopback and is_loopback(address):
             return
         limits = self._limits[ARRIVALS]
-        if limits.per_network:
-            await self._count(limits.per_network, ("network", ARRIVALS, neighbourhood(address)), now)
-        if limits.in_all:
-            await self._count(limits.in_all, ("everybody", ARRIVALS), now)
+        for each, caller in (
+            (limits.per_network, ("network", ARRIVALS, neighbourhood(address))),
+            (limits.in_all, ("everybody", ARRIVALS)),
+        ):
+            if each and self._is_due(each, caller, now):
+                await self._compare(each, caller, now)
 
-    async def _count(self, limit: int, caller: tuple[str, ...], now: float) -> None:
+    def _is_due(self, limit: int, caller: tuple[str, ...], now: float) -> bool:
+        """Count a request in this process.
+
+        Returns whether its caller has to be compared with the limit: after each part of it, and beyond it.
+        """
         counters = self._counters[caller[0]]
-        counters.begin_minute(int(now // WINDOW_SECONDS))
-        window = counters.window
+        window = int(now // WINDOW_SECONDS)
+        if window != counters.window or len(counters.counted) >= _ENTRIES:
+            counters.begin_minute(window)
         counted = counters.counted[caller] = counters.counted.get(caller, 0) + 1
+        return counted % max(1, limit // _PARTS) == 0 or counted > limit or caller in counters.exceeded
+
+    async def _compare(self, limit: int, caller: tuple[str, ...], now: float) -> None:
+        counters = self._counters[caller[0]]
+        window = counters.window
+        counted = counters.counted[caller]
         part = max(1, limit // _PARTS)
         over = caller in counters.exceeded or counted > limit
-        if not over and counted % part == 0:
+        if not over:
             over = await self._count_in_store(caller, window, now) * part > limit
         if over and window == counters.window:  # another minute may have begun while the store was asked
             counters.exceeded.add(caller)

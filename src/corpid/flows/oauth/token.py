@@ -51,7 +51,7 @@ async def id_token_key(
     if not generation.id_token_encrypted and client.id_token_encryption_alg is None:
         return None
     wrap = registered_wrap(client)
-    key = await encryption_key(context, client, keys, wrap)
+    key = keys.encryption_for(wrap) or await encryption_key(context, client, keys, wrap)
     if key is None:
         fit = f" and alg {wrap}" if wrap else ""
         raise refusal(
@@ -129,7 +129,7 @@ async def exchange(
         grant = grants.redeem(grant, request, jkt=jkt, mismatch_code=policy.dpop_mismatch_code)
         subject = await _parties(context, redemption, grant)
         _note_use(context, redemption, grant)
-        issued = await _issue(context, redemption, grant, subject, loss_tag)
+        issued = _issue(context, redemption, grant, subject, loss_tag)
     context.provider.counters.sign_in(issued.client_id, context.now)
     return issued
 
@@ -147,7 +147,7 @@ async def _proven(
         caller=caller,
         generation=generation,
         request=request,
-        proof=await _prove(context, proofs, generation),
+        proof=_prove(context, proofs, generation),
         encrypted_to=await id_token_key(context, caller.client, generation, caller.keys, refusal=ServerError),
         token_id=tokens.identifier(
             issuer=context.provider.policy.base_url,
@@ -158,11 +158,11 @@ async def _proven(
     )
 
 
-async def _prove(context: RequestContext, proofs: Sequence[bytes], generation: Generation) -> Proof | None:
+def _prove(context: RequestContext, proofs: Sequence[bytes], generation: Generation) -> Proof | None:
     if not generation.sender_constrained:
         return None
     target = Target(method="POST", url=context.provider.policy.base_url + TOKEN_PATH)
-    proof = await dpop.verify_proof(context, proofs, target, rules=generation)
+    proof = dpop.verify_proof(context, proofs, target, rules=generation)
     if proof is None:
         raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
     return proof
@@ -179,10 +179,7 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Gran
     lead = await context.provider.client_clocks.examined(redemption.caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
         loss_tag = context.provider.transient.loss.token_tag(context.now)
-        client_authentication.refuse_spent_before_loss(context, redemption.caller.assertion, lead)
-        if redemption.proof is not None:
-            await dpop.spend(context, unit, redemption.proof, client_id=client_id)
-        await client_authentication.spend(context, unit, redemption.caller.assertion, lead)
+        await dpop.spend_both(context, unit, redemption.proof, redemption.caller.assertion, lead)
         code = namespaces.code_entry(issuer, generation.name, client_id, request.code, request.challenge)
         grant = await code.take(unit)
         if grant is None:
@@ -248,11 +245,11 @@ def _note_use(context: RequestContext, redemption: _Redemption, grant: Grant) ->
         context.provider.usage.note(grant.client_id, generation.name, found, context.now)
 
 
-async def _issue(
+def _issue(
     context: RequestContext, redemption: _Redemption, grant: Grant, subject: Parties, loss_tag: str
 ) -> TokenResponse:
     issuer, client, generation = context.provider.policy.base_url, redemption.client, redemption.generation
-    ring = (await context.provider.signing_keys.at(context.now)).ring
+    ring = context.keys.ring
     access_claims = tokens.access_token_claims(
         grant,
         subject,

@@ -61,7 +61,7 @@ async def read(
     4.4, D22, D25, D26
     """
     text = tokens.access_token(authorization, generation.scheme)
-    token, proof = await _verify(context, generation, resource, text, method, proofs)
+    token, proof = _verify(context, generation, resource, text, method, proofs)
     with RequestOf(token.client_id):
         return await _answer(context, generation, resource, token, proof)
 
@@ -81,14 +81,13 @@ async def _answer(
     nesting = resource.nesting(client.userinfo_encryption_alg, client.userinfo_encryption_enc)
     if not (generation.userinfo_signed or client.userinfo_signing_alg or nesting):
         return ResourceResponse(content=content, client_id=client.client_id, signed=False)
-    ring = (await context.provider.signing_keys.at(context.now)).ring
-    answer = ring.sign(content, "JWT")
+    answer = context.keys.ring.sign(content, "JWT")
     if nesting is not None:
         answer = await _encrypt(context, client, answer, nesting)
     return ResourceResponse(content=answer.encode("ascii"), client_id=client.client_id, signed=True)
 
 
-async def _verify(
+def _verify(
     context: RequestContext,
     generation: Generation,
     resource: Resource,
@@ -98,10 +97,11 @@ async def _verify(
 ) -> tuple[AccessToken, Proof | None]:
     """Verify access token and proof together."""
     url = context.provider.policy.base_url + resource.path
-    ring = (await context.provider.signing_keys.at(context.now)).ring
-    token = tokens.verify(text, ring, issuer=context.provider.policy.base_url, resource_url=url, now=context.now)
+    token = tokens.verify(
+        text, context.keys.ring, issuer=context.provider.policy.base_url, resource_url=url, now=context.now
+    )
     target = Target(method=method, url=url)
-    proof = await dpop.verify_proof(context, proofs, target, rules=generation, access_token=text)
+    proof = dpop.verify_proof(context, proofs, target, rules=generation, access_token=text)
     if proof is None and generation.sender_constrained:
         raise InvalidRequest(Reason.PROOF_MISSING, "a DPoP header is required")
     tokens.validate_binding(token, proof.jkt if proof else None)

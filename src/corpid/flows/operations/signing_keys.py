@@ -112,9 +112,13 @@ class SigningKeys:
 
         Raises StoreUnavailable. ValueError if no key may sign or the server secret is missing (D42).
         """
+        return self.fresh(now) or self.use(await self._registry.keys.all(), now)
+
+    def fresh(self, now: float) -> ServerKeys | None:
+        """The keys at `now`, unless they have to be read again (D42)."""
         keys = self._keys
         if keys is None or not 0 <= now - self._looked_at < LIVE_STATE_SECONDS or now >= keys.ring.until:
-            keys = self.use(await self._registry.keys.all(), now)
+            return None
         return keys
 
     @property

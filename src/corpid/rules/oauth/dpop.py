@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,6 +23,10 @@ from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    from corpid.jose.keys import Algorithm
 
 _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _URL: Final = re.compile(r"[!-~]+")
@@ -60,23 +65,41 @@ def verify(
     """
     try:
         token = compact.parse(text)
-        jwk = _validate_header(token, algorithms)
-        public, algorithm = import_public_key(jwk)
+        _validate_header(token, algorithms)
+        key = (_kept_key if compact.is_kept(token.encoded_header) else _key)(token.encoded_header)
         identifier, issued_at = _validate_claims(token.claims, target, now)
         if access_token is not None:
             _validate_ath(token.claims, access_token)
-        compact.verify(token, public, algorithm)
+        compact.verify(token, key.public, key.algorithm)
     except (JoseError, BadClaim) as error:
         received = error.received if isinstance(error, BadClaim) else ""
         raise InvalidDPoPProof(_reason(error), f"DPoP proof: {error}").explained(received=received) from None
     nonce = token.claims.get("nonce")
     return Proof(
-        jkt=thumbprint(jwk),
+        jkt=key.thumbprint,
         jti=identifier,
         issued_at=issued_at,
         nonce=nonce if isinstance(nonce, str) else None,
         remember_seconds=issued_at + PROOF_AGE_SECONDS - now + SPENT_MARGIN_SECONDS,
     )
+
+
+class _Key(NamedTuple):
+    public: ec.EllipticCurvePublicKey
+    algorithm: Algorithm
+    thumbprint: str
+
+
+def _key(encoded_header: bytes) -> _Key:
+    """The key in the header of a proof, which must have one. Raises UnusableKey."""
+    jwk = compact.header(encoded_header)["jwk"]
+    assert isinstance(jwk, dict)  # noqa: S101 - `_validate_header` has seen to it
+    public, algorithm = import_public_key(jwk)
+    return _Key(public, algorithm, thumbprint(jwk))
+
+
+_kept_key: Final = lru_cache(compact.KEPT_HEADERS)(_key)
+"""A client proves a flow's requests by one key, and many clients all of their flows."""
 
 
 def _reason(error: JoseError | BadClaim) -> Reason:
@@ -87,7 +110,7 @@ def _reason(error: JoseError | BadClaim) -> Reason:
     return Reason.PROOF_KEY if isinstance(error, UnusableKey) else Reason.PROOF_MALFORMED
 
 
-def _validate_header(token: compact.Unverified, algorithms: Sequence[str]) -> dict[str, object]:
+def _validate_header(token: compact.Unverified, algorithms: Sequence[str]) -> None:
     if token.header.get("typ") != "dpop+jwt":
         raise BadClaim("typ must be dpop+jwt", Reason.PROOF_JWT_TYPE, received=shown(token.header.get("typ")))
     if token.algorithm not in algorithms:
@@ -99,7 +122,6 @@ def _validate_header(token: compact.Unverified, algorithms: Sequence[str]) -> di
     private = private_members(jwk)
     if private:
         raise BadClaim(f"jwk must be a public key but has {min(private)}", Reason.PROOF_KEY)
-    return jwk
 
 
 def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -> tuple[str, float]:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 from corpid.rules.limits import FORM_PAIRS
 from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 _BROKEN_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 _ESCAPE_CHARACTERS: Final = 3
 """that a character of ASCII takes at most"""
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
+_UNRESERVED: Final = re.compile(r"[A-Za-z0-9\-._~]*")
 
 
 def _text(raw: bytes) -> str:
@@ -117,6 +118,13 @@ def requoted(raw: bytes, known: Collection[str]) -> str:
     return "&".join(f"{name}={quoted(value)}" for name, value in decoded if name in known)
 
 
+def encoded(pairs: Mapping[str, str]) -> str:
+    """Encode as `application/x-www-form-urlencoded`; the names need no escapes. Source: URL Standard §5.2"""
+    return "&".join(
+        [f"{name}={value if _UNRESERVED.fullmatch(value) else quote_plus(value)}" for name, value in pairs.items()]
+    )
+
+
 def quoted(value: str) -> str:
     """A value for a query string (RFC 3986 §2.1)."""
-    return quote(value, safe="")
+    return value if _UNRESERVED.fullmatch(value) else quote(value, safe="")

@@ -2,9 +2,9 @@
 
 Rules of this module: a read takes a connection for one statement, without a transaction. A transaction
 belongs to the task that began it alone, not to tasks that it starts. Who gets no
-connection, or no answer, within seconds is refused. A connection that did its work is kept here for the
-next one who asks, since the pool's own giving back and taking costs more than a read; one that failed, or
-that a caller waits for, goes through the pool, which makes sure that it is sound.
+connection, or no answer, within seconds is refused. A connection that did its work goes to the caller who
+has waited longest, or is kept here for the next one, since the pool's own giving back and taking costs more
+than a read; one that failed goes back to the pool, which makes sure that it is sound.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 from asyncio import current_task
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -238,7 +239,12 @@ class PostgresDatabase:
         self._idle: Final[list[Any]] = []
         self._holders: Final[dict[int, Prepared]] = {}
         """lock → the statement that says who has it"""
-        self._waiting = 0
+        self._taken: Final[set[Any]] = set()
+        """connections that are not in the pool: in use, or idle here"""
+        self._coming = 0
+        """those that the pool has been asked for"""
+        self._turns: Final[deque[asyncio.Future[Any]]] = deque()
+        """callers who wait: each gets a connection, or None if the pool may open another"""
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
         """By row addresses: a join would make the planner guess their number."""
@@ -314,7 +320,7 @@ class PostgresDatabase:
         except BaseException:
             await self._drop(connection)
             raise
-        await self._keep(connection)
+        self._keep(connection)
         if answered != wanted:
             raise StoreUnavailable(f"{self.place}: a statement of this transaction had failed, so nothing was written")
 
@@ -349,7 +355,7 @@ class PostgresDatabase:
         except BaseException:
             await self._release(connection)
             raise
-        await self._keep(connection)
+        self._keep(connection)
         return answer
 
     async def _run_translated(self, connection: Any, question: Question, text: str, bound: Row) -> Any:  # noqa: ANN401
@@ -361,32 +367,85 @@ class PostgresDatabase:
             raise translated(error, self.place) from error
 
     async def _acquire(self) -> Any:  # noqa: ANN401  (the pool's proxy of a connection)
-        while self._idle:
-            connection = self._idle.pop()
-            if _is_open(connection):
+        end = self._loop.time() + ACQUIRE_SECONDS
+        while True:
+            if self._idle:
+                connection = self._idle.pop()
+            elif len(self._taken) + self._coming < self._pool.get_max_size():
+                return await self._from_pool()
+            else:
+                connection = await self._handed_over(end)
+            if connection is not None and _is_open(connection):
                 return connection
-            await self._release(connection)
-        self._waiting += 1
+            if connection is not None:
+                await self._release(connection)
+
+    async def _from_pool(self) -> Any:  # noqa: ANN401
+        self._coming += 1
+        connection = None
         try:
-            return await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+            connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
         except DRIVER_ERRORS as error:
             raise translated(error, self.place) from error
         finally:
-            self._waiting -= 1
+            self._coming -= 1
+            if connection is None:
+                self._call_next(None)
+            else:
+                self._taken.add(connection)
+        return connection
 
-    async def _keep(self, connection: Any) -> None:  # noqa: ANN401
-        if self._waiting:
-            await self._release(connection)
+    async def _handed_over(self, end: float) -> Any:  # noqa: ANN401
+        """What the next caller who is done hands over.
+
+        Refused at `end`, by the loop's time.
+        """
+        turn = self._loop.create_future()
+        self._turns.append(turn)
+        too_late = self._loop.call_at(end, _end_turn, turn)
+        try:
+            return await turn
+        except TimeoutError as error:
+            raise translated(error, self.place) from error
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._pass_on(turn.result())
+            raise
+        finally:
+            too_late.cancel()
+
+    def _pass_on(self, connection: Any) -> None:  # noqa: ANN401
+        """Give what a caller got and no longer wants to the next one."""
+        if connection is None:
+            self._call_next(None)
         else:
+            self._keep(connection)
+
+    def _keep(self, connection: Any) -> None:  # noqa: ANN401
+        if not self._call_next(connection):
             self._idle.append(connection)
+
+    def _call_next(self, connection: Any) -> bool:  # noqa: ANN401
+        """Hand over to the caller who has waited longest. False if nobody waits."""
+        while self._turns:
+            turn = self._turns.popleft()
+            if not turn.done():
+                turn.set_result(connection)
+                return True
+        return False
 
     async def _release(self, connection: Any) -> None:  # noqa: ANN401
         """A connection that cannot be given back is closed by the pool.
 
-        The answer was had before.
+        The answer was had before. Giving it back twice is as good as once.
         """
-        with suppress(*DRIVER_ERRORS):
-            await self._pool.release(connection)
+        try:
+            with suppress(*DRIVER_ERRORS):
+                await self._pool.release(connection)
+        finally:
+            if connection in self._taken:
+                self._taken.remove(connection)
+                self._call_next(None)
 
     async def _drop(self, connection: Any) -> None:  # noqa: ANN401
         """Close the connection instead of returning it; the pool opens another."""
@@ -432,7 +491,15 @@ def _unspeakable(bound: Row) -> bool:
 
     A query for such a text finds nothing.
     """
-    return any(type(value) is str and _NUL in value for value in bound)
+    for value in bound:  # noqa: SIM110 - every statement comes here, and a generator costs as much as the rest
+        if type(value) is str and _NUL in value:
+            return True
+    return False
+
+
+def _end_turn(turn: asyncio.Future[Any]) -> None:
+    if not turn.done():
+        turn.set_exception(TimeoutError())
 
 
 def _is_open(connection: Any) -> bool:  # noqa: ANN401

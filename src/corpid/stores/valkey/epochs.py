@@ -16,6 +16,7 @@ from zlib import crc32
 
 from corpid.ports import StoreUnavailable
 from corpid.stores import milliseconds
+from corpid.stores.valkey.link import packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,12 +32,14 @@ _SET_BACK: Final = b"back"
 class Epoch:
     """An epoch as one process sees it: the nodes of its parts."""
 
-    __slots__ = ("_prefixes", "name", "serving")
+    __slots__ = ("_marks", "_prefixes", "_questions", "name", "serving")
 
     def __init__(self, name: bytes, serving: Sequence[Link | StoreUnavailable]) -> None:
         self.name: Final = name
         self.serving: Final = tuple(serving)
         self._prefixes: Final = [b"%b:%b:" % (marker(part), name) for part in range(len(serving))]
+        self._questions: Final = [packed(("GET", marker(part))) for part in range(len(serving))]
+        self._marks: Final = [b"" if isinstance(link, StoreUnavailable) else marked(link, name) for link in serving]
 
     def entry(self, kind: str, key: bytes) -> tuple[int, bytes]:
         """The part of an entry, and its name in the engine."""
@@ -55,8 +58,8 @@ class Epoch:
         all along.
         """
         link = self._link(part)
-        *answers, mark = await link.ask(*commands, ("GET", marker(part)))
-        if mark != marked(link, self.name):
+        answers = await link.send([*map(packed, commands), self._questions[part]])
+        if answers.pop() != self._marks[part]:
             raise StoreUnavailable(
                 f"{link.address.name} was closed for a restart, or has forgotten something, or somebody found that another has"
             )

@@ -176,6 +176,23 @@ class _Answers(asyncio.Protocol):
         self._driver.connection_lost(error)
 
 
+def packed(command: Command) -> bytes:
+    """A command as it is sent."""
+    content: bytes = hiredis.pack_command(command)  # type: ignore[arg-type]
+    return content
+
+
+class _Asked:
+    """The commands that a caller has sent together, and their answers so far."""
+
+    __slots__ = ("answers", "commands", "outcome")
+
+    def __init__(self, commands: int, outcome: asyncio.Future[list[Answer]]) -> None:
+        self.commands: Final = commands
+        self.outcome: Final = outcome
+        self.answers: Final[list[Answer]] = []
+
+
 class Link:
     """An open connection, and the engine at its other end."""
 
@@ -186,7 +203,9 @@ class Link:
         self._connection: Final = connection
         self._name: Final = address.name
         self._reason = ""
-        self._waiting: Final[deque[asyncio.Future[Answer]]] = deque()
+        self._waiting: Final[deque[_Asked]] = deque()
+        self._unanswered = 0
+        """commands"""
         self._unsent: Final[list[bytes]] = []
         self._loop: Final = asyncio.get_running_loop()
         # The driver has no public name for the transport of a connection that is open.
@@ -200,19 +219,18 @@ class Link:
 
         What the engine refuses raises StoreUnavailable.
         """
+        return await self.send([*map(packed, commands)])
+
+    def send(self, commands: Sequence[bytes]) -> asyncio.Future[list[Answer]]:
+        """As `ask`, of commands that are packed: what comes is all their answers."""
         self._check()
-        packed, waiting, answers = [], [], []
-        for command in commands:
-            packed.append(hiredis.pack_command(command))  # type: ignore[arg-type]
-            waiting.append(self._loop.create_future())
-        # after the last one is packed: what cannot be packed has no answer, and would take that of another
-        self._waiting.extend(waiting)
+        asked = _Asked(len(commands), self._loop.create_future())
+        self._waiting.append(asked)
+        self._unanswered += len(commands)
         if not self._unsent:
             self._loop.call_soon(self._write)
-        self._unsent.extend(packed)
-        for answer in waiting:
-            answers.append(await answer)  # noqa: PERF401 - a comprehension costs a call
-        return answers
+        self._unsent.extend(commands)
+        return asked.outcome
 
     async def ask_each(self, commands: Iterable[Command]) -> list[Answer | StoreUnavailable]:
         """Send commands one by one.
@@ -233,9 +251,10 @@ class Link:
         self._reason = reason
         self._unsent.clear()
         self.ended.set_result(None)
-        for answer in self._waiting:
-            self._settle(answer, ConnectionError(reason))
+        for asked in self._waiting:
+            self._refuse(asked, reason)
         self._waiting.clear()
+        self._unanswered = 0
 
     async def close(self) -> None:
         """Let go of the connection.
@@ -256,8 +275,8 @@ class Link:
             self.end(_CLOSED)
         if self.ended.done():
             raise StoreUnavailable(f"{self._name}: {self._reason}")
-        if len(self._waiting) > _WAITING_MOST:
-            raise StoreUnavailable(f"{self._name}: {len(self._waiting)} commands wait for their answers already")
+        if self._unanswered > _WAITING_MOST:
+            raise StoreUnavailable(f"{self._name}: {self._unanswered} commands wait for their answers already")
 
     def _write(self) -> None:
         if self._unsent:  # not if the link has ended meanwhile
@@ -279,18 +298,23 @@ class Link:
         if not self._waiting:
             self.end(_UNASKED)
             return
-        self._settle(self._waiting.popleft(), answer)
-        if isinstance(answer, Exception) and str(answer).startswith(_READ_ONLY):
+        asked = self._waiting[0]
+        asked.answers.append(answer)
+        self._unanswered -= 1
+        is_refusal = isinstance(answer, Exception)
+        if is_refusal:
+            self._refuse(asked, answer)
+        if len(asked.answers) == asked.commands:
+            self._waiting.popleft()
+            if not asked.outcome.done():
+                asked.outcome.set_result(asked.answers)
+        if is_refusal and str(answer).startswith(_READ_ONLY):
             self.end("it has become a replica of another")
 
-    def _settle(self, waiting: asyncio.Future[Answer], answer: Answer) -> None:
-        if waiting.done():
-            return
-        if not isinstance(answer, Exception):
-            waiting.set_result(answer)
-            return
-        waiting.set_exception(StoreUnavailable(f"{self._name}: {answer}"))
-        waiting.exception()  # the waiting caller may have been cancelled
+    def _refuse(self, asked: _Asked, reason: object) -> None:
+        if not asked.outcome.done():  # the caller may have given up, and another command may have been refused
+            asked.outcome.set_exception(StoreUnavailable(f"{self._name}: {reason}"))
+            asked.outcome.exception()  # the caller may give up before it looks
 
 
 def _content(answers: list[Answer] | BaseException) -> Answer | StoreUnavailable:

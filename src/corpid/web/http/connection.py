@@ -19,52 +19,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from uvicorn.config import Config
-    from uvicorn.server import ServerState
 
-    from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount
+    from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount, ServerState
 
     Refused = Callable[[str, list[tuple[bytes, bytes]], int, str, Reason, str], None]
     """gets every refusal: the peer's address, what was read of the headers, status, request id, reason, description
     """
-
-
-class HeldHead:
-    """A response head buffered until its body, for one system call."""
-
-    __slots__ = ("_held", "_is_head", "_transport", "hang_up", "is_closing")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self.is_closing = transport.is_closing
-        self.hang_up: Callable[[], None] = transport.close
-        self._is_head = True
-        self._held = b""
-
-    def write(self, content: bytes) -> None:
-        """Bytes of the running response, its head first."""
-        if self._is_head:
-            self._is_head = False
-            self._held = content
-        elif self._held:
-            self._transport.write(self._held + content)
-            self._held = b""
-        else:
-            self._transport.write(content)
-
-    def close(self) -> None:
-        """Write the buffer, and close afterwards."""
-        self.end()
-        self.hang_up()
-
-    def end(self) -> None:
-        """The response is complete.
-
-        The next write is the head of another one.
-        """
-        if self._held:
-            self._transport.write(self._held)
-            self._held = b""
-        self._is_head = True
 
 
 class Connection(RequestReader):
@@ -98,21 +58,19 @@ class Connection(RequestReader):
         """the steps before a caller can send a request: with TLS, the handshake"""
         self.deadline = self.loop.time() + limits.head_seconds
         self._unread_since = math.inf
+        self._leaves_unread = False
+        """whether the request's body is not read to its end"""
         self._pending: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._out = HeldHead(transport)
+        self.server_state.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.server_state.connections.discard(self)
         self.deadline = math.inf
         self._open_connections.leaves(self)
         super().connection_lost(exc)
-
-    @property
-    def is_made(self) -> bool:
-        """True if it can be asked."""
-        return self.transport is not None
 
     def drop(self) -> None:
         """End it at once, whatever it is doing."""
@@ -121,11 +79,11 @@ class Connection(RequestReader):
         elif self.opening is not None:
             self.opening.cancel()
 
-    def eof_received(self) -> bool:  # type: ignore[override]
+    def eof_received(self) -> bool:
         """Answer a half-closed caller's requests, then end the connection."""
         if self._streaming or not self._answering() or self.scheme == "https":
             return False
-        self.cycle.keep_alive = False
+        self.exchange.keep_alive = False
         self._deaf = True
         return True
 
@@ -162,7 +120,7 @@ class Connection(RequestReader):
         """Take no further request; one that has begun is still answered."""
         self._final = True
         if self._answering():
-            self.cycle.keep_alive = False
+            self.exchange.keep_alive = False
             self._deaf = not self._streaming
         elif self._reading is Reading.NOTHING and self.is_made:
             self.transport.close()
@@ -186,41 +144,35 @@ class Connection(RequestReader):
     def _start(self) -> None:
         self._open_connections.asks(self)
         super()._start()
-        self.cycle.transport = self._out  # type: ignore[assignment]
 
     def _stream_body(self) -> None:
         super()._stream_body()
-        self._out.hang_up = self._hang_up_unread
+        self._leaves_unread = True
 
     def _end_stream(self) -> None:
         super()._end_stream()
-        self._out.hang_up = self.transport.close
+        self._leaves_unread = False
 
     def _leave_body(self) -> None:
         super()._leave_body()
-        self._out.hang_up = self._hang_up_unread
+        self._leaves_unread = True
 
     def on_response_complete(self) -> None:
-        self._out.end()
-        self.server_state.total_requests += 1
         now = self.loop.time()
         if self.transport.is_closing():
             self.deadline = now + self.limits.unread_seconds
             return
         self.flow.resume_reading()
         if self.pipeline:
-            cycle, app = self.pipeline.pop()
-            if not cycle.disconnected:
-                self._start_asgi_task(cycle, app)
+            exchange = self.pipeline.popleft()
+            if not exchange.disconnected:
+                self._run(exchange)
                 return
         self._open_connections.rests(self)
         if self._pending is not None:
             self._end_with(self._pending, self.limits.linger_seconds)
         elif self._reading is Reading.NOTHING:
             self.deadline = now + self.limits.idle_seconds
-
-    def send_400_response(self, msg: str) -> None:
-        self.refuse(400, Reason.HTTP_MALFORMED, msg)
 
     def refuse(self, status: int, reason: Reason, description: str) -> None:
         """Answer with a small JSON error and close the connection.
@@ -248,12 +200,14 @@ class Connection(RequestReader):
     def _abandon(self) -> None:
         """Report to the application that the body is incomplete."""
         self._streaming = False
-        if self.cycle.response_started:
+        if self.exchange.response_started:
             self.transport.abort()
-        self.cycle.disconnected = True
-        self.cycle.message_event.set()
+        self.exchange.disconnect()
 
-    def _hang_up_unread(self) -> None:
+    def hang_up(self) -> None:
+        if not self._leaves_unread:
+            self.transport.close()
+            return
         self._streaming = False
         self._deaf = True
         self._reading = Reading.END

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import resource
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -14,7 +14,8 @@ from corpid.rules import limits as law
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    import asyncio
+    from collections.abc import Callable
 
 CROWDED: Final = "crowded"
 """in a request's `scope["state"]`: too many are being answered, so this one is to be refused at once"""
@@ -66,6 +67,16 @@ class Limits:
 
 
 @dataclass(slots=True)
+class ServerState:
+    """Connections and tasks of a server, and the header fields that begin each of its responses."""
+
+    connections: set[ExpiringConnection] = field(default_factory=set)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    default_headers: bytes = b""
+    """whole lines"""
+
+
+@dataclass(slots=True)
 class RequestCount:
     """A count of the requests in progress.
 
@@ -75,14 +86,13 @@ class RequestCount:
     taken: int = 0
 
 
-def refusal(status: int, description: str, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+def refusal(status: int, description: str, default_headers: bytes) -> bytes:
     """A whole response: a small JSON error that ends the connection.
 
     Source: D32, D47
     """
     body = msgspec.json.encode({"error": "invalid_request", "error_description": description})
     headers = [
-        *default_headers,
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
         (b"cache-control", b"no-store"),
@@ -90,7 +100,7 @@ def refusal(status: int, description: str, default_headers: Iterable[tuple[bytes
         (b"connection", b"close"),
     ]
     lines = [name + b": " + value + b"\r\n" for name, value in headers]
-    return b"".join([STATUS_LINE[status], *lines, b"\r\n", body])
+    return b"".join([STATUS_LINE[status], default_headers, *lines, b"\r\n", body])
 
 
 OTHER_FILES: Final = 160
@@ -108,6 +118,13 @@ class OpenConnection(Protocol):
 
     def shutdown(self) -> None:
         """Take no further request."""
+
+
+class ExpiringConnection(OpenConnection, Protocol):
+    """A connection that was made."""
+
+    def expire(self, now: float) -> None:
+        """Close it if it exceeds a time limit; `now` is the loop's time."""
 
 
 class ConnectionRegistry:

@@ -126,7 +126,7 @@ class Middleware:
             await self._app(scope, receive, send)
             return
         started = perf_counter()
-        exchange = _Exchange(send, *self._security)
+        exchange = _Exchange(send, self._security)
         state = scope.setdefault("state", {})
         request_id = state["request_id"] = new_request_id()
         fields = state["headers"] = header_values(scope["headers"])
@@ -135,7 +135,10 @@ class Middleware:
         added: LogFields = {}
         state["log"] = added
         try:
-            await self._answer(scope, receive, exchange)
+            if self._is_plain(scope, fields):
+                await self._app(scope, receive, exchange.send)
+            else:
+                await self._answer(scope, receive, exchange)
         except Exception as error:  # noqa: BLE001 - the last resort
             added["error"], added["reason"] = "server_error", Reason.UNFORESEEN.code
             access_log.log().error("unforeseen exception", request_id=request_id, exc_info=error)
@@ -143,12 +146,13 @@ class Middleware:
         finally:
             seconds = perf_counter() - started
             status = exchange.status or CANCELLED
+            route: Any = scope.get("route")
             line = {
                 "request_id": request_id,
                 "method": scope["method"],
-                "path": _route_path(scope),
+                "path": _unrouted(scope["path"]) if route is None else route.path,
                 "status": status,
-                "duration_ms": round(seconds * 1000, 2),
+                "duration_ms": int(seconds * 100_000 + 0.5) / 100,
                 "address": address,
             }
             trace = state.get("trace_id")
@@ -162,16 +166,24 @@ class Middleware:
             if self._observe is not None:
                 code, reason = added.get("error", ""), added.get("reason", "")
                 client = "authenticated" if "client_id" in added else "stranger"
-                self._observe(self._endpoint(scope), status, code, seconds, reason, client, added.get("issuer", ""))
+                # A name of ours, whatever path was asked for.
+                unrouted = scope["path"] if scope["path"] in self._health else NO_ENDPOINT
+                endpoint = unrouted if route is None else route.path
+                self._observe(endpoint, status, code, seconds, reason, client, added.get("issuer", ""))
 
-    def _endpoint(self, scope: Scope) -> str:
-        """A name of ours, whatever path was asked for."""
-        route: Any = scope.get("route")
-        if route is not None:
-            return str(route.path)
-        return scope["path"] if scope["path"] in self._health else NO_ENDPOINT
+    def _is_plain(self, scope: Scope, fields: Mapping[bytes, list[bytes]]) -> bool:
+        """Return whether the application answers: an endpoint's path under a host of ours, and no probe."""
+        hosts = fields.get(b"host")
+        return (
+            hosts is not None
+            and len(hosts) == 1
+            and PROBE not in fields
+            and scope["path"] not in self._health
+            and self._hosts.allows(hosts[0])
+        )
 
     async def _answer(self, scope: Scope, receive: Receive, exchange: _Exchange) -> None:
+        """Answer all others, or pass them on after all."""
         if (
             self._probes is not None
             and PROBE in scope["state"]["headers"]
@@ -213,29 +225,29 @@ class Middleware:
 class _Exchange:
     """The answer of one request, on its way out."""
 
-    __slots__ = ("_machine", "_page", "_send", "status")
+    __slots__ = ("_security", "_send", "status")
 
-    def __init__(self, send: Send, machine: Headers, page: Headers) -> None:
+    def __init__(self, send: Send, security: tuple[Headers, Headers]) -> None:
+        """`security` are the headers of answers for programs, and of pages."""
         self._send = send
-        self._machine = machine
-        self._page = page
+        self._security = security
         self.status = 0
 
-    async def send(self, message: Message) -> None:
+    def send(self, message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = self._secured(message.get("headers", ()))
-        await self._send(message)
+        return self._send(message)
 
     def _secured(self, headers: Any) -> RawHeaders:  # noqa: ANN401
         """Add security headers, except those that the endpoint set itself (D37)."""
         secured: RawHeaders = list(headers)
-        wanted, own = self._machine, []
+        (wanted, page), own = self._security, []
         for name, value in secured:
-            if name == b"content-type" and value.startswith(b"text/html"):
-                wanted = self._page
-            elif name in SECURITY_HEADERS:
+            if name in SECURITY_HEADERS:
                 own.append(name)
+            elif name == b"content-type" and value.startswith(b"text/html"):
+                wanted = page
         secured += [field for field in wanted if field[0] not in own] if own else wanted
         return secured
 
@@ -286,15 +298,10 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(math.ceil(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _route_path(scope: Scope) -> str:
-    """The route's path, without identifiers, for the log.
+def _unrouted(path: str) -> str:
+    """The first segment of a path without a route, for the log.
 
     Source: D48
     """
-    route: Any = scope.get("route")
-    if route is not None:
-        return str(route.path)
-    # Of an unrouted path the first segment.
-    path: str = scope["path"]
     start = path.find("/", 1)
     return access_log.cut(path if start < 0 else f"{path[: start + 1]}...")

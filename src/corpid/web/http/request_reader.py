@@ -1,34 +1,35 @@
 """Reading of a connection's requests, with bounded memory (D47).
 
-uvicorn and httptools parse; neither bounds the size of a head or of a body. This class does, and it starts
+httptools parses; it bounds neither the size of a head nor of a body. This class does, and it starts
 the application only once a request is complete, so that a slow or hostile caller costs one small
 buffer and never a task.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
+from collections import deque
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.connections import CROWDED
+from corpid.web.http.exchange import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from starlette.types import Message, Receive, Scope, Send
-    from uvicorn._types import ASGI3Application
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from uvicorn.config import Config
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-    from uvicorn.server import ServerState
 
-    from corpid.web.http.connections import Limits, RequestCount
+    from corpid.web.http.connections import Limits, RequestCount, ServerState
 
 
 def parts(target: bytes) -> tuple[bytes, bytes, bytes]:
@@ -48,7 +49,12 @@ def path(target: bytes) -> str:
 
     RFC 3986 §6.2.2.2
     """
-    return unquote(parts(target)[2].decode("ascii"))
+    return _decoded(parts(target)[2])
+
+
+def _decoded(raw_path: bytes) -> str:
+    text = raw_path.decode("ascii")
+    return unquote(text) if "%" in text else text
 
 
 class Reading(Enum):
@@ -67,9 +73,10 @@ class _Stop(Exception):
 
 
 WATCHED: Final = frozenset({b"content-length", b"expect", b"transfer-encoding"})
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
-class RequestReader(HttpToolsProtocol):
+class RequestReader(asyncio.Protocol):
     """The reading side of a connection.
 
     `deadline` is when what it reads must be complete, in the loop's time.
@@ -93,8 +100,27 @@ class RequestReader(HttpToolsProtocol):
         bodiless: Collection[str] = (),
         streamed: Collection[str] = (),
     ) -> None:
-        super().__init__(config, server_state, app_state)
+        self.app: ASGIApp = config.loaded_app
+        self.loop = asyncio.get_running_loop()
+        self.parser = httptools.HttpRequestParser(self)
+        # Else what a caller sends after the request that it called its last would be an error instead of unread.
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.server_state = server_state
         self.limits = limits
+        self.transport: asyncio.Transport = None  # type: ignore[assignment] # until the connection is made
+        self.flow: FlowControl = None  # type: ignore[assignment] # the same
+        self.server: tuple[str, int | None] | None = None
+        self.client: tuple[str, int] | None = None
+        self.scheme = "http"
+        self.pipeline: deque[Exchange] = deque()
+        """requests that wait while an earlier one is answered"""
+        self.exchange: Exchange = None  # type: ignore[assignment] # the same, and the first request
+        """of the last request"""
+        self.url = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.expect_100_continue = False
+        self._app_state = app_state
+        self._tasks = server_state.tasks
         self._bodiless = bodiless
         self._streamed = streamed
         self._in_progress = in_progress
@@ -109,6 +135,7 @@ class RequestReader(HttpToolsProtocol):
         self._chunked = False
         self._codings: list[bytes] = []
         self._body = bytearray()
+        self._target: tuple[bytes, str, bytes] | None = None
         self._upgrade_rest: int | None = None
         self._thrown_away = 0
         self._streaming = False
@@ -117,8 +144,45 @@ class RequestReader(HttpToolsProtocol):
         self._announces_continue = False
         self._keeps_alive = False
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.transport = transport
+        self.flow = FlowControl(transport)
+        self.server = get_local_addr(transport)
+        self.client = get_remote_addr(transport)
+        self.scheme = "https" if is_ssl(transport) else "http"
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.exchange is not None:
+            if not self.exchange.response_complete:
+                self.exchange.disconnect()
+            self.exchange = None  # type: ignore[assignment] # which refers to this object
+        if self.is_made:
+            self.flow.resume_writing()
+        if exc is None:
+            self.transport.close()
+        self.parser = None  # type: ignore[assignment] # the same
+
+    @property
+    def is_made(self) -> bool:
+        """True if it can be asked."""
+        return self.transport is not None
+
+    def pause_writing(self) -> None:
+        self.flow.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.flow.resume_writing()
+
     def refuse(self, status: int, reason: Reason, description: str) -> None:
         """End the connection with this answer; `Connection` does it."""
+        raise NotImplementedError
+
+    def hang_up(self) -> None:
+        """End the connection after what was written."""
+        self.transport.close()
+
+    def on_response_complete(self) -> None:
+        """The whole response was written; `Connection` goes on to the next one."""
         raise NotImplementedError
 
     def data_received(self, data: bytes) -> None:
@@ -195,11 +259,17 @@ class RequestReader(HttpToolsProtocol):
         if self._reading is Reading.NOTHING:  # in the same bytes as the request before it
             self._begin()
             self._pipelined = True
-        super().on_message_begin()
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
+        self._target = None
         self._declared = None
         self._chunked = False
         self._codings = []
         self._body = bytearray()
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._reading is Reading.BODY:  # a trailer is no header
@@ -274,14 +344,25 @@ class RequestReader(HttpToolsProtocol):
         Source: Spec 4.4
         """
         announced = self._declared or self._chunked
-        return bool(announced and self._bodiless) and path(self.url) in self._bodiless
+        return bool(announced and self._bodiless) and self._parsed_target()[1] in self._bodiless
 
     def _is_streamed(self) -> bool:
         """Return whether the application reads the coming body itself. Source: D59"""
         announced = self._declared or self._chunked
         if not announced or not self._streamed or self.parser.get_method() != b"POST" or self.parser.should_upgrade():
             return False
-        return path(self.url) in self._streamed
+        return self._parsed_target()[1] in self._streamed
+
+    def _parsed_target(self) -> tuple[bytes, str, bytes]:
+        """The path as it was sent, the decoded path, and the query.
+
+        Raises HttpParserInvalidURLError or UnicodeDecodeError.
+        """
+        if self._target is None:
+            parsed: Any = httptools.parse_url(self.url)
+            raw_path = parsed.path or b""
+            self._target = raw_path, _decoded(raw_path), parsed.query or b""
+        return self._target
 
     @property
     def _body_bytes(self) -> int:
@@ -303,15 +384,15 @@ class RequestReader(HttpToolsProtocol):
         self.deadline = math.inf
         self._announces_continue, self.expect_100_continue = self.expect_100_continue, False
         self._start()
-        self._keeps_alive, self.cycle.keep_alive = self.cycle.keep_alive, False
+        self._keeps_alive, self.exchange.keep_alive = self.exchange.keep_alive, False
         self.flow.pause_reading()
 
-    async def _streamed_in_room(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _reading_on_demand(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def read() -> Message:
             self._want_body()
             return await receive()
 
-        await self._in_room(scope, read, send)
+        await self.app(scope, read, send)
 
     def _want_body(self) -> None:
         """Start the time limit of the body.
@@ -330,11 +411,11 @@ class RequestReader(HttpToolsProtocol):
         self._streaming = False
         self._reading = Reading.NOTHING
         self.deadline = math.inf
-        super().on_message_complete()
-        cycle = self.cycle
-        if not cycle.response_started:
-            cycle.keep_alive = self._keeps_alive and not self._final and len(self.pipeline) < self.limits.pipelined
-        self._deaf = not cycle.keep_alive
+        self.exchange.end_body()
+        exchange = self.exchange
+        if not exchange.response_started:
+            exchange.keep_alive = self._keeps_alive and not self._final and len(self.pipeline) < self.limits.pipelined
+        self._deaf = not exchange.keep_alive
 
     def _leave_body(self) -> None:
         """Answer now.
@@ -370,7 +451,8 @@ class RequestReader(HttpToolsProtocol):
             if self._streamed_bytes > self.limits.bulk_body_bytes:
                 self._refuse_body()
                 raise _Stop
-            super().on_body(body)
+            if not self.exchange.response_complete:
+                self.exchange.take_body(body)
             return
         self._body += body
         if len(self._body) > self.limits.body_bytes:
@@ -391,43 +473,64 @@ class RequestReader(HttpToolsProtocol):
         self._reading = Reading.NOTHING
         self.deadline = math.inf
         self._start()
-        cycle = self.cycle
-        cycle.body = self._body
-        super().on_message_complete()
+        exchange = self.exchange
+        exchange.body = self._body
+        exchange.end_body()
         if self._final or len(self.pipeline) >= self.limits.pipelined:
-            cycle.keep_alive = False
-        self._deaf = not cycle.keep_alive
+            exchange.keep_alive = False
+        self._deaf = not exchange.keep_alive
 
     def _start(self) -> None:
-        """Make the request's cycle.
+        """Make the request's exchange.
 
         It begins at once unless an earlier one is being answered.
         """
-        super().on_headers_complete()
+        raw_path, path, query = self._parsed_target()
+        version = self.parser.get_http_version()
+        scope: Scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+            "headers": self.headers,
+            "state": self._app_state.copy(),
+            "method": self.parser.get_method().decode("ascii"),
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+        }
+        earlier: Exchange | None = self.exchange
+        exchange = self.exchange = Exchange(
+            self, scope, keep_alive=version != "1.0" and self.parser.should_keep_alive()
+        )
+        if earlier is None or earlier.response_complete:
+            self._run(exchange)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.append(exchange)
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Start the request's task, counted at once.
+    def _run(self, exchange: Exchange) -> None:
+        """Start the exchange's task, counted at once.
 
         It may not run for a while.
         """
-        if self._in_progress.taken < self.limits.concurrent_requests:
-            self._in_progress.taken += 1
-            streamed = self._streaming and cycle is self.cycle
-            run = self._streamed_in_room if streamed else self._in_room
-            super()._start_asgi_task(cycle, run)  # type: ignore[arg-type]
-            return
-        cycle.scope["state"][CROWDED] = True
-        super()._start_asgi_task(cycle, app)
-
-    async def _in_room(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self.app(scope, receive, send)
-        finally:
-            self._in_progress.taken -= 1
+        app = self.app
+        if self._in_progress.taken >= self.limits.concurrent_requests:
+            exchange.scope["state"][CROWDED] = True
+        else:
+            exchange.count(self._in_progress)
+            if self._streaming and exchange is self.exchange:
+                app = self._reading_on_demand
+        task = self.loop.create_task(exchange.run(app))
+        task.add_done_callback(self._tasks.discard)
+        self._tasks.add(task)
 
     def _answering(self) -> bool:
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is not None and not cycle.response_complete
+        exchange: Exchange | None = self.exchange
+        return exchange is not None and not exchange.response_complete
 
     def _refuse_head(self) -> None:
         self.refuse(

@@ -93,6 +93,7 @@ def trace_id(values: Sequence[bytes]) -> str | None:
 
 
 FORM: Final = "application/x-www-form-urlencoded"
+_FORM: Final = FORM.encode()
 _COOKIES: Final = 1000
 """of one site: browsers keep a few hundred"""
 
@@ -130,7 +131,10 @@ def header_values(fields: Iterable[tuple[bytes, bytes]]) -> dict[bytes, list[byt
     """
     found: dict[bytes, list[bytes]] = {}
     for name, value in fields:
-        found.setdefault(name, []).append(value)
+        if name in found:
+            found[name].append(value)
+        else:
+            found[name] = [value]
     return found
 
 
@@ -151,9 +155,7 @@ async def form_bytes(request: Request) -> bytes:
     state = request.scope["state"]
     if "form" in state:
         return bytes(state["form"])
-    types = state["headers"].get(b"content-type", ())
-    media_type = types[0].decode("latin-1").partition(";")[0].strip().lower() if len(types) == 1 else ""
-    if media_type != FORM:
+    if not _names_form(state["headers"].get(b"content-type", ())):
         raise InvalidRequest(Reason.BODY_NOT_A_FORM, f"Content-Type must be {FORM}")
     body, more = b"", True
     while more:
@@ -164,6 +166,12 @@ async def form_bytes(request: Request) -> bytes:
         more = message.get("more_body", False)
     state["form"] = body
     return body
+
+
+def _names_form(types: Sequence[bytes]) -> bool:
+    if len(types) != 1:
+        return False
+    return types[0] == _FORM or types[0].partition(b";")[0].strip().lower() == _FORM
 
 
 def cookie(request: Request, name: str) -> str | None:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import uvloop
 from uvicorn.config import Config
 from uvicorn.lifespan.on import LifespanOn
-from uvicorn.server import ServerState
 
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.connection import Connection
-from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount
+from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount, ServerState
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -260,11 +259,10 @@ class Server:
             self._refresh_date()
             now = loop.time()
             for connection in tuple(self._state.connections):
-                assert isinstance(connection, Connection)  # noqa: S101
                 connection.expire(now)
 
     def _refresh_date(self) -> None:
-        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        self._state.default_headers = b"date: %b\r\n" % formatdate(usegmt=True).encode()
 
 
 def _uvicorn_config(app: ASGIApp) -> Config:

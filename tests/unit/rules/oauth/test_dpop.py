@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from corpid.jose import compact
 from corpid.rules.oauth import dpop
 from corpid.rules.oauth.dpop import Proof, Target
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
@@ -216,3 +217,21 @@ def test_a_thumbprint_has_43_characters() -> None:
     for wrong in (JKT[:-1], JKT + "A", JKT + "=", JKT[:-1] + "+", JKT + "\n", "ü" * 43):
         with pytest.raises(InvalidRequest, match="dpop_jkt must be the 43 base64url characters"):
             dpop.validate_jkt(wrong)
+
+
+def test_of_a_header_that_came_before_everything_is_checked_again() -> None:
+    """D7: kept is what its bytes say, not what was found about a proof."""
+    text = proof()
+    assert verified(text).jkt == key().thumbprint()
+    with pytest.raises(InvalidDPoPProof, match="alg must be one of ES384"):
+        dpop.verify(text, TARGET, algorithms=("ES384",), now=NOW)
+    header, _, signature = text.split(".")
+    _, claims, _ = proof(jti="another").split(".")
+    with pytest.raises(InvalidDPoPProof, match="signature"):
+        verified(f"{header}.{claims}.{signature}")
+
+
+def test_a_header_too_long_to_keep_is_read_as_any_other() -> None:
+    """RFC 9449 §4.3."""
+    text = proof({"more": "x" * compact.KEPT_HEADER_BYTES})
+    assert verified(text) == verified(text)
