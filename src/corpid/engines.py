@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations.signing_keys import ensure_first_keys, ensure_standby_key
 from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
-from corpid.outbound.passwords import Argon2Passwords
+from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.ports import StoreUnavailable
 from corpid.rules import probes
 from corpid.rules.directory.actors import CommandLine
@@ -270,7 +270,7 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
 
     Its changes have the user of the process as their actor. Raises StartError. Source: D54
     """
-    passwords = Argon2Passwords(threads=1)
+    passwords = Argon2Passwords(threads=1, profile=parameters(settings.hash_cost))
     try:
         async with opened(settings, clock) as stores:
             yield Stores(

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from corpid.outbound.mail import mail_server
 from corpid.rules.audit_stream import target
+from corpid.rules.authentication.password_hash import chosen_cost
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
@@ -203,6 +204,12 @@ def transient_url(value: str) -> str:
         raise ValueError(
             f"{_scheme(value)} cannot store short-lived data: write {engines.transient_urls()}, or omit it"
         )
+    return value
+
+
+def password_hash(value: str) -> str:
+    """A profile of argon2id, or numbers within safe bounds (D44)."""
+    chosen_cost(value)
     return value
 
 
