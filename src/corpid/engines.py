@@ -37,7 +37,6 @@ from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.transient import SqlTransientEngine
-from corpid.web.pages import theme
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -354,6 +353,8 @@ async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
 
 def read_theme(settings: Settings) -> Theme:
     """The theme of a deployment. Raises StartError."""
+    from corpid.web.pages import theme  # noqa: PLC0415 - most commands write no page
+
     try:
         return theme.read(settings.theme) if settings.theme is not None else theme.NO_THEME
     except theme.ThemeError as error:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from email.errors import HeaderParseError
-from email.headerregistry import Address
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -225,11 +224,15 @@ def mail_url(value: str) -> str:
 
 def mail_address(value: str) -> str:
     """A sender address without a display name."""
+    if not value:
+        return value
+    from email.headerregistry import Address  # noqa: PLC0415 - without a sender, commands do without
+
     try:
-        parsed = Address(addr_spec=value) if value else None
+        parsed = Address(addr_spec=value)
     except (ValueError, IndexError, HeaderParseError):
         parsed = None
-    if value and (parsed is None or "." not in parsed.domain or not value.isascii()):
+    if parsed is None or "." not in parsed.domain or not value.isascii():
         raise ValueError(f"{value!r} is not a plain e-mail address: write for example sign-in@example.org")
     return value
 
