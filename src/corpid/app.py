@@ -34,7 +34,7 @@ from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
-from corpid.outbound.passwords import Argon2Passwords
+from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.rules import audit_stream
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.oauth import api_server
@@ -274,7 +274,9 @@ async def create(
     `developer` is developer mode's part, of a demo (D66). `passwords` replaces the hashing of the settings, for tests that must not be slow, `mail` its mail server, `opened`
     its stores, which then stay open; events are reported to `metrics` and `spans`.
     """
-    hashing = passwords or Argon2Passwords(threads=settings.hashing_threads, waiting=settings.hashing_queue)
+    hashing = passwords or Argon2Passwords(
+        threads=settings.hashing_threads, waiting=settings.hashing_queue, profile=parameters(settings.hash_cost)
+    )
     every = issuers(settings)
     urls = [chosen.base_url for chosen in every.values()]
     rules = DEVELOPER if settings.fetches_anywhere else INTERNET

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.operations.signing_keys import ensure_first_keys, ensure_standby_key
 from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
-from corpid.outbound.passwords import Argon2Passwords
+from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.ports import StoreUnavailable
 from corpid.rules import probes
 from corpid.rules.directory.actors import CommandLine
@@ -39,7 +39,6 @@ from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.transient import SqlTransientEngine
-from corpid.web.pages import theme
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -272,7 +271,7 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
 
     Its changes have the user of the process as their actor. Raises StartError. Source: D54
     """
-    passwords = Argon2Passwords(threads=1)
+    passwords = Argon2Passwords(threads=1, profile=parameters(settings.hash_cost))
     try:
         async with opened(settings, clock) as stores:
             yield Stores(
@@ -361,6 +360,8 @@ async def open_mail(settings: Settings, *, clock: Clock) -> AsyncIterator[Mail]:
 
 def read_theme(settings: Settings) -> Theme:
     """The theme of a deployment. Raises StartError."""
+    from corpid.web.pages import theme  # noqa: PLC0415 - most commands write no page
+
     try:
         return theme.read(settings.theme) if settings.theme is not None else theme.NO_THEME
     except theme.ThemeError as error:

@@ -12,8 +12,9 @@ import pytest
 from argon2.profiles import CHEAPEST, RFC_9106_LOW_MEMORY
 from structlog.testing import capture_logs
 
-from corpid.outbound.passwords import Argon2Passwords, guessable_passwords
+from corpid.outbound.passwords import Argon2Passwords, guessable_passwords, parameters
 from corpid.ports import COMMAND_LINE, PasswordsBusy
+from corpid.rules.authentication.password_hash import PROFILES, HashCost, stored_cost
 from corpid.rules.authentication.password_rules import LONGEST, SHORTEST
 
 if TYPE_CHECKING:
@@ -88,14 +89,23 @@ def test_hashes_are_made_with_the_second_profile_of_rfc_9106_or_more_unless_told
     assert (parameters.memory_cost, parameters.time_cost, parameters.parallelism) == (65536, 3, 4)
 
 
-def test_a_hash_of_another_profile_is_outdated() -> None:
-    """D44: rehash on change."""
+@pytest.mark.parametrize("cost", PROFILES.values(), ids=PROFILES)
+def test_nobodys_hash_costs_what_the_setting_says(cost: HashCost) -> None:
+    """D44: an unknown user costs a hash at the current setting."""
+    passwords = Argon2Passwords(threads=1, profile=parameters(cost))
+    assert stored_cost(passwords._nobody) == cost
+    assert stored_cost(asyncio.run(passwords.hash(RIGHT))) == cost
+
+
+def test_a_hash_that_costs_less_is_outdated_and_one_that_costs_more_is_not() -> None:
+    """D44: raised to the setting, never lowered."""
 
     async def story() -> None:
         old, new = cheap(), Argon2Passwords(threads=1, profile=replace(CHEAP, time_cost=2))
         hashed = await old.hash(RIGHT)
         assert old.outdated(hashed) is False
         assert new.outdated(hashed) is True
+        assert old.outdated(await new.hash(RIGHT)) is False
         assert await new.verify(hashed, RIGHT) is True
         assert new.outdated(await new.hash(RIGHT)) is False
 

@@ -12,10 +12,9 @@ from typer import testing
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-from corpid import cli, engines, settings
+from corpid import cli, settings
 from corpid.engines import open_registry
 from tests.engines import sqlite
-from tests.world.provider import CheapPasswords
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -85,7 +84,7 @@ def at(folder: Path) -> Iterator[Terminal]:
         patched.chdir(folder)
         patched.setenv("CORPID_DATA_DIR", str(folder / "data"))
         patched.setattr(testing, "_get_command", COMMANDS)
-        patched.setattr(engines, "Argon2Passwords", CheapPasswords)
+        patched.setenv("CORPID_PASSWORD_HASH", "owasp")  # the cheapest
         yield Terminal(folder)
 
 

@@ -45,8 +45,8 @@ NO_FORM: Final = frozenset({
     "people.give_link Refused", "provisioned_groups.change_group Refused", "provisioning.members Refused",
     "provisioning_tokens.remove_token Refused", "write.with_reason Refused", "audit.person Refused",
     "audit.erase_person Refused", "erasure.identifier Refused", "erasure._remove Refused",
-    "signing_keys.signing_request Refused", "signing_keys.certify Refused", "signing_keys.give_up Refused",
-    "signing_keys.plan Refused", "signing_keys._known Refused", "signing_keys._usable Refused",
+    "key_certificates.signing_request Refused", "key_certificates.certify Refused", "key_certificates.give_up Refused",
+    "key_certificates.plan Refused", "key_certificates._known Refused", "key_certificates._usable Refused",
 })  # fmt: skip
 """of commands, API and SCIM, or of something that a page looks for first and shows as not there"""
 

@@ -19,7 +19,6 @@ from typing import Any
 import httpx
 import pytest
 
-from corpid import app
 from corpid.sandbox import check as checking
 from corpid.sandbox import demo as demonstration
 from corpid.sandbox import demo_administration, example_directory
@@ -30,7 +29,6 @@ from corpid.sandbox.example_directory import ExampleDirectory
 from corpid.sandbox.interfaces import CURRENT, INTERFACES, LEGACY, Interface
 from corpid.sandbox.people import answer_page
 from tests import quick_start
-from tests.world.provider import CheapPasswords
 
 SECONDS = 120
 COMMAND = (str(Path(sys.executable).with_name("corpid")), "demo")
@@ -40,12 +38,6 @@ SIGN_INS = ["one entity, every claim", "one of several entities", "third party"]
 OF_LEGACY = [
     "response mode fragment", "response mode form_post", "a proof with a code",
 ]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cheap ones, where a demo runs in the test's own process."""
-    monkeypatch.setattr(app, "Argon2Passwords", CheapPasswords)
 
 
 @pytest.fixture(

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
-from corpid import app, cli
+from corpid import cli
 from corpid.sandbox import example_directory, network_host, people
 from corpid.sandbox.browser import Browser, DeadEndError
 from corpid.sandbox.check import Inspector, Outcome
@@ -27,7 +27,6 @@ from corpid.sandbox.verification import Callback
 from corpid.web.developer.mode import key_cookie
 from tests import quick_start
 from tests.interop.test_demo import COMMAND, SECONDS
-from tests.world.provider import CheapPasswords
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,17 +78,15 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
         except BaseException as error:  # noqa: BLE001 - told to the test
             started.put(error)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "Argon2Passwords", CheapPasswords)
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            found = started.get(timeout=PATIENCE)
-            assert not isinstance(found, BaseException), found
-            yield Network(found)
-        finally:
-            stop.set()
-            thread.join(PATIENCE)
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        found = started.get(timeout=PATIENCE)
+        assert not isinstance(found, BaseException), found
+        yield Network(found)
+    finally:
+        stop.set()
+        thread.join(PATIENCE)
 
 
 def wrong_keys(key: str) -> list[dict[str, Any]]:
@@ -304,10 +301,9 @@ def test_plain_http_is_not_answered(network: Network) -> None:
 
 
 def test_the_next_start_keeps_secrets_and_certificate_and_has_another_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """D66: the installed authority goes on working; a link of yesterday does not."""
-    monkeypatch.setattr(app, "Argon2Passwords", CheapPasswords)
     if network_host.own_address() is None:
         pytest.skip("this machine has no address on a network")
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 import pytest
-from argon2 import PasswordHasher
+from argon2 import PasswordHasher, extract_parameters
 
 from corpid.flows.authentication import password_checks
 from corpid.flows.authentication.throttle import Attempt
-from corpid.outbound.passwords import WAITING_PER_THREAD
+from corpid.outbound.passwords import WAITING_PER_THREAD, Argon2Passwords
 from corpid.rules.authentication.records import Credentials
 from tests.account.scene import at_account, hidden, send
 from tests.contexts import context
@@ -20,10 +21,11 @@ from tests.enrolment import newcomer
 from tests.enrolment.newcomer import NEW
 from tests.sign_in.hashing import full, held
 from tests.sign_in.test_throttle import WRONG, at_password, guess
-from tests.sign_in.world import CHEAP, PASSWORD, run, walk_to
+from tests.sign_in.world import CHEAP, PASSWORD, SECRET, run, walk_to
 
 if TYPE_CHECKING:
     import httpx
+    from argon2 import Parameters
 
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
@@ -188,11 +190,14 @@ def test_a_change_of_password_that_met_a_full_queue_is_not_counted() -> None:
     run(story)
 
 
+DEARER: Final = replace(CHEAP, memory_cost=2 * CHEAP.memory_cost, time_cost=CHEAP.time_cost + 1)
+
+
 def test_a_sign_in_with_the_right_password_does_not_fail_for_want_of_a_stronger_hash() -> None:
     """D44: the hash is raised at the next sign-in that finds room."""
 
     async def story(made: World) -> None:
-        weaker = PasswordHasher.from_parameters(replace(CHEAP, time_cost=CHEAP.time_cost + 1)).hash(PASSWORD)
+        weaker = PasswordHasher.from_parameters(CHEAP).hash(PASSWORD)
         stored = Credentials(user_id="id-alice", password_hash=weaker)
         await made.write(stored)
         request = await context(made.provider, address="198.51.100.1")
@@ -203,4 +208,46 @@ def test_a_sign_in_with_the_right_password_does_not_fail_for_want_of_a_stronger_
         assert stronger.password_hash != weaker
         assert await made.provider.registry.factors.credentials("id-alice") == stronger
 
-    run(story)
+    run(story, passwords=Argon2Passwords(threads=1, profile=DEARER))
+
+
+@pytest.mark.parametrize("by_setting", [CHEAP, DEARER], ids=["lower", "higher"])
+def test_a_sign_in_raises_a_hash_to_the_setting_and_never_lowers_one(by_setting: Parameters) -> None:
+    """D44, decision 0031: also of two sign-ins at once, which end with one hash that both passwords checks fit."""
+
+    async def story(made: World) -> None:
+        before = PasswordHasher.from_parameters(replace(CHEAP, time_cost=2)).hash(PASSWORD)
+        await made.write(Credentials(user_id="id-alice", password_hash=before, totp_secret=SECRET))
+        browsers = [await at_password(made, address) for address in ("198.51.100.1", "203.0.113.1")]
+        await asyncio.gather(*(each.fill_and_submit(user_name="alice", password=PASSWORD) for each in browsers))
+        assert all(each.page.form_with("code") for each in browsers)
+        after = (await made.provider.registry.factors.credentials("id-alice")).password_hash
+        assert after is not None
+        if by_setting is CHEAP:
+            assert after == before
+        else:
+            assert extract_parameters(after).memory_cost == DEARER.memory_cost
+        assert await made.passwords.verify(after, PASSWORD)
+        for browser in browsers:
+            made.clock.now += 30
+            await made.code(browser, made.people["alice"])
+            assert browser.page.form_with("entity")
+
+    run(story, passwords=Argon2Passwords(threads=1, profile=by_setting))
+
+
+def test_a_password_that_is_changed_while_its_hash_is_raised_stays_changed() -> None:
+    """D44: the raised hash replaces only the one it was made from."""
+
+    async def story(made: World) -> None:
+        weaker = PasswordHasher.from_parameters(CHEAP).hash(PASSWORD)
+        seen = Credentials(user_id="id-alice", password_hash=weaker, totp_secret=SECRET)
+        changed = msgspec.structs.replace(seen, password_hash=await made.passwords.hash("another horse battery"))
+        await made.write(changed)
+        request = await context(made.provider, address="198.51.100.1")
+        attempt = Attempt(counts=())
+        kept = await password_checks.strengthened(request, attempt, "alice", credentials=seen, password=PASSWORD)
+        assert kept == seen
+        assert await made.provider.registry.factors.credentials("id-alice") == changed
+
+    run(story, passwords=Argon2Passwords(threads=1, profile=DEARER))

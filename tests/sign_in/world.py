@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import httpx
 
     from corpid.flows.developer.people import Developer
+    from corpid.outbound.passwords import Argon2Passwords
     from corpid.ports import Written
     from corpid.rules.oauth.records import Client
     from corpid.sandbox.browser import Browser
@@ -145,11 +146,12 @@ async def world(
     postbox: Postbox | None = None,
     shared: SharedStores | None = None,
     developer: Developer | None = None,
+    passwords: Argon2Passwords | None = None,
     **options: Any,
 ) -> AsyncIterator[World]:
     """A provider with client `rp1` (government) and Alice, who acts for that many entities. `options` are settings.
 
-    With a postbox it sends mail, with `developer` it is a demo's (D66).
+    With a postbox it sends mail, with `developer` it is a demo's (D66); `passwords` hash for more than the least.
     """
     async with AsyncExitStack() as stack:
         if shared is None:
@@ -161,7 +163,7 @@ async def world(
         edge = {"trusted_proxies": ("10.0.0.1",)} if base.startswith("https:") else {"developer_mode": True}
         chosen = settings.load(**{"base_url": base, "data_dir": directory, **edge, **options})
         made = await stack.enter_async_context(
-            started(World, chosen, clock=clock, mail=postbox, stores=stores, developer=developer)
+            started(World, chosen, clock=clock, passwords=passwords, mail=postbox, stores=stores, developer=developer)
         )
         await made.write(Service(service_id="PERMITS", name="Permits", roles=("Maker",)))
         await made.client()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import os
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
 from corpid.settings import Settings, SettingsError, documentation, load
-from corpid.settings.diagnostics import examined
+from corpid.settings.diagnostics import examined, machine_memory
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -170,6 +171,8 @@ def test_http_between_callers_and_a_proxy_is_a_problem(url: str, verdicts: list[
         ({"trusted_proxies": "proxy"}, "write 10.0.0.7 or 10.0.0.0/8"),
         ({"trusted_proxies": "10.0.0.1, 0.0.0.0/0"}, "would trust everybody"),
         ({"hashing_threads": 0}, "greater than or equal to 1"),
+        ({"password_hash": "argon2"}, "write rfc9106, owasp, or numbers such as m=65536,t=3,p=4"),
+        ({"password_hash": "m=19456,t=1,p=1"}, "outside the safe bounds: at least m=19456,t=2,p=1 or an equivalent"),
         ({"session_seconds": -1}, "greater than or equal to 0"),
         ({"session_seconds": 599}, "write 600 or more, or 0"),
         ({"log_level": "loud"}, "'debug', 'info', 'warning' or 'error'"),
@@ -299,6 +302,31 @@ def test_a_settings_file_with_secrets_that_others_can_read_is_a_problem(
     assert [each.verdict for each in found] == ["problem"] * len(named)
     assert all(f"secrets: {', '.join(named)}." in each.seen and "chmod o-rwx" in each.change for each in found)
     assert all("word" not in each.seen for each in found)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "verdicts"),
+    [
+        ({"workers": 4, "hashing_threads": 4}, ["problem"]),
+        ({"workers": 4, "hashing_threads": 4, "password_hash": "owasp"}, []),
+        ({"workers": 4, "hashing_threads": 2}, []),
+    ],
+)
+def test_more_password_checks_at_a_time_than_memory_holds_are_a_problem(
+    chosen: dict[str, object], verdicts: list[str]
+) -> None:
+    """docs/capacity.md, "Memory": 64 or 19 MiB each."""
+    found = [each for each in examined(load(**chosen), memory=1000 << 20) if each.about == "hashing_threads"]
+    assert [each.verdict for each in found] == verdicts
+    assert all("16 password checks" in each.seen and "1024 MiB of 1000" in each.seen for each in found)
+
+
+@pytest.mark.parametrize(("written", "limit"), [("268435456\n", 256 << 20), ("max\n", None), (None, None)])
+def test_a_container_has_the_memory_of_its_limit(tmp_path: Path, written: str | None, limit: int | None) -> None:
+    if written is not None:
+        (tmp_path / "memory.max").write_text(written, encoding="ascii")
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert machine_memory(tmp_path / "memory.max") == (limit or physical)
 
 
 @pytest.mark.parametrize(

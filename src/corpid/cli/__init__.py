@@ -5,6 +5,7 @@ A file is loaded when one of its commands is asked for, so a command pays for th
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 from contextlib import contextmanager
@@ -157,7 +158,19 @@ def version() -> None:
     output.say(__version__)
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Collect no garbage while modules load, which stay until the end."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @cache
+@_uncollected()
 def loaded(name: str) -> Any:  # noqa: ANN401 - typer keeps the type of its commands to itself
     """A command or a subject, as typer runs it."""
     listed = COMMANDS[name]

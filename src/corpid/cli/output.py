@@ -10,7 +10,6 @@ import sys
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import msgspec
-import segno
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -91,6 +90,8 @@ def qr_code(text: str) -> None:
     A line instead if the terminal is too narrow for it, or has no such characters. Source: ISO/IEC 18004
     """
     console = _console()
+    import segno  # noqa: PLC0415 - few commands draw a code
+
     rows = [bytes(row) for row in segno.make_qr(text, error="l").matrix_iter(border=_QUIET_ZONE)]
     if (console.is_terminal and console.width < len(rows[0])) or not console.encoding.lower().startswith("utf"):
         say("(A QR code would be here in a wider terminal with UTF-8.)")

@@ -93,6 +93,17 @@ def parse_chain(text: str) -> tuple[x509.Certificate, ...]:
     return tuple(_certificate(body, number) for number, body in enumerate(bodies, start=1))
 
 
+def chain_of(
+    private: ec.EllipticCurvePrivateKey, *, kid: str, created_at: int, stored: str | None
+) -> tuple[x509.Certificate, ...]:
+    """The certificates of a key, its own first.
+
+    The operator's `stored` chain, or else the one that the key signs itself. Raises CertificateRefused if the stored
+    text is not what was checked. Source: Spec 2.9
+    """
+    return (self_signed(private, kid=kid, created_at=created_at),) if stored is None else parse_chain(stored)
+
+
 def check_chain(chain: Sequence[x509.Certificate], public: ec.EllipticCurvePublicKey, *, now: float) -> None:
     """Verify a certificate chain: key, issuers and validity.
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.jose import certificates, compact
+from corpid.jose import compact
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import base64url, from_base64url, json_object
 from corpid.jose.keys import ALGORITHMS, thumbprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from cryptography import x509
 
 _ES256 = ALGORITHMS["ES256"]
 
@@ -127,17 +125,6 @@ class KeyRing:
         compact.verify(token, key.public, _ES256)
 
 
-def certificate_chain(key: SigningKey) -> tuple[x509.Certificate, ...]:
-    """The certificates of a key, its own first.
-
-    The operator's, or else the one that the key signs itself. Raises CertificateRefused if the stored text is not what
-    was checked. Source: Spec 2.9
-    """
-    if key.certificate_chain is None:
-        return (certificates.self_signed(key.private, kid=key.kid, created_at=key.created_at),)
-    return certificates.parse_chain(key.certificate_chain)
-
-
 def build(keys: Iterable[SigningKey], *, now: float, kept_seconds: int, with_certificates: bool = False) -> KeyRing:
     """The ring at `now`: the newest key in force signs.
 
@@ -173,5 +160,10 @@ def build(keys: Iterable[SigningKey], *, now: float, kept_seconds: int, with_cer
 
 
 def _published(key: SigningKey, *, with_certificates: bool) -> dict[str, object]:
-    added = certificates.members(certificate_chain(key)) if with_certificates else {}
-    return {**key.public_jwk, **added}
+    if not with_certificates:
+        return dict(key.public_jwk)
+    # Most deployments and all commands do without certificates, which take long to load.
+    from corpid.jose import certificates  # noqa: PLC0415
+
+    chain = certificates.chain_of(key.private, kid=key.kid, created_at=key.created_at, stored=key.certificate_chain)
+    return {**key.public_jwk, **certificates.members(chain)}

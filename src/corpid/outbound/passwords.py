@@ -10,6 +10,7 @@ import threading
 from base64 import b64encode
 from collections import Counter, OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from itertools import count, product
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -19,6 +20,7 @@ from argon2.exceptions import VerificationError, VerifyMismatchError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from corpid.ports import COMMAND_LINE, HashingSource, PasswordsBusy
+from corpid.rules.authentication.password_hash import HashCost, stored_cost
 from corpid.rules.authentication.password_rules import LONGEST_TYPED, SHORTEST, normalised
 
 if TYPE_CHECKING:
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 WAITING_PER_THREAD: Final = 16
 
 T = TypeVar("T")
+
+
+def parameters(cost: HashCost) -> Parameters:
+    """The parameters of argon2's library for a cost."""
+    return replace(RFC_9106_LOW_MEMORY, memory_cost=cost.memory, time_cost=cost.passes, parallelism=cost.lanes)
 
 
 def _hash_of_nobody(profile: Parameters) -> str:
@@ -48,6 +55,7 @@ class Argon2Passwords:
 
     def __init__(self, *, threads: int, waiting: int | None = None, profile: Parameters = RFC_9106_LOW_MEMORY) -> None:
         self._hasher = PasswordHasher.from_parameters(profile)
+        self._cost = HashCost(profile.memory_cost, profile.time_cost, profile.parallelism)
         self._nobody = _hash_of_nobody(profile)
         self._threads = HashingThreads(threads, threads * WAITING_PER_THREAD if waiting is None else waiting)
 
@@ -77,11 +85,12 @@ class Argon2Passwords:
         return guessable_passwords()
 
     def outdated(self, password_hash: str) -> bool:
-        """Return whether a hash needs today's parameters.
+        """Return whether a hash costs less than today's parameters.
 
-        Ask it after `verify` (D44).
+        One that costs more in memory or work is not lowered. Ask it after `verify` (D44).
         """
-        return self._hasher.check_needs_rehash(password_hash)
+        stored = stored_cost(password_hash)
+        return stored is None or self._cost.raises(stored)
 
     def close(self) -> None:
         """Accept no more jobs, and refuse waiting ones."""

@@ -326,6 +326,7 @@ def _settings(
         mail_url="",
         mail_from="",
         developer_mode=True,
+        password_hash="owasp",  # people of examples need no more, and the start hashes all of them
         theme=theme,
         manage_enabled=True,
         console_enabled=True,

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from email.errors import HeaderParseError
-from email.headerregistry import Address
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from corpid.outbound.mail import mail_server
 from corpid.rules.audit_stream import target
+from corpid.rules.authentication.password_hash import chosen_cost
 from corpid.rules.limits import INTERACTION_SECONDS
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.records import FIRST_ISSUER
@@ -206,6 +206,12 @@ def transient_url(value: str) -> str:
     return value
 
 
+def password_hash(value: str) -> str:
+    """A profile of argon2id, or numbers within safe bounds (D44)."""
+    chosen_cost(value)
+    return value
+
+
 def mail_url(value: str) -> str:
     """A mail server.
 
@@ -218,11 +224,15 @@ def mail_url(value: str) -> str:
 
 def mail_address(value: str) -> str:
     """A sender address without a display name."""
+    if not value:
+        return value
+    from email.headerregistry import Address  # noqa: PLC0415 - without a sender, commands do without
+
     try:
-        parsed = Address(addr_spec=value) if value else None
+        parsed = Address(addr_spec=value)
     except (ValueError, IndexError, HeaderParseError):
         parsed = None
-    if value and (parsed is None or "." not in parsed.domain or not value.isascii()):
+    if parsed is None or "." not in parsed.domain or not value.isascii():
         raise ValueError(f"{value!r} is not a plain e-mail address: write for example sign-in@example.org")
     return value
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable
@@ -18,13 +20,27 @@ from corpid.stores.engines import engine_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from corpid.settings.fields import Settings
 
 
-def examined(settings: Settings) -> Iterator[Finding]:
-    """Findings about valid values that are unsafe, or will not work."""
+_CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
+
+
+def machine_memory(limit: Path = _CGROUP_LIMIT) -> int:
+    """Bytes of memory of this machine, or of its container."""
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        return min(physical, int(limit.read_text(encoding="ascii")))
+    except (OSError, ValueError):  # no container, or "max"
+        return physical
+
+
+def examined(settings: Settings, *, memory: int | None = None) -> Iterator[Finding]:
+    """Findings about valid values that are unsafe, or will not work.
+
+    `memory` is what the processes may use, in bytes; by default this machine's.
+    """
     parts = urlsplit(settings.base_url)
     found: list[Finding] = []
     if settings.developer_mode:
@@ -65,8 +81,19 @@ def examined(settings: Settings) -> Iterator[Finding]:
         seen = f"audit_stream sends addresses and names of people to {to.host} unencrypted."
         change = "Change: write syslog+tls://HOST:PORT, or send to a relay on this machine."
         found.append(problem("audit_stream", seen, change))
+    found += _hashing(settings, machine_memory() if memory is None else memory)
     found += _passkeys(settings)
     yield from found or [ok("settings", "No problem found in them.")]
+
+
+def _hashing(settings: Settings, memory: int) -> Iterator[Finding]:
+    """Password checks that together need more memory than there is."""
+    most = settings.workers * settings.hashing_threads
+    needed = most * settings.hash_cost.memory * 1024
+    if needed > memory:
+        seen = f"{most} password checks can run at a time (workers times hashing_threads) and take {needed >> 20} MiB of {memory >> 20}."
+        change = "Change: fewer hashing_threads (1 for each worker is enough if there is a worker for each processor)."
+        yield problem("hashing_threads", seen, change)
 
 
 def _passkeys(settings: Settings) -> Iterator[Finding]:

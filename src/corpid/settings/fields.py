@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from corpid.rules.authentication.password_hash import HashCost, chosen_cost
 from corpid.rules.networks import Network
 from corpid.settings import checks
 from corpid.stores.engines import engine_type, transient_urls
@@ -322,11 +323,18 @@ class Settings(IssuerSettings, BaseSettings):
         default=False,
         description="Relaxes rules that make no sense on your own machine, and shows this on pages. Only on localhost.",
     )
+    password_hash: Annotated[str, AfterValidator(checks.password_hash)] = Field(
+        default="rfc9106",
+        description="Cost of a password's argon2id hash: `rfc9106` (64 MiB, 3 passes), `owasp` (19 MiB, 2 passes, an "
+        "eighth of the time), or numbers such as `m=65536,t=3,p=4`. A cheaper hash is raised at the next sign-in, none is "
+        "lowered; until then the time of a wrong password can tell that an account exists (docs/capacity.md).",
+    )
     hashing_threads: int = Field(
         default_factory=lambda: os.cpu_count() or 1,
         ge=1,
         le=256,
-        description="Threads that check passwords; one check takes about 0.2 s and 64 MiB. Default: one per processor.",
+        description="Threads that check passwords; one check takes about 0.2 s and 64 MiB, with `owasp` as password_hash "
+        "0.02 s and 19 MiB. Default: one per processor.",
     )
     hashing_queue: int = Field(default=64, ge=4, description="Most password checks that can wait; networks take turns.")
     connections: int = Field(
@@ -451,6 +459,11 @@ class Settings(IssuerSettings, BaseSettings):
         """The SQLite file that database_url names; None for another engine."""
         path = self.database_url.removeprefix(checks.SQLITE)
         return None if path == self.database_url else Path(path)
+
+    @property
+    def hash_cost(self) -> HashCost:
+        """The cost of a password's hash (D44)."""
+        return chosen_cost(self.password_hash)
 
     @property
     def is_embedded(self) -> bool:

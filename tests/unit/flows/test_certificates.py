@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.flows.directory.write import Refused
+from corpid.flows.operations import key_certificates
 from corpid.flows.operations import signing_keys as signing_key_flows
 from corpid.flows.operations.signing_keys import SigningKeys, open_key
 from corpid.jose.certificates import members, pem
@@ -61,7 +62,7 @@ def test_keys_carry_certificates_only_where_a_served_generation_wants_them(tmp_p
 
     async def story(registry: Registry) -> None:
         chain = await chain_for(registry)
-        await signing_key_flows.certify(registry, OPERATOR, await kid_of(registry), pem(chain), now=NOW)
+        await key_certificates.certify(registry, OPERATOR, await kid_of(registry), pem(chain), now=NOW)
         assert MEMBERS.isdisjoint(await jwk_of(SigningKeys(registry), NOW))
         shown = await jwk_of(SigningKeys(registry, certificates=True), NOW)
         assert {name: shown[name] for name in MEMBERS} == members(chain)
@@ -85,10 +86,10 @@ def test_a_new_chain_is_published_within_five_seconds_and_given_up_again(tmp_pat
         signing_keys, kid = SigningKeys(registry, certificates=True), await kid_of(registry)
         default = await jwk_of(signing_keys, NOW)
         chain = await chain_for(registry)
-        await signing_key_flows.certify(registry, OPERATOR, kid, pem(chain), now=NOW)
+        await key_certificates.certify(registry, OPERATOR, kid, pem(chain), now=NOW)
         assert await jwk_of(signing_keys, NOW + 4) == default
         assert (await jwk_of(signing_keys, NOW + 5))["x5c"] == members(chain)["x5c"]
-        await signing_key_flows.give_up(registry, OPERATOR, kid)
+        await key_certificates.give_up(registry, OPERATOR, kid)
         assert await jwk_of(signing_keys, NOW + 10) == default
         events = [(each.action, each.object) for each in await registry.audit.entries()]
         assert events == [("key.certify", kid)] * 2
@@ -102,11 +103,11 @@ def test_a_chain_that_is_not_the_keys_or_not_valid_is_refused_and_nothing_change
         expired = pem(await chain_for(registry, seconds=10))
         for text, why in (("", "no certificate in PEM form"), (pem(ROOT.chain), "is not of this key")):
             with pytest.raises(Refused, match=f"no certificate chain for the key {kid}: .*{why}"):
-                await signing_key_flows.certify(registry, OPERATOR, kid, text, now=NOW)
+                await key_certificates.certify(registry, OPERATOR, kid, text, now=NOW)
         with pytest.raises(Refused, match="expired at"):
-            await signing_key_flows.certify(registry, OPERATOR, kid, expired, now=NOW + 11)
+            await key_certificates.certify(registry, OPERATOR, kid, expired, now=NOW + 11)
         with pytest.raises(Refused, match="no certificate is stored with the key"):
-            await signing_key_flows.give_up(registry, OPERATOR, kid)
+            await key_certificates.give_up(registry, OPERATOR, kid)
         assert (await signing_key_flows.stored_keys(registry))[0].certificate_chain is None
         assert await registry.audit.entries() == []
 
@@ -117,12 +118,12 @@ def test_an_unknown_and_a_revoked_key_are_refused(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
         with pytest.raises(Refused, match="there is no signing key with the kid nothing"):
-            await signing_key_flows.certify(registry, OPERATOR, "nothing", chain, now=NOW)
+            await key_certificates.certify(registry, OPERATOR, "nothing", chain, now=NOW)
         await signing_key_flows.revoke(registry, OPERATOR, kid, now=NOW)
         with pytest.raises(Refused, match="is revoked"):
-            await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
+            await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
         with pytest.raises(Refused, match="is revoked"):
-            await signing_key_flows.signing_request(registry, OPERATOR, kid, subject_name="op.example")
+            await key_certificates.signing_request(registry, OPERATOR, kid, subject_name="op.example")
 
     run(tmp_path, story)
 
@@ -131,11 +132,11 @@ def test_only_an_operator_certifies_keys(tmp_path: Path) -> None:
     async def story(registry: Registry) -> None:
         kid, person = await kid_of(registry), Person(user_id="u1")
         with pytest.raises(Forbidden):
-            await signing_key_flows.certify(registry, person, kid, "", now=NOW)
+            await key_certificates.certify(registry, person, kid, "", now=NOW)
         with pytest.raises(Forbidden):
-            await signing_key_flows.signing_request(registry, person, kid, subject_name="op.example")
+            await key_certificates.signing_request(registry, person, kid, subject_name="op.example")
         with pytest.raises(Forbidden):
-            await signing_key_flows.give_up(registry, person, kid)
+            await key_certificates.give_up(registry, person, kid)
 
     run(tmp_path, story)
 
@@ -145,7 +146,7 @@ def test_rotation_and_rewrapping_keep_the_chain(tmp_path: Path) -> None:
 
     async def certified(registry: Registry) -> None:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
-        await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
+        await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
         await signing_key_flows.rotate(registry, OPERATOR, now=NOW)
         kept.append(await registry.keys.all())
 
@@ -167,7 +168,7 @@ def test_a_revocation_meanwhile_is_not_undone(tmp_path: Path, monkeypatch: pytes
 
     async def story(registry: Registry) -> None:
         kid, chain = await kid_of(registry), pem(await chain_for(registry))
-        await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW)
+        await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW)
 
         def after_a_revocation(write: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
             async def written(*arguments: Any) -> None:
@@ -181,9 +182,9 @@ def test_a_revocation_meanwhile_is_not_undone(tmp_path: Path, monkeypatch: pytes
             monkeypatch.setattr(registry.keys, name, after_a_revocation(getattr(registry.keys, name)))
         if command == "certify":
             with pytest.raises(Refused, match="is revoked"):
-                await signing_key_flows.certify(registry, OPERATOR, kid, chain, now=NOW + 60)
+                await key_certificates.certify(registry, OPERATOR, kid, chain, now=NOW + 60)
         else:
-            await signing_key_flows.give_up(registry, OPERATOR, kid)
+            await key_certificates.give_up(registry, OPERATOR, kid)
         (key,) = [key for key in await signing_key_flows.stored_keys(registry) if key.kid == kid]
         assert signing_key_rules.state(key, NOW + 70) == "revoked"
 

@@ -101,7 +101,8 @@ def test_a_stored_chain_that_was_changed_is_not_published() -> None:
 
 
 def test_a_key_of_unknown_age_has_a_certificate_from_its_first_use_on() -> None:
-    (made,) = key_ring.certificate_chain(signing_key(0))
+    key = signing_key(0)
+    (made,) = certificates.chain_of(key.private, kid=key.kid, created_at=key.created_at, stored=key.certificate_chain)
     assert made.not_valid_before_utc.timestamp() == NOW
 
 

@@ -59,17 +59,21 @@ async def strengthened(
 ) -> Credentials:
     """Return the credentials after a correct password, rehashed if outdated.
 
-    The hash is raised to the current setting. If too many checks wait, it stays as it is until the next sign-in.
-    Source: D44
+    The hash is raised to the current setting, or is one to which another sign-in has raised it meanwhile. If too many
+    checks wait, it stays as it is until the next sign-in. Source: D44, docs/decisions/0031
     """
-    old = credentials.password_hash or ""
-    if not context.provider.passwords.outdated(old):
+    passwords, factors = context.provider.passwords, context.provider.registry.factors
+    old, source = credentials.password_hash or "", _source(context, account, attempt)
+    if not passwords.outdated(old):
         return credentials
     try:
-        new = await context.provider.passwords.hash(password, source=_source(context, account, attempt))
+        new = await passwords.hash(password, source=source)
+        if not await factors.rehash(credentials.user_id, old, new):
+            stored = await factors.credentials(credentials.user_id)
+            if not stored.password_hash or not await passwords.verify(stored.password_hash, password, source=source):
+                return credentials  # the password was changed, which the next step notices
+            new = stored.password_hash
     except PasswordsBusy:
-        return credentials
-    if not await context.provider.registry.factors.rehash(credentials.user_id, old, new):
         return credentials
     return msgspec.structs.replace(credentials, password_hash=new)
 

@@ -1,4 +1,4 @@
-"""Signing keys: in use, their calendar, and an operator's own certificates (D42)."""
+"""Signing keys: in use, and their calendar (D42)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from corpid.flows.directory.write import Refused, audit_event
-from corpid.jose import certificates, key_ring
-from corpid.jose.certificates import CertificateRefused
+from corpid.flows.directory.write import audit_event
+from corpid.jose import key_ring
 from corpid.jose.encoding import base64url, from_base64url, json_object, tuple_bytes
 from corpid.jose.key_ring import generate_private_jwk
 from corpid.ports import AuditEvent
@@ -232,10 +231,10 @@ async def ensure_standby_key(registry: Registry, *, now: float) -> bool:
     def decide(keys: list[SealedKey]) -> list[Step]:
         return rules.standby(keys, lambda: _standby_key(now))
 
-    return bool(await _change(registry, None, decide))
+    return bool(await change(registry, None, decide))
 
 
-async def _change(registry: Registry, actor: Actor | None, plan: Callable[[list[SealedKey]], list[Step]]) -> list[Step]:
+async def change(registry: Registry, actor: Actor | None, plan: Callable[[list[SealedKey]], list[Step]]) -> list[Step]:
     """Change the calendar as planned from the present keys.
 
     All of it happens at once, or nothing. Two changes at the same time happen one after the other. Without an actor,
@@ -305,7 +304,7 @@ async def rotate(
             raise RotationRefused("the keys have been changed meanwhile")
         return rules.rotation(keys, lambda: _standby_key(now), now=int(now), at_once=at_once, unknown=unknown)
 
-    return (await _change(registry, actor, plan))[0].key
+    return (await change(registry, actor, plan))[0].key
 
 
 def _refuse_often(keys: Sequence[SealedKey], now: float) -> None:
@@ -338,7 +337,7 @@ async def revoke(registry: Registry, actor: Actor, kid: str, *, now: float) -> S
             raise RotationRefused(f"the key {kid} is revoked already")
         return rules.revocation(keys, key, lambda: _standby_key(now), now=int(now))
 
-    steps = await _change(registry, actor, plan)
+    steps = await change(registry, actor, plan)
     return next((step.key for step in steps if step.action is AuditAction.KEY_ROTATE), None)
 
 
@@ -351,73 +350,3 @@ async def rewrap(reseal: Callable[[AuditEvent], Awaitable[int]], actor: Actor) -
     """
     authorise(actor, "write", Object(kind="key"))
     return await reseal(audit_event(actor, AuditAction.KEY_REWRAP, ""))
-
-
-async def signing_request(registry: Registry, actor: Actor, kid: str, *, subject_name: str) -> str:
-    """A PEM certificate request for this key and common name.
-
-    The private key stays encrypted.
-
-    Raises write.Refused for a kid that names no usable key and a name that no certificate can hold,
-    access.Forbidden, StoreUnavailable. Source: RFC 2986 §4
-    """
-    authorise(actor, "write", Object(kind="key"))
-    key = open_key(_usable(await stored_keys(registry), kid))
-    try:
-        return certificates.signing_request(key.private, subject_name=subject_name)
-    except CertificateRefused as error:
-        raise Refused(f"{error}: choose another with --subject-name") from error
-
-
-async def certify(registry: Registry, actor: Actor, kid: str, chain: str, *, now: float) -> SealedKey:
-    """Store a certificate chain (PEM) with a key.
-
-    A running server publishes it within 5 s. Returns the key. Raises write.Refused for a kid that names no usable key and
-    a chain that is not this key's or not valid at `now`, access.Forbidden, StoreUnavailable. Source: RFC 7517 §4.7, Spec 2.9
-    """
-    authorise(actor, "write", Object(kind="key"))
-
-    def plan(keys: list[SealedKey]) -> list[Step]:
-        key = _usable(keys, kid)
-        try:
-            parsed = certificates.parse_chain(chain)
-            certificates.check_chain(parsed, open_key(key).public, now=now)
-        except CertificateRefused as error:
-            raise Refused(f"this is no certificate chain for the key {kid}: {error}") from error
-        certified = msgspec.structs.replace(key, certificate_chain=certificates.pem(parsed))
-        fingerprint = certificates.fingerprint(parsed[0])
-        return [Step(key=certified, action=AuditAction.KEY_CERTIFY, details={"fingerprint": fingerprint})]
-
-    return (await _change(registry, actor, plan))[0].key
-
-
-async def give_up(registry: Registry, actor: Actor, kid: str) -> SealedKey:
-    """Go back to the certificate that the key signs itself.
-
-    Returns the key. Raises write.Refused for a kid that names no key and a key without a chain, access.Forbidden,
-    StoreUnavailable. Source: Spec 2.9
-    """
-    authorise(actor, "delete", Object(kind="key"))
-
-    def plan(keys: list[SealedKey]) -> list[Step]:
-        key = _known(keys, kid)
-        if key.certificate_chain is None:
-            raise Refused(f"no certificate is stored with the key {kid}")
-        plain = msgspec.structs.replace(key, certificate_chain=None)
-        return [Step(key=plain, action=AuditAction.KEY_CERTIFY, details={"fingerprint": ""})]
-
-    return (await _change(registry, actor, plan))[0].key
-
-
-def _known(keys: Iterable[SealedKey], kid: str) -> SealedKey:
-    for key in keys:
-        if key.kid == kid:
-            return key
-    raise Refused(f"there is no signing key with the kid {kid}: `corpid key list` shows them")
-
-
-def _usable(keys: Iterable[SealedKey], kid: str) -> SealedKey:
-    key = _known(keys, kid)
-    if key.revoked_at is not None:
-        raise Refused(f"the key {kid} is revoked and is published no more: `corpid key list` shows the others")
-    return key

@@ -11,13 +11,11 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import yaml
 
-from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted, read_nodes
+from corpid.rules.directory.nodes import DirectoryError, Items, Node, Pairs, Problem, Scalar, quoted
 from corpid.rules.directory.records import Administrator, Parameter, ParameterDefinition, ThirdPartyGrant
 from corpid.rules.directory.sections import KINDS, NOTHING, OWN_FACTORS, SECTIONS, TEST, Kind, Section
 from corpid.rules.directory.values import Malformed, suggestion
-from corpid.rules.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,6 +74,9 @@ def parse(content: bytes, file: str, *, plain_passwords: bool = False, most_node
     `file` names it in errors. `plain_passwords` allows the key `password`, for development only; `most_nodes` bounds
     what is built. Raises DirectoryError with every problem found, for any content. D51, R-14.
     """
+    # Most commands read no file, and start sooner without YAML.
+    from corpid.rules.directory.yaml_file import read_nodes  # noqa: PLC0415
+
     return from_nodes(read_nodes(content, file, most_nodes), file, plain_passwords=plain_passwords)
 
 
@@ -251,18 +252,6 @@ class _Reading:
             raise _TooMany
 
 
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """A YAML dumper that quotes texts with escaped characters."""
-
-
-def _represented(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = None if printable(text) == text else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)  # type: ignore[no-any-return]
-
-
-_Dumper.add_representer(str, _represented)
-
-
 def entry_text(section_name: str, record: msgspec.Struct, user_names: Mapping[str, str]) -> str:
     """A record as an entry of its section, indented by two spaces.
 
@@ -329,8 +318,9 @@ def _parameters(parameters: tuple[Parameter | ParameterDefinition, ...]) -> dict
 
 
 def _yaml(value: object, *, flow: bool | None) -> str:
-    text = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=100_000, default_flow_style=flow)
-    return printable_lines(str(text))  # YAML itself writes bidirectional and zero-width characters as they are
+    from corpid.rules.directory.yaml_file import dumped  # noqa: PLC0415 - as `parse`
+
+    return dumped(value, flow=flow)
 
 
 def one_entry(section_name: str, key: str | None, members: Mapping[str, object]) -> bytes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
+from corpid.rules.authentication.password_hash import accepted
 from corpid.rules.authentication.password_rules import LONGEST, SHORTEST, normalised
 from corpid.rules.directory.names import COUNTRIES, display_name
 from corpid.rules.directory.nodes import QUOTED_CHARACTERS, Items, Node, Pairs, Scalar, quoted
@@ -29,12 +30,6 @@ Reader: TypeAlias = "Callable[[Node], object]"
 
 TOTP_SECRET_BYTES: Final = 20  # D45
 
-_HASH: Final = re.compile(
-    r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{22,86}"
-)
-_HASH_KIB: Final = range(65_536, 262_145)
-_HASH_PASSES: Final = range(3, 11)
-_HASH_LANES: Final = range(1, 17)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _EMAIL_CHARACTERS: Final = 254
@@ -242,17 +237,9 @@ def password(node: Node) -> str:
 def password_hash(node: Node) -> str:
     """An encoded argon2id hash of acceptable strength and cost.
 
-    At least RFC 9106's second profile, and at a cost that one sign-in can bear. A weaker one would also show by its
-    speed that the user exists. Source: D44
+    The bounds are those of the setting password_hash. Source: D44
     """
-    encoded = text_of(node)
-    parts = _HASH.fullmatch(encoded)
-    if not parts:
-        raise Malformed(node.line, "not an argon2id hash: it starts with $argon2id$v=19$m=…,t=…,p=…$")
-    memory, passes, lanes = (int(part) for part in parts.groups())
-    if memory not in _HASH_KIB or passes not in _HASH_PASSES or lanes not in _HASH_LANES:
-        raise Malformed(node.line, "an argon2id hash has m=65536 to 262144 (64 to 256 MiB), t=3 to 10 and p=1 to 16")
-    return encoded
+    return _checked(node, accepted)
 
 
 def totp_secret(node: Node) -> str:

@@ -21,7 +21,7 @@ from corpid.stores.sql.tables import COMPLETED_SIGN_IN, NO_COMPLETED_SIGN_IN, OF
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy.dialects.postgresql import Insert
+    from sqlalchemy.dialects.sqlite import Insert
 
     from corpid.ports import AuditQuery, Clock
     from corpid.stores.sql.statements import Database, Row

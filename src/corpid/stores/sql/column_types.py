@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.schema import SchemaItem
@@ -19,7 +18,7 @@ METADATA: Final = sa.MetaData(
     }
 )
 
-TEXT: Final = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+TEXT: Final = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 """compared and sorted byte by byte, whatever the order that a database was made with"""
 
 
@@ -92,5 +91,8 @@ def dated() -> tuple[SchemaItem, ...]:
 
 
 def partial(name: str, *columns: str, rows: str, unique: bool = False) -> sa.Index:
-    """An index of some rows."""
-    return sa.Index(name, *columns, unique=unique, postgresql_where=sa.text(rows), sqlite_where=sa.text(rows))
+    """An index of some rows.
+
+    The migrations make it, on PostgreSQL too; to name that here would load PostgreSQL's dialects for SQLite.
+    """
+    return sa.Index(name, *columns, unique=unique, sqlite_where=sa.text(rows))

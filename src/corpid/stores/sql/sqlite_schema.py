@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import sqlalchemy as sa
@@ -49,9 +49,10 @@ class SqliteTarget:
     def alone(self, _report: Callable[[str], None], _stop: threading.Event) -> Iterator[None]:
         """One migration at a time on this machine.
 
-        The lock ends with its process.
+        The lock ends with its process. A connection stays open meanwhile: whenever the last one closes, SQLite copies
+        its log into the file and waits for the disk, which takes longer than most steps.
         """
-        with _locked(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX):
+        with _locked(self._path.with_name(LOCK_NAME), fcntl.LOCK_EX), self._prepared():
             yield
 
     def refuse_served(self, _before: Sequence[str]) -> None:
@@ -70,13 +71,31 @@ class SqliteTarget:
 
     def _inside(self, work: Callable[[sa.Connection], T], begin: str) -> T:
         try:
-            if self._create:
-                _prepare_file(self._path)
             with _engine(self._path, f"BEGIN {begin}").begin() as connection:
                 return work(connection)
         except (OSError, sqlite3.Error, sa.exc.DBAPIError) as error:
-            reason = getattr(error, "strerror", None) or getattr(error, "orig", None) or error
-            raise DatabaseUnreachable(f"the database {self._path} cannot be opened: {reason}") from error
+            raise self._unreachable(error) from error
+
+    @contextmanager
+    def _prepared(self) -> Iterator[None]:
+        """The file in WAL mode, which is impossible inside a transaction."""
+        try:
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+            connection = sqlite3.connect(self._path, timeout=_LOCK_SECONDS)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA schema_version").fetchone()  # opens the log
+            except sqlite3.Error:
+                connection.close()
+                raise
+        except (OSError, sqlite3.Error) as error:
+            raise self._unreachable(error) from error
+        with closing(connection):
+            yield
+
+    def _unreachable(self, error: Exception) -> DatabaseUnreachable:
+        reason = getattr(error, "strerror", None) or getattr(error, "orig", None) or error
+        return DatabaseUnreachable(f"the database {self._path} cannot be opened: {reason}")
 
 
 def _engine(path: Path, begin: str) -> sa.Engine:
@@ -96,16 +115,6 @@ def _engine(path: Path, begin: str) -> sa.Engine:
         connection.exec_driver_sql(begin)
 
     return engine
-
-
-def _prepare_file(path: Path) -> None:
-    """Set WAL mode, which is impossible inside a transaction."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = sqlite3.connect(path, timeout=_LOCK_SECONDS)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-    finally:
-        connection.close()
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 A statement is written in SQLAlchemy Core. It is made and compiled to text when it is first used, so that a command
 makes the few that it needs; from then on a request costs the driver's own time only. `insert` is
-PostgreSQL's construct, which SQLite's compiler renders as well, so one statement serves both.
+SQLite's construct, which PostgreSQL's compiler renders as well, so one statement serves both. The opposite would load
+PostgreSQL's dialects for SQLite, a tenth of a command's time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, cast
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.dialects.sqlite.dml import OnConflictDoNothing, OnConflictDoUpdate
+from sqlalchemy.ext.compiler import compiles
 
 from corpid.ports import StoreUnavailable
 from corpid.rules.oauth.errors import OAuthError
@@ -179,6 +182,14 @@ def _binder(names: tuple[str, ...], constants: Mapping[str, Any]) -> Callable[[M
         return lambda values: (values[only] if only in values else constants[only],)
     getter = cast("Callable[[Mapping[str, Any]], Row]", itemgetter(*names))
     return (lambda values: getter({**constants, **values})) if constants else getter
+
+
+@compiles(OnConflictDoNothing, "postgresql")
+@compiles(OnConflictDoUpdate, "postgresql")
+def _on_conflict(clause: Any, compiler: SQLCompiler, **options: Any) -> str:  # noqa: ANN401
+    """ON CONFLICT for PostgreSQL, whose own construct can also name a constraint."""
+    clause.constraint_target = None
+    return cast("str", getattr(compiler, f"visit_{clause.__visit_name__}")(clause, **options))
 
 
 def parameters(columns: tuple[str, ...]) -> dict[str, sa.BindParameter[Any]]:

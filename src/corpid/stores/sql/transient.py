@@ -22,7 +22,7 @@ from corpid.stores.sql.tables import transient
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sqlalchemy.dialects.postgresql import Insert
+    from sqlalchemy.dialects.sqlite import Insert
 
     from corpid.ports import BatchedVerb, Clock, EngineCondition, OrderlyStops, TransientStore
     from corpid.stores.sql.statements import Database

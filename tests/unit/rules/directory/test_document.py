@@ -131,6 +131,8 @@ def test_of_very_many_problems_fifty_are_shown_and_the_rest_counted() -> None:
         ("users:\n  rina: {totp_secret: ABCDEFGH}", 2, "160"),
         ("users:\n  rina: {password_hash: $2b$12$abc}", 2, "argon2id"),
         ("users:\n  rina: {password_hash: '$argon2id$v=19$m=99999999,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2g'}", 2, "argon2id"),
+        ("users:\n  rina: {password_hash: '$argon2id$v=19$m=19456,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2g'}", 2, "safe bounds"),
+        ("users:\n  rina: {password_hash: '$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaGhhc2hoYXNoaGFzaGhhc2g'}", 2, "argon2id"),
         ("users:\n  rina:\n    password: long enough here", 3, "--development"),
         ("users:\n  rina: {id: 123}", 2, "UUID"),
         ("services:\n  " + "S" * 26 + ": {name: x}", 2, "at most 25"),

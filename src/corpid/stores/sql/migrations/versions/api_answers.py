@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -14,7 +13,7 @@ revision = "0011"
 phase = "expand"
 locks = "nothing"
 
-_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 
 
 def upgrade(op: Operations) -> None:

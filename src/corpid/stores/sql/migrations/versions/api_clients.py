@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -14,7 +13,7 @@ revision = "0010"
 phase = "expand"
 locks = "the table clients against writers, for a moment"
 
-_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 # An identifier belongs to one kind of client, whichever process writes it. On PostgreSQL two writers of the same
 # identifier wait for each other, so that the second one sees the first one's row.
 _OTHERS = {"clients": "api_clients", "api_clients": "clients"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -14,7 +13,7 @@ revision = "0014"
 phase = "expand"
 locks = "nothing: the tables are new"
 
-_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 _SQLITE = """
 CREATE TRIGGER {table}_refuses_{verb} BEFORE {verb} ON {table}
 BEGIN SELECT RAISE(ABORT, 'the audit table is append-only'); END

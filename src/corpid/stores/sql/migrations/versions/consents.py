@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -14,7 +13,7 @@ revision = "0026"
 phase = "expand"
 locks = "the tables memberships and clients against writers, for a moment"
 
-_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 _KEY = ("user_id", "entity_id", "client_id", "issuer_id", "scopes")
 
 

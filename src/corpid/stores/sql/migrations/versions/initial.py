@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -19,7 +18,7 @@ phase = "expand"
 locks = "nothing: there is nobody yet"
 
 _DATED = ("role", "sub_entity", "ref")
-_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 _SQLITE = """
 CREATE TRIGGER audit_refuses_{verb} BEFORE {verb} ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit table is append-only'); END

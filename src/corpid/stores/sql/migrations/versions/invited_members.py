@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -14,7 +13,7 @@ revision = "0017"
 phase = "expand"
 locks = "the tables users, memberships and entities against readers and writers, for a moment"
 
-_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 _TEXTS = ("membership_id", "user_name", "user_name_key", "external_id", "name", "given_name", "family_name", "email")
 _MOMENTS = ("created_at", "changed_at", "invitation_sent_at")
 # The engine gives every row its identifier, whichever version writes it: on insertion, and when a row without one is

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from corpid.stores.sql.migrations import indexes
 
@@ -17,7 +16,7 @@ phase = "expand"
 locks = "the tables users and entities against writers, for a moment; the indexes are built while others write"
 concurrently = True
 
-_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 _ENDS = "end_date <> '9999-12-31'"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
@@ -14,7 +13,7 @@ revision = "0021"
 phase = "expand"
 locks = "the tables users and memberships against readers and writers, for a moment"
 
-_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+_TEXT = sa.Text().with_variant(sa.TEXT(collation="C"), "postgresql")
 # The engine keeps the copies, whichever version writes: of a row that has none when it is written, and of every
 # membership of a person who gets another user name or address.
 _COPIED = """
