@@ -26,10 +26,12 @@ AHEAD = 30
 
 
 def after_a_power_loss(path: Path) -> None:
-    """The machine was started anew, as far as the database can tell."""
+    """The machine was started anew, as far as the database and the LMDB file can tell."""
     asyncio.run(fill(path, Clock(), base_url=ISSUER, trusted_proxies=("127.0.0.1",)))
     with closing(sqlite3.connect(path / "corpid.sqlite", isolation_level=None)) as database:
         database.execute("UPDATE deployment SET value = 'an earlier one' WHERE name = 'machine_start'")
+    for file in (path / "short-lived").glob("*.mdb"):
+        file.rename(file.with_name("an-earlier-start.mdb"))
 
 
 @pytest.mark.generations(*PUSHED)
