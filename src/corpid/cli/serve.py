@@ -163,7 +163,7 @@ def _limits(chosen: Settings) -> Limits:
 
 
 def _freeze() -> None:
-    """Keep the garbage collector away from present objects, since most of them stay."""
+    """Keep the garbage collector away from present objects."""
     gc.collect()
     gc.freeze()
 
