@@ -15,6 +15,7 @@ import uvloop
 
 from benchmarks import engines, flow_benchmark, many_entities, report, scale_report
 from benchmarks.flow_benchmark import Plan
+from benchmarks.generations import GENERATIONS
 from benchmarks.load import Hopeless
 from benchmarks.people import COUNT
 from benchmarks.provider import NotStarted
@@ -36,6 +37,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--engines", choices=engines.NAMES, default=FULL.engines, help="what keeps the state (sqlite)")
     parser.add_argument(
         "--transient-url", metavar="URL", help="a running store for what lives for minutes, by the scheme of its URL"
+    )
+    parser.add_argument(
+        "--generation",
+        choices=GENERATIONS,
+        action="append",
+        dest="generations",
+        help="only this one, may be repeated; the first is reported in detail (all)",
     )
     parser.add_argument("--workers", type=_count, help=f"processes that serve (default {FULL.workers})")
     parser.add_argument("--flows", type=_count, help=f"flows of each part (default {FULL.flows})")
@@ -103,6 +111,7 @@ def _plan(chosen: argparse.Namespace) -> Plan:
     names = (
         "engines",
         "transient_url",
+        "generations",
         "workers",
         "flows",
         "repetitions",
@@ -112,6 +121,8 @@ def _plan(chosen: argparse.Namespace) -> Plan:
         "alone",
     )
     given = {name: value for name in names if (value := getattr(chosen, name)) is not None}
+    if chosen.generations:
+        given["generations"] = tuple(dict.fromkeys(chosen.generations))
     return replace(QUICK if chosen.quick else FULL, **given)
 
 

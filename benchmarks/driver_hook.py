@@ -22,7 +22,9 @@ assert _spec.loader
 people = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(people)
 
-FORM = re.compile(r'<form[^>]*method="post"[^>]*action="([^"]*/(?:password|code|entity))"[^>]*>(.*?)</form>', re.DOTALL)
+FORM = re.compile(
+    r'<form[^>]*method="post"[^>]*action="([^"]*/(?:password|code|entity|consent))"[^>]*>(.*?)</form>', re.DOTALL
+)
 HIDDEN = re.compile(r'<input[^>]*type="hidden"[^>]*name="([^"]*)"[^>]*value="([^"]*)"')
 FORM_HEADERS = "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
 
@@ -70,10 +72,12 @@ class Walk:
 
 
 async def sign_in(walk: Walk, name: str) -> None:
-    """Both factors, from the authorization URL to the page after them."""
+    """Both factors, and consent if it is requested, from the authorization URL to the page after them."""
     await walk.get()
     await walk.submit(user_name=name, password=people.PASSWORD)
     await walk.submit(code=pyotp.TOTP(people.totp_secret(name)).at(int(time.time())))
+    if '/consent"' in walk.page:
+        await walk.submit(decision="agree")
 
 
 async def login(driver: Any, client: Any, index: int) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SQLITE, POSTGRES = "sqlite", "postgresql"
 # Spelt here: a provider whose modules cannot be imported still makes the run fail with a report.
-NAMES = {SQLITE: "SQLite", POSTGRES: "PostgreSQL and Redis"}
+NAMES = {SQLITE: "SQLite and LMDB", POSTGRES: "PostgreSQL and Redis"}
 # What is written is written, as in earnest; nothing cleans up by itself in the midst of a measurement.
 _DURABLE = ("shared_buffers = 256MB", "full_page_writes = on", "max_wal_size = 4GB", "checkpoint_timeout = 1h")
 _WATCHED = ("shared_preload_libraries = 'pg_stat_statements'", "pg_stat_statements.track = top")

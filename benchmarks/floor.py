@@ -15,10 +15,13 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
 
+from benchmarks.generations import CURRENT
 from benchmarks.relying_party import ES256, public_jwk, thumbprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from benchmarks.generations import Generation
 
 P256 = ec.SECP256R1()
 ROUNDS = 7
@@ -35,9 +38,13 @@ class Item(NamedTuple):
     microseconds: float
 
 
-def measure(seconds: float = 0.05) -> list[Item]:
-    """CPU time of each operation, the median of rounds of about so many seconds."""
-    return [Item(what, times, round(_microseconds(operation, seconds), 2)) for what, times, operation in _operations()]
+def measure(generation: Generation = CURRENT, seconds: float = 0.05) -> list[Item]:
+    """CPU time of each operation of a flow, the median of rounds of about so many seconds."""
+    return [
+        Item(what, times, round(_microseconds(operation, seconds), 2))
+        for what, times, operation in _operations(generation)
+        if times
+    ]
 
 
 def milliseconds(items: list[Item]) -> float:
@@ -45,7 +52,7 @@ def milliseconds(items: list[Item]) -> float:
     return sum(item.times * item.microseconds for item in items) / 1000
 
 
-def _operations() -> list[tuple[str, int, Callable[[], object]]]:
+def _operations(generation: Generation) -> list[tuple[str, int, Callable[[], object]]]:
     key, recipient = ec.generate_private_key(P256), ec.generate_private_key(P256).public_key()
     public, jwk = key.public_key(), public_jwk(key)
     point = public.public_numbers()
@@ -67,19 +74,23 @@ def _operations() -> list[tuple[str, int, Callable[[], object]]]:
         return ec.generate_private_key(P256).exchange(ec.ECDH(), recipient)
 
     agreed = agree()
+    read = ", ".join(resource.name for resource in generation.resources)
+    authenticated = "PAR, token" if generation.pushed else "token"
+    signed = f"access token, ID token{f', {read}' if generation.resources_signed else ''}"
+    encryptions = int(generation.id_token_encrypted)
     return [
-        ("client assertion verified, its key ready (PAR, token)", 2, verify),
+        (f"client assertion verified, its key ready ({authenticated})", generation.client_requests, verify),
         (
-            "DPoP proof: its key loaded, the proof verified (PAR, token, userinfo)",
-            3,
+            f"DPoP proof: its key loaded, the proof verified ({authenticated}, {read})",
+            generation.proofs,
             lambda: verify(ec.EllipticCurvePublicKey.from_encoded_point(P256, encoded_point)),
         ),
-        ("thumbprint of a proof's key", 3, lambda: thumbprint(jwk)),
-        ("access token verified, its key ready (userinfo)", 1, verify),
-        ("signature (access token, ID token, userinfo)", 3, sign),
-        ("ECDH-ES agreement, ephemeral key included", 1, agree),
-        ("Concat KDF", 1, lambda: _concat_kdf(agreed)),
-        ("key wrap and content encryption of the ID token", 1, lambda: _encrypt(agreed)),
+        ("thumbprint of a proof's key", generation.proofs, lambda: thumbprint(jwk)),
+        (f"access token verified, its key ready ({read})", len(generation.resources), verify),
+        (f"signature ({signed})", generation.signatures, sign),
+        ("ECDH-ES agreement, ephemeral key included", encryptions, agree),
+        ("Concat KDF", encryptions, lambda: _concat_kdf(agreed)),
+        ("key wrap and content encryption of the ID token", encryptions, lambda: _encrypt(agreed)),
     ]
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import engines, floor, steps, verification
+from benchmarks.generations import CURRENT, GENERATIONS
 from benchmarks.load import Cost
 from benchmarks.relying_party import open_key
 from benchmarks.stage import opened
@@ -15,6 +17,7 @@ from benchmarks.stage import opened
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from benchmarks.generations import Generation
     from benchmarks.relying_party import Flow
     from benchmarks.stage import Cpus, Stage
 
@@ -40,17 +43,39 @@ class Plan:
     transient_url: str = ""
     """of any engine that CorpID knows, instead of what goes with `engines`"""
     workers: int = 1
+    generations: tuple[str, ...] = tuple(GENERATIONS)
+    """names; the first is reported in detail"""
 
 
 async def measure(plan: Plan, cpus: Cpus, say: Callable[[str], None]) -> dict[str, Any]:
-    """Everything, as a document; `valid` says whether every answer was right. Raises provider.NotStarted, load.Hopeless."""
-    say(f"starting the provider on {engines.title(plan.engines, plan.transient_url)}")
-    with engines.started(plan.engines, plan.transient_url) as settings:
-        return await _measured(plan, cpus, say, settings)
+    """Everything, as a document; `valid` says whether every answer was right. Raises provider.NotStarted, load.Hopeless.
+
+    The document is that of the first generation, and has those of all under `generations`.
+    """
+    measured = {}
+    for name in plan.generations:
+        say(f"starting the provider of {name} on {engines.title(plan.engines, plan.transient_url)}")
+        with engines.started(plan.engines, plan.transient_url) as settings:
+            measured[name] = await _measured(plan, GENERATIONS[name], cpus, say, settings)
+    problems: Counter[str] = Counter()
+    for name, one in measured.items():
+        problems.update(
+            {problem if name == CURRENT.name else f"{name}: {problem}": n for problem, n in one["problems"].items()}
+        )
+    return {
+        **measured[plan.generations[0]],
+        "valid": all(one["valid"] for one in measured.values()),
+        "problems": dict(problems),
+        "generations": measured,
+    }
 
 
-async def _measured(plan: Plan, cpus: Cpus, say: Callable[[str], None], settings: Mapping[str, str]) -> dict[str, Any]:
-    async with opened(cpus, connections=plan.connections, settings=settings, workers=plan.workers) as stage:
+async def _measured(
+    plan: Plan, generation: Generation, cpus: Cpus, say: Callable[[str], None], settings: Mapping[str, str]
+) -> dict[str, Any]:
+    async with opened(
+        cpus, connections=plan.connections, settings=settings, workers=plan.workers, generation=generation
+    ) as stage:
         say(f"signing in {plan.sessions} browsers")
         cookies = cycle(await stage.sign_in(plan.sessions))
         run = _Run(stage, plan, cookies)
@@ -74,11 +99,12 @@ class _Run:
 
     def __init__(self, stage: Stage, plan: Plan, cookies: Iterator[str]) -> None:
         self._stage, self._plan, self._cookies = stage, plan, cookies
+        self._generation = stage.maker.endpoints.generation
         self.verified = 0
 
     async def repetition(self) -> dict[str, Any]:
         """The floor, then phases, whole flows, and whole flows one at a time."""
-        items = floor.measure()
+        items = floor.measure(self._generation)
         parts = await self._phases()
         whole, _ = await self.whole(self._plan.flows, self._plan.connections)
         alone, alone_parts = await self.whole(self._plan.alone, 1)
@@ -109,12 +135,13 @@ class _Run:
     async def _phases(self) -> dict[str, Cost]:
         """Every flow's PAR, then every flow's authorize, and so on."""
         every = steps.of_a_flow(self._stage.maker)
+        first_resource = self._generation.resources[0].name
         parts = {step.name: Cost() for step in every}
         for size in _batches(self._plan.flows):
             flows = await self._made(size)
             for step in every:
-                if step.name == steps.USERINFO:
-                    await self._stage.workshop.prepare_userinfo([flow for flow in flows if not flow.failed])
+                if step.name == first_resource:
+                    await self._stage.workshop.prepare_resources([flow for flow in flows if not flow.failed])
                 cost, _ = await self._stage.load.run(flows, (step,))
                 parts[step.name].add(cost)
             self._check(flows, self._plan.flows)
@@ -129,7 +156,7 @@ class _Run:
     def _check(self, flows: list[Flow], of: int) -> None:
         self.verified += self._stage.check(flows, -(-self._plan.sample * len(flows) // of))
         try:
-            verification.all_differ([flow for flow in flows if not flow.failed])
+            verification.all_differ([flow for flow in flows if not flow.failed], self._generation)
         except steps.Wrong as wrong:
             self._stage.load.note(wrong)
 

@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,11 +21,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_private_key,
 )
 
+from benchmarks.generations import CURRENT, Generation
 from benchmarks.http_client import encode
 
 CLIENT_ID = "bench"
 REDIRECT_URI = "https://rp.example/callback"
-SCOPE = "openid authinfo"
 ASSERTION_SECONDS = 120
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 FORM_HEADER = "Content-Type: application/x-www-form-urlencoded\r\n"
@@ -84,35 +84,40 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """Where the provider's metadata says that things are."""
+    """The URLs in the provider's metadata, and the generation in which they are used."""
 
     issuer: str
     par: str
+    """empty if the generation has no pushed requests"""
     authorize: str
     token: str
-    userinfo: str
+    resources: tuple[str, ...]
+    """as in the generation"""
     jwks: str
+    generation: Generation = CURRENT
 
     @classmethod
-    def read(cls, metadata: dict[str, Any]) -> Endpoints:
+    def read(cls, metadata: dict[str, Any], generation: Generation = CURRENT) -> Endpoints:
         return cls(
             issuer=metadata["issuer"],
-            par=metadata["pushed_authorization_request_endpoint"],
+            par=metadata["pushed_authorization_request_endpoint"] if generation.pushed else "",
             authorize=metadata["authorization_endpoint"],
             token=metadata["token_endpoint"],
-            userinfo=metadata["userinfo_endpoint"],
+            resources=tuple(metadata[resource.metadata_name] for resource in generation.resources),
             jwks=metadata["jwks_uri"],
+            generation=generation,
         )
 
 
-def registration(keys: Keys, issuer: str) -> dict[str, Any]:
+def registration(keys: Keys, issuer: str, generation: Generation = CURRENT) -> dict[str, Any]:
     """What serve.py reads from BENCH_CLIENT_FILE."""
     purposes = ((keys.signing, "sig", "ES256"), (keys.encryption, "enc", "ECDH-ES+A256KW"))
     return {
         "issuer": issuer,
         "client_id": CLIENT_ID,
         "redirect_uris": [REDIRECT_URI],
-        "scope": SCOPE,
+        "scope": generation.scope,
+        "generation": generation.name,
         "jwks": {
             "keys": [{**public_jwk(open_key(der)), "use": use, "alg": alg, "kid": use} for der, use, alg in purposes]
         },
@@ -127,21 +132,28 @@ class Flow:
     nonce: str
     proof_key: bytes
     proof_jwk: dict[str, str]
+    query: str
+    """the authorization request, if it is not pushed"""
     push_request: bytes
+    """the authorization request, if it is pushed"""
     token_head: str
     token_body: str
     """all but the code"""
-    userinfo_request: bytes = b""
+    iss: str
+    """of the callback; empty if it carries none"""
+    resource_requests: tuple[bytes, ...] = ()
+    """as in the generation"""
     cookie: str = ""
     request_uri: str = ""
     code: str = ""
     access_token: str = ""
     id_token: str = ""
-    userinfo: str = ""
+    answers: dict[str, str] = field(default_factory=dict)
+    """by the name of the resource"""
     page_url: str = ""
     page: str = ""
     signer: ec.EllipticCurvePrivateKey | None = None
-    """the proof key, open, where the load itself makes the userinfo request"""
+    """the proof key, open, if the load itself makes the requests to resources"""
     failed: bool = False
 
 
@@ -153,16 +165,16 @@ class Maker:
         self._signing = open_key(keys.signing)
 
     def flow(self) -> Flow:
-        """A flow of its own key, with its pushed request and all of its token request but the code."""
+        """A flow with its own key, its authorization request, and its token request except for the code."""
         key = ec.generate_private_key(ec.SECP256R1())
         der = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
         jwk = public_jwk(key)
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        pushed = {
-            **self._authentication(),
+        endpoints, generation = self.endpoints, self.endpoints.generation
+        requested = {
             "response_type": "code",
             "redirect_uri": REDIRECT_URI,
-            "scope": SCOPE,
+            "scope": generation.scope,
             "state": state,
             "nonce": nonce,
             "code_challenge": digest(verifier),
@@ -180,23 +192,33 @@ class Maker:
             nonce=nonce,
             proof_key=der,
             proof_jwk=jwk,
-            push_request=encode(
-                "POST", self.endpoints.par, self._head(key, jwk, self.endpoints.par), urlencode(pushed).encode()
-            ),
-            token_head=self._head(key, jwk, self.endpoints.token),
+            query="" if generation.pushed else urlencode({"client_id": CLIENT_ID, **requested}),
+            push_request=self._pushed(key, jwk, requested) if generation.pushed else b"",
+            token_head=self._head(key, jwk, endpoints.token),
             token_body=urlencode(redeemed),
+            iss=endpoints.issuer if generation.iss_in_callback else "",
         )
 
-    def userinfo_request(self, signer: ec.EllipticCurvePrivateKey, jwk: dict[str, str], access_token: str) -> bytes:
-        """The request that could not be made before its access token was there."""
-        url = self.endpoints.userinfo
-        head = bound(signer, jwk, "GET", url, access_token)
+    def resource_request(
+        self, number: int, signer: ec.EllipticCurvePrivateKey, jwk: dict[str, str], access_token: str
+    ) -> bytes:
+        """The request for a resource, which needs the access token; `number` counts from 0."""
+        url = self.endpoints.resources[number]
+        is_bound = self.endpoints.generation.bound
+        head = bound(signer, jwk, "GET", url, access_token) if is_bound else f"Authorization: Bearer {access_token}\r\n"
         return encode("GET", url, head)
+
+    def _pushed(self, key: ec.EllipticCurvePrivateKey, jwk: dict[str, str], requested: dict[str, str]) -> bytes:
+        url = self.endpoints.par
+        body = urlencode({**self._authentication(), **requested}).encode()
+        return encode("POST", url, self._head(key, jwk, url), body)
 
     def _authentication(self) -> dict[str, str]:
         return authentication(self._signing, CLIENT_ID, self.endpoints.issuer)
 
     def _head(self, key: ec.EllipticCurvePrivateKey, jwk: dict[str, str], url: str) -> str:
+        if not self.endpoints.generation.bound:
+            return FORM_HEADER
         return f"{FORM_HEADER}DPoP: {proof(key, jwk, 'POST', url)}\r\n"
 
 

@@ -11,6 +11,7 @@ from cryptography.hazmat.backends.openssl import backend
 
 from benchmarks import engines, steps
 from benchmarks.flow_benchmark import ALONE, WHOLE
+from benchmarks.generations import GENERATIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +48,7 @@ def flow_table(result: dict[str, Any], plan: Plan) -> str:
     straight = phases - parts[steps.AUTHORIZE]["cpu_ms"]
     serving = "one process" if plan.workers == 1 else f"{plan.workers} workers"
     told = (
-        f"{engines.title(plan.engines, plan.transient_url)}, {serving}; {plan.flows:,} flows, "
+        f"{engines.title(plan.engines, plan.transient_url)}, {serving}; {plan.generations[0]}, {plan.flows:,} flows, "
         f"{plan.repetitions} times (medians), {plan.connections} at a time, "
         f"{plan.sessions} signed-in browsers; {conditions(result)}."
     )
@@ -64,7 +65,33 @@ def flow_table(result: dict[str, Any], plan: Plan) -> str:
     )
     rows = [_flow_row(name, parts[name], alone[name]) for name in (*result["alone"], WHOLE)]
     return "\n".join(
-        [told, "", heads, "|---|---|---|---|---|---|---|---|---|", *rows, "", outcome, "", *_floor_table(result)]
+        [
+            *(told, "", heads, "|---|---|---|---|---|---|---|---|---|", *rows, "", outcome, ""),
+            *(*_floor_table(result), "", *_generations_table(result)),
+        ]
+    )
+
+
+def _generations_table(result: dict[str, Any]) -> list[str]:
+    """A row for each generation, with the floor of its own cryptography."""
+    heads = ("generation", "PAR", "authorize", "token", "resources", "whole flow: CPU ms", "least", "most", "floor ms", "ratio",
+             "one at a time: CPU ms", "p50 ms")  # fmt: skip
+    return [
+        f"| {' | '.join(heads)} |",
+        "|---" * len(heads) + "|",
+        *(_generation_row(name, one) for name, one in result["generations"].items()),
+    ]
+
+
+def _generation_row(name: str, one: dict[str, Any]) -> str:
+    parts, generation = one["parts"], GENERATIONS[name]
+    whole, alone = parts[WHOLE], parts[ALONE]
+    push = f"{parts[steps.PAR]['cpu_ms']:.3f}" if generation.pushed else "none"
+    resources = " + ".join(f"{parts[each.name]['cpu_ms']:.3f}" for each in generation.resources)
+    return (
+        f"| {name} | {push} | {parts[steps.AUTHORIZE]['cpu_ms']:.3f} | {parts[steps.TOKEN]['cpu_ms']:.3f} | {resources} "
+        f"| {whole['cpu_ms']:.3f} | {whole['cpu_ms_least']:.3f} | {whole['cpu_ms_most']:.3f} | {one['floor_ms']:.3f} "
+        f"| {one['ratio']:.2f} | {alone['cpu_ms']:.3f} | {alone['p50_ms']:.2f} |"
     )
 
 

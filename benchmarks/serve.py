@@ -1,6 +1,7 @@
 """Start `corpid serve` for a benchmark: a fresh data directory with people, and the client that is handed in.
 
-Reads PORT, and BENCH_CLIENT_FILE: JSON with issuer, client_id, redirect_uris, scope and jwks. The data
+Reads PORT, and BENCH_CLIENT_FILE: JSON with issuer, client_id, redirect_uris, scope, jwks, and `generation` for a
+client of `legacy`, which has to be named. The data
 directory is made under BENCH_WORKDIR. BENCH_MANY_ENTITIES, such as 10,5000, adds a person for each number, with
 so many entities. Then this process becomes `corpid serve` with its ordinary settings and those of the environment.
 """
@@ -55,6 +56,11 @@ def directory(client: dict[str, object], password_hash: str, many: list[int]) ->
                 "jwks": client["jwks"],
                 "scopes": str(client["scope"]).split(),
                 "services": [people.SERVICE],
+                **(
+                    {"generations": ["legacy"], "legacy_until": "2099-12-31"}
+                    if client.get("generation") == "legacy"
+                    else {}
+                ),
             }
         },
     }

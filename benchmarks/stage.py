@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks import provider, steps
 from benchmarks.driver_hook import Walk, people, sign_in, signed_in
+from benchmarks.generations import CURRENT, Generation
 from benchmarks.http_client import Client, Jar
 from benchmarks.load import Load
 from benchmarks.relying_party import Endpoints, Keys, Maker, generate_key, registration
@@ -68,7 +69,9 @@ class Stage:
         return [signed_in(await self.browser(people.user_name(index))) for index in range(count)]
 
     async def push(self, flow: Flow) -> None:
-        """A pushed request that is not measured. Raises steps.Wrong."""
+        """A pushed request that is not measured; nothing if requests are not pushed. Raises steps.Wrong."""
+        if not self.maker.endpoints.generation.pushed:
+            return
         step = steps.of_a_flow(self.maker)[0]
         step.accept(flow, await self.load.client.send(step.request(flow)))
 
@@ -86,7 +89,13 @@ class Stage:
 
 @asynccontextmanager
 async def opened(
-    cpus: Cpus, *, connections: int, many: tuple[int, ...] = (), settings: Mapping[str, str] = {}, workers: int = 1
+    cpus: Cpus,
+    *,
+    connections: int,
+    many: tuple[int, ...] = (),
+    settings: Mapping[str, str] = {},
+    workers: int = 1,
+    generation: Generation = CURRENT,
 ) -> AsyncIterator[Stage]:
     """A fresh provider with a registered relying party. Raises provider.NotStarted."""
     keys = Keys(signing=generate_key(), encryption=generate_key())
@@ -94,14 +103,14 @@ async def opened(
         work, port = Path(directory), provider.free_port()
         issuer = f"http://127.0.0.1:{port}"
         client_file = work / "client.json"
-        client_file.write_text(json.dumps(registration(keys, issuer)), encoding="utf-8")
-        chosen = {**settings, "CORPID_WORKERS": str(workers)}
+        client_file.write_text(json.dumps(registration(keys, issuer, generation)), encoding="utf-8")
+        chosen = {**settings, "CORPID_WORKERS": str(workers), "CORPID_GENERATIONS": generation.name}
         with provider.running(
             work, port, client_file, cpus=cpus.serving(workers), many=many, settings=chosen
         ) as running:
             load = Load(running, issuer, connections)
             metadata = await _document(load.client, f"{issuer}/.well-known/openid-configuration")
-            endpoints = Endpoints.read(metadata)
+            endpoints = Endpoints.read(metadata, generation)
             published = await _document(load.client, endpoints.jwks)
             with Workshop(keys, endpoints, set(cpus.every)) as workshop:
                 yield Stage(

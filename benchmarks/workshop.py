@@ -44,16 +44,16 @@ class Workshop:
         made = await asyncio.gather(*(loop.run_in_executor(self._pool, make, share) for share in shares))
         return [flow for share in made for flow in share]
 
-    async def prepare_userinfo(self, flows: Sequence[Flow]) -> None:
-        """Make the userinfo requests of flows that have an access token."""
+    async def prepare_resources(self, flows: Sequence[Flow]) -> None:
+        """Make the requests to resources of flows that have an access token."""
         loop = asyncio.get_running_loop()
-        make = partial(_userinfo_requests, self._keys, self._endpoints)
+        make = partial(_resource_requests, self._keys, self._endpoints)
         asked = [(flow.proof_key, flow.proof_jwk, flow.access_token) for flow in flows]
         shares = [asked[start : start + SHARE] for start in range(0, len(asked), SHARE)]
         made = await asyncio.gather(*(loop.run_in_executor(self._pool, make, share) for share in shares))
         requests = [request for share in made for request in share]
         for flow, request in zip(flows, requests, strict=True):
-            flow.userinfo_request = request
+            flow.resource_requests = request
 
 
 @cache
@@ -66,8 +66,11 @@ def _flows(keys: Keys, endpoints: Endpoints, count: int) -> list[Flow]:
     return [maker.flow() for _ in range(count)]
 
 
-def _userinfo_requests(
+def _resource_requests(
     keys: Keys, endpoints: Endpoints, asked: Sequence[tuple[bytes, dict[str, str], str]]
-) -> list[bytes]:
-    maker = _maker(keys, endpoints)
-    return [maker.userinfo_request(open_key(der), jwk, token) for der, jwk, token in asked]
+) -> list[tuple[bytes, ...]]:
+    maker, numbers = _maker(keys, endpoints), range(len(endpoints.resources))
+    return [
+        tuple(maker.resource_request(number, open_key(der), jwk, token) for number in numbers)
+        for der, jwk, token in asked
+    ]

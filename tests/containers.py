@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).parents[1]
-RELEASE: Final = "bookworm"
-"""whose Python is 3.11, as deploy/Containerfile asks"""
+RELEASE: Final = "trixie"
+"""whose Python is 3.13, as in deploy/Containerfile"""
 BASE: Final = "localhost/corpid-test-base"
 IMAGE: Final = "localhost/corpid-test"
 _PACKAGES: Final = "python3,python3-venv,python-is-python3,ca-certificates"

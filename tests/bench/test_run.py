@@ -21,7 +21,7 @@ ENDPOINTS = {"PAR", "authorize", "token", "userinfo"}
 @pytest.mark.full
 @pytest.mark.timeout(300)
 def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
-    """DESIGN, "Speed": the whole flow and each endpoint, beside the floor of the same run."""
+    """DESIGN, "Speed": the whole flow and each endpoint, with the floor of the same run, in each generation."""
     result, printed = measured(
         tmp_path, "--flows=12", "--repetitions=2", "--sessions=2", "--warm-up=3", "--alone=4", "--connections=3"
     )
@@ -39,7 +39,11 @@ def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
     assert sum(item["times"] for item in result["floor"]) == 15
     assert all(item["microseconds"] > 0 for item in result["floor"])
     assert result["ratio"] > 0
-    for name in (*ENDPOINTS, "whole flow", "**a flow**"):
+    steps = {"current": ENDPOINTS, "fapi2": ENDPOINTS, "intermediate": {*ENDPOINTS, "entity-info"},
+             "legacy": {"authorize", "token", "authorization-info"}}  # fmt: skip
+    assert {name: one["alone"].keys() for name, one in result["generations"].items()} == steps
+    assert all(one["valid"] and one["verified_flows"] > 0 for one in result["generations"].values())
+    for name in (*ENDPOINTS, "whole flow", "**a flow**", *steps):
         assert f"| {name} |" in printed
 
 
@@ -48,9 +52,10 @@ def test_a_small_run_is_valid_and_measures_every_part(tmp_path: Path) -> None:
 def test_two_workers_on_postgresql_and_redis_are_measured_together(tmp_path: Path) -> None:
     result, printed = measured(
         *(tmp_path, "--engines=postgresql", "--workers=2", "--flows=12", "--repetitions=1", "--sessions=2"),
-        *("--warm-up=3", "--alone=4", "--connections=3"),
+        *("--warm-up=3", "--alone=4", "--connections=3", "--generation=legacy", "--generation=current"),
     )
     assert result["valid"]
+    assert list(result["generations"]) == ["legacy", "current"]
     assert result["parts"]["whole flow"]["count"] == 12
     assert result["parts"]["whole flow"]["cpu_ms"] > 0
     assert "PostgreSQL and Redis, 2 workers" in printed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import subprocess
 import sys
 import time
@@ -16,8 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc import jwe
 from joserfc.jwk import ECKey
 
-from benchmarks import report, steps
+from benchmarks import floor, report, steps
 from benchmarks.flow_benchmark import Plan
+from benchmarks.generations import CURRENT, FAPI2, GENERATIONS, INTERMEDIATE, LEGACY, Generation
 from benchmarks.http_client import Answer
 from benchmarks.load import Hopeless, Load
 from benchmarks.provider import Provider, free_port
@@ -48,14 +50,15 @@ PROVIDER_KEY = ec.generate_private_key(ec.SECP256R1())
 PUBLISHED = {"keys": [{**public_jwk(PROVIDER_KEY), "kid": "op", "use": "sig", "alg": "ES256"}]}
 
 
-def endpoints(issuer: str = ISSUER) -> Endpoints:
+def endpoints(issuer: str = ISSUER, generation: Generation = CURRENT) -> Endpoints:
     return Endpoints(
         issuer=issuer,
-        par=f"{issuer}/par",
+        par=f"{issuer}/par" if generation.pushed else "",
         authorize=f"{issuer}/authorize",
         token=f"{issuer}/token",
-        userinfo=f"{issuer}/userinfo",
+        resources=tuple(f"{issuer}/{resource.name}" for resource in generation.resources),
         jwks=f"{issuer}/jwks",
+        generation=generation,
     )
 
 
@@ -63,23 +66,29 @@ def answered(
     *,
     identity: dict[str, Any] | None = None,
     access: dict[str, Any] | None = None,
-    userinfo: dict[str, Any] | None = None,
+    resource: dict[str, Any] | None = None,
     signer: ec.EllipticCurvePrivateKey = PROVIDER_KEY,
+    generation: Generation = CURRENT,
 ) -> Flow:
-    """A flow with tokens of a provider that tells the truth, but for these claims."""
-    flow = Maker(KEYS, endpoints()).flow()
+    """A flow with true tokens, except for these claims; `resource` is about the last one."""
+    flow = Maker(KEYS, endpoints(generation=generation)).flow()
     now = int(time.time())
     every = {"iss": ISSUER, "iat": now, "exp": now + 600, "sub": "somebody"}
-    bound = {"aud": [f"{ISSUER}/userinfo"], "client_id": CLIENT_ID, "cnf": {"jkt": thumbprint(flow.proof_jwk)}}
-    flow.access_token = signed("at+jwt", {**every, **bound, **(access or {})}, signer)
+    granted = {"aud": list(endpoints(generation=generation).resources), "client_id": CLIENT_ID}
+    bound = {"cnf": {"jkt": thumbprint(flow.proof_jwk)}} if generation.bound else {}
+    flow.access_token = signed("at+jwt", {**every, **granted, **bound, **(access or {})}, signer)
     half = base64url(hashlib.sha256(flow.access_token.encode()).digest()[:16])
     about = {"aud": CLIENT_ID, "nonce": flow.nonce, "at_hash": half}
     inner = signed("JWT", {**every, **about, **(identity or {})}, signer)
     header = {"alg": "ECDH-ES+A256KW", "enc": "A256CBC-HS512", "kid": "enc", "cty": "JWT"}
     recipient = ECKey.import_key(dict(public_jwk(open_key(KEYS.encryption))))
-    flow.id_token = jwe.encrypt_compact(header, inner, recipient)
-    told = {"aud": CLIENT_ID, "auth_info": {"Result_Set": {"ESrvc_Row_Count": 1}}}
-    flow.userinfo = signed("JWT", {**every, **told, **(userinfo or {})}, signer)
+    flow.id_token = jwe.encrypt_compact(header, inner, recipient) if generation.id_token_encrypted else inner
+    for each in generation.resources:
+        block = {"Result_Set": {"ESrvc_Row_Count": 1}} if each.services else {"entity_type": "UEN"}
+        claims = {**every, "aud": CLIENT_ID, each.block: block}
+        if each is generation.resources[-1]:
+            claims |= resource or {}
+        flow.answers[each.name] = signed("JWT", claims, signer) if generation.resources_signed else json.dumps(claims)
     return flow
 
 
@@ -87,11 +96,13 @@ def signed(typ: str, claims: dict[str, Any], key: ec.EllipticCurvePrivateKey) ->
     return sign(key, {"alg": "ES256", "kid": "op", "typ": typ}, claims)
 
 
-VERIFIER = Verifier(KEYS, endpoints(), PUBLISHED)
+def verify(flow: Flow, generation: Generation = CURRENT) -> None:
+    Verifier(KEYS, endpoints(generation=generation), PUBLISHED).verify(flow)
 
 
-def test_true_tokens_pass() -> None:
-    VERIFIER.verify(answered())
+@pytest.mark.parametrize("generation", GENERATIONS.values(), ids=list(GENERATIONS))
+def test_true_tokens_pass(generation: Generation) -> None:
+    verify(answered(generation=generation), generation)
 
 
 @pytest.mark.parametrize(
@@ -105,15 +116,53 @@ def test_true_tokens_pass() -> None:
         {"access": {"aud": ["https://another.example"]}},
         {"access": {"cnf": {"jkt": "another"}}},
         {"access": {"sub": "somebody else"}},
-        {"userinfo": {"sub": "somebody else"}},
-        {"userinfo": {"auth_info": {"Result_Set": {"ESrvc_Row_Count": 0}}}},
+        {"resource": {"sub": "somebody else"}},
+        {"resource": {"auth_info": {"Result_Set": {"ESrvc_Row_Count": 0}}}},
         {"signer": ec.generate_private_key(ec.SECP256R1())},
     ],
     ids=lambda lie: "-".join([*lie, *(next(iter(lie.values())) if isinstance(next(iter(lie.values())), dict) else ())]),
 )
 def test_a_false_token_is_found(lie: dict[str, Any]) -> None:
     with pytest.raises(Wrong):
-        VERIFIER.verify(answered(**lie))
+        verify(answered(**lie))
+
+
+@pytest.mark.parametrize(
+    ("generation", "lie"),
+    [
+        (INTERMEDIATE, {"resource": {"sub": "somebody else"}}),
+        (INTERMEDIATE, {"resource": {"entity_info": {}}}),
+        (INTERMEDIATE, {"access": {"aud": [f"{ISSUER}/userinfo"]}}),
+        (FAPI2, {"resource": {"sub": "somebody else"}}),
+        (FAPI2, {"resource": {"exp": 1}}),
+        (FAPI2, {"identity": {"nonce": "another"}}),
+        (LEGACY, {"access": {"cnf": {"jkt": "another"}}}),
+        (LEGACY, {"resource": {"AuthInfo": {"Result_Set": {"ESrvc_Row_Count": 0}}}}),
+    ],
+)
+def test_a_false_token_of_another_generation_is_found(generation: Generation, lie: dict[str, Any]) -> None:
+    with pytest.raises(Wrong):
+        verify(answered(generation=generation, **lie), generation)
+
+
+@pytest.mark.parametrize(("expected", "received"), [(CURRENT, FAPI2), (FAPI2, CURRENT)], ids=["encrypted", "signed"])
+def test_an_id_token_of_another_form_is_found(expected: Generation, received: Generation) -> None:
+    """FAPI2 has a signed ID token, the others an encrypted one."""
+    flow = answered(generation=expected)
+    flow.id_token = answered(generation=received).id_token
+    with pytest.raises(Wrong):
+        verify(flow, expected)
+
+
+def test_the_floor_of_a_generation_has_its_own_cryptography() -> None:
+    """Assertions, proofs, thumbprints, access tokens, signatures, then three operations of an encryption."""
+    times = {name: [item.times for item in floor.measure(each, 1e-4)] for name, each in GENERATIONS.items()}
+    assert times == {
+        "current": [2, 3, 3, 1, 3, 1, 1, 1],
+        "intermediate": [2, 4, 4, 2, 4, 1, 1, 1],
+        "fapi2": [2, 3, 3, 1, 2],
+        "legacy": [1, 1, 3, 1, 1, 1],
+    }
 
 
 def test_a_token_that_two_flows_were_given_is_found() -> None:
@@ -142,6 +191,20 @@ def test_a_callback_that_is_not_one_is_found(status: int, location: str) -> None
     there = location.format(state=flow.state).encode()
     with pytest.raises(Wrong):
         steps.called_back(flow, Answer(status=status, headers=[(b"location", there)]))
+
+
+@pytest.mark.parametrize("iss", ["", "&iss=https%3A%2F%2Fanother.example"], ids=["none", "another"])
+def test_a_callback_without_the_right_iss_is_found_if_the_generation_has_one(iss: str) -> None:
+    """RFC 9207 section 2.4."""
+    flow = answered(generation=LEGACY)
+    there = f"https://rp.example/callback?code=c&state={flow.state}"
+    steps.called_back(flow, callback(f"{there}&iss={ISSUER}"))
+    with pytest.raises(Wrong):
+        steps.called_back(flow, callback(there + iss))
+
+
+def callback(location: str) -> Answer:
+    return Answer(status=302, headers=[(b"location", location.encode())])
 
 
 @contextmanager

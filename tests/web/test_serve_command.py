@@ -19,13 +19,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROGRAM = "import typer; from corpid.cli.serve import serve; typer.run(serve)"
+COLLECTOR = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count(), *gc.get_threshold()))"
+"""what is frozen when the process ends, and the thresholds"""
+WORKER = """
+import gc, os, signal
+from corpid.cli.serve import supervise
+
+def work(served):
+    print(gc.get_freeze_count(), flush=True)
+    os.kill(os.getppid(), signal.SIGTERM)
+    signal.pause()
+
+supervise(work, 1)
+"""
 
 
 @contextmanager
-def started(directory: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
+def started(directory: Path, program: str = PROGRAM, **settings: str) -> Iterator[subprocess.Popen[str]]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CORPID_")}
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         cwd=directory,
         env={**inherited, **settings},
         stdout=subprocess.PIPE,
@@ -53,6 +66,27 @@ def test_it_answers_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert process.wait(PROCESS_SECONDS) == 0
         assert [json.loads(line)["event"] for line in said.splitlines()] == ["request", "draining", "stopped"]
         assert "secret" not in said
+
+
+def test_the_garbage_collector_leaves_alone_what_stands_when_it_serves(tmp_path: Path) -> None:
+    """A full collection would else stop every request for as long as it looks at the whole program."""
+    port = free_port()
+    settings = {"CORPID_PORT": str(port), "CORPID_BASE_URL": f"http://localhost:{port}"}
+    with started(tmp_path, f"{COLLECTOR}; {PROGRAM}", **settings) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "listening"
+        process.send_signal(signal.SIGTERM)
+        frozen, youngest, *_ = map(int, process.stdout.read().splitlines()[-1].split())
+    assert frozen > 50_000
+    assert youngest > 10_000
+
+
+def test_workers_share_what_stands_before_they_are_started(tmp_path: Path) -> None:
+    """What is frozen before the fork: a collection would write to it, and give each worker a copy of its own."""
+    with started(tmp_path, WORKER) as process:
+        said, complaint = process.communicate(timeout=PROCESS_SECONDS)
+    assert complaint == ""
+    assert int(said) > 50_000
 
 
 def test_it_refuses_to_start_with_one_sentence(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     Work = Callable[[Callable[[], None]], int]
 
 _COLLECT: Final = (20_000, 50, 50)
+"""thresholds of the garbage collector, which runs rarely, since requests leave no cycles"""
 _TOGETHER_SECONDS: Final = 30.0
 """in which the first workers have started, or failed for the same reason"""
 REFUSALS = (
@@ -161,11 +162,10 @@ def _limits(chosen: Settings) -> Limits:
     )
 
 
-def _spare_the_collector() -> None:
-    """Freeze present objects and collect garbage rarely, since requests leave no cycles."""
+def _freeze() -> None:
+    """Keep the garbage collector away from present objects."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_COLLECT)
 
 
 def _warn_of_settings(chosen: Settings) -> None:
@@ -212,7 +212,8 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
         )
         if measured is not None:
             measured.open_connections = running.open_connections
-        _spare_the_collector()
+        _freeze()
+        gc.set_threshold(*_COLLECT)
 
         def started() -> None:
             worker = f", process {os.getpid()}" if chosen.workers > 1 else ""
@@ -316,6 +317,7 @@ class _Supervisor:
     def run(self, count: int) -> int:
         for number in _SIGNALS:
             signal.signal(number, self._hand_on)
+        _freeze()  # a collection writes to each object that it looks at, and so ends the sharing of memory with workers
         for _ in range(count):
             self._start()
         self._first = set(self._workers)
