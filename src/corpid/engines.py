@@ -30,12 +30,14 @@ from corpid.rules.directory.actors import CommandLine
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
-from corpid.stores.engines import transient_engine
+from corpid.stores.engines import engine_type, transient_engine
+from corpid.stores.joined_units import JoinedUnits
 from corpid.stores.sql import audit_retention, database_identity, migration_plan, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
 from corpid.stores.sql.orderly_stops import SqlOrderlyStops
+from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.transient import SqlTransientEngine
 from corpid.web.pages import theme
 
@@ -320,9 +322,14 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
     stack.push_async_callback(engine.close)
     lineage = engine.lineage
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
-    moment = max(clock(), await store.engine_time() or 0.0) + CLOCKS_APART_SECONDS
+    ahead = 0 if engine_type(settings.transient_url or settings.database_url).is_local else CLOCKS_APART_SECONDS
+    moment = max(clock(), await store.engine_time() or 0.0) + ahead
     engine.reject_before(await data_loss.use_store(stores.database, lineage, moment=moment), lineage=lineage)
-    restored = await data_loss.restored_at(stores.database) if settings.transient_url else 0.0
+    if not settings.transient_url:
+        return store
+    if isinstance(stores.database, SqliteDatabase):
+        store = JoinedUnits(store, stores.database)
+    restored = await data_loss.restored_at(stores.database)
     return SinceRestore(store, restored) if restored else store
 
 

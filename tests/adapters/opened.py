@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from corpid.ports import AuditEvent
 from corpid.stores.encryption_at_rest import SecretCipher
+from corpid.stores.lmdb.transient import LmdbEngine, LmdbTransientStore
 from corpid.stores.memory import MemoryTransientStore
 from corpid.stores.sql.open import SqlStores, open_postgresql, open_sqlite
+from corpid.stores.valkey.orderly_stops import NoOrderlyStops
 from tests import engines, quick_start
 
 if TYPE_CHECKING:
@@ -64,6 +66,23 @@ async def sqlite(path: Path, *, cipher: SecretCipher | None = None, now: float =
 async def sqlite_transient(path: Path) -> AsyncIterator[TransientStore]:
     async with sqlite(path) as stores:
         yield stores.transient
+
+
+@asynccontextmanager
+async def lmdb_transient(path: Path) -> AsyncIterator[LmdbTransientStore]:
+    """A store in a directory of this path."""
+    engine = LmdbEngine(lmdb_url(path))
+    try:
+        store = await engine.open(clock=lambda: NOW, stops=NoOrderlyStops())
+        assert isinstance(store, LmdbTransientStore)
+        yield store
+    finally:
+        await engine.close()
+
+
+def lmdb_url(path: Path) -> str:
+    """The address of that store."""
+    return f"lmdb://{path}/short-lived"
 
 
 @asynccontextmanager

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 
 from corpid.rules.oauth.errors import InvalidGrant
 from corpid.rules.oauth.refusals import Reason
-from tests.adapters.opened import NOW
+from corpid.stores.joined_units import JoinedUnits
+from corpid.stores.sql.sqlite import SqliteDatabase
+from tests.adapters.opened import NOW, lmdb_transient, sqlite
 from tests.adapters.stored_records import CLIENT_EVENT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from corpid.stores.sql.audit import SqlAudit
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
@@ -38,3 +43,38 @@ def test_a_registry_write_inside_a_unit_ends_with_the_unit(place: Place) -> None
             assert [await unit.add("jti", number.to_bytes(32), 60) for number in (1, 2, 3)] == [False, False, True]
 
     place.run(scenario)
+
+
+def test_registry_writes_inside_a_unit_of_another_local_store_end_together(tmp_path: Path) -> None:
+    """docs/decisions/0032: one transaction for what lasts, begun by the first write; what was spent stays spent."""
+
+    async def scenario(database: SqliteDatabase, audit: SqlAudit, store: JoinedUnits) -> None:
+        async def spend(number: int, failure: Exception | None) -> None:
+            async with store.unit(NOW) as unit:
+                assert await unit.add("jti", number.to_bytes(32), 60)
+                for _ in range(2):
+                    async with store.unit(NOW):
+                        await audit.write(CLIENT_EVENT, now=NOW)
+                        await asyncio.sleep(0)
+                if failure:
+                    raise failure
+
+        outcomes = await asyncio.gather(
+            spend(1, None),
+            spend(2, InvalidGrant(Reason.CODE_UNKNOWN, "Spent.")),
+            spend(3, RuntimeError("a fault")),
+            return_exceptions=True,
+        )
+        assert [type(outcome) for outcome in outcomes] == [type(None), InvalidGrant, RuntimeError]
+        assert len(await audit.entries()) == 4
+        async with store.unit(NOW) as unit:
+            assert [await unit.add("jti", number.to_bytes(32), 60) for number in (1, 2, 3)] == [False, False, False]
+        await audit.write(CLIENT_EVENT, now=NOW)
+        assert len(await audit.entries()) == 5
+
+    async def opened() -> None:
+        async with sqlite(tmp_path) as stores, lmdb_transient(tmp_path) as store:
+            assert isinstance(stores.database, SqliteDatabase)
+            await scenario(stores.database, stores.registry.audit, JoinedUnits(store, stores.database))
+
+    asyncio.run(opened())

@@ -6,6 +6,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -13,13 +14,12 @@ import pytest
 from tests import engines
 from tests.adapters import on_redis
 from tests.adapters.databases import Place
-from tests.adapters.opened import NOW, race
+from tests.adapters.opened import NOW, lmdb_transient, lmdb_url, race
 from tests.clusters import redis_cluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from corpid.ports import TransientStore
 
@@ -69,6 +69,9 @@ def shared(engine: str, path: Path) -> Iterator[Path | str]:
     if engine == "sqlite":
         yield path / "corpid.db"
         return
+    if engine == "lmdb":
+        yield lmdb_url(path)
+        return
     with ON_REDIS[engine]() if engine in ON_REDIS else engines.postgresql(migrated=True) as address:
         yield address
 
@@ -77,6 +80,10 @@ def shared(engine: str, path: Path) -> Iterator[Path | str]:
 async def opened(engine: str, address: Path | str) -> AsyncIterator[TransientStore]:
     if engine in ON_REDIS:
         async with on_redis.opened(str(address)) as store:
+            yield store
+        return
+    if engine == "lmdb":
+        async with lmdb_transient(Path(str(address).removeprefix("lmdb://")).parent) as store:
             yield store
         return
     async with Place(address).opened() as stores:
@@ -90,7 +97,7 @@ async def write_codes(engine: str, address: Path | str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("engine", ["sqlite", "redis", *LONG])
+@pytest.mark.parametrize("engine", ["sqlite", "lmdb", "redis", *LONG])
 def test_of_8_processes_one_wins_each_take_and_add_and_no_count_is_lost(engine: str, tmp_path: Path) -> None:
     """D7, D8, D18, D47: one-time across processes too."""
     with shared(engine, tmp_path) as address:

@@ -11,7 +11,7 @@ import pytest
 
 from tests import engines
 from tests.adapters import on_redis
-from tests.adapters.opened import NOW, memory_transient, postgresql_transient, sqlite_transient
+from tests.adapters.opened import NOW, lmdb_transient, memory_transient, postgresql_transient, sqlite_transient
 from tests.clusters import redis_cluster
 
 if TYPE_CHECKING:
@@ -46,13 +46,14 @@ async def cluster_transient(path: Path, *, program: str = "redis") -> AsyncItera
 STORES: Final[dict[str, Callable[[Path], AbstractAsyncContextManager[TransientStore]]]] = {
     "memory": memory_transient,
     "sqlite": sqlite_transient,
+    "lmdb": lmdb_transient,
     "postgresql": postgresql_transient,
     "redis": redis_transient,
     "cluster": cluster_transient,
     "valkey": partial(redis_transient, program="valkey"),
     "valkey cluster": partial(cluster_transient, program="valkey"),
 }
-WITHOUT_CLOCK: Final = ("memory", "sqlite")
+WITHOUT_CLOCK: Final = ("memory", "sqlite", "lmdb")
 WITH_CLOCK: Final = ("postgresql", "redis", "cluster", "valkey", "valkey cluster")
 LONG: Final = ("cluster", "valkey", "valkey cluster")
 WITH_TRANSACTIONS: Final = ("memory", "sqlite", "postgresql")

@@ -8,11 +8,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import msgspec
 import pytest
 
 from corpid import settings
-from corpid.cli.doctor import local_checks, proxy_configuration
+from corpid.cli.doctor import http_checks, local_checks, proxy_configuration
+from corpid.cli.doctor.raw_http import RawResponse
 from corpid.ports import AuditEvent, Upsert
 from corpid.rules.directory.records import Membership
 from corpid.rules.server_processes import ServerProcess
@@ -238,6 +240,35 @@ def test_engines_are_looked_at(terminal: Terminal, monkeypatch: pytest.MonkeyPat
     assert [after[name]["verdict"] for name in ("database", "schema", "signing keys", server.name)] == ["ok"] * 4
     assert "PostgreSQL" in after["database"]["seen"]
     assert after[server.name]["seen"].startswith(f"{server.name} ")
+
+
+def test_a_node_that_lost_data_or_is_not_ready_is_told_by_itself(terminal: Terminal) -> None:
+    """D49, D67: whatever the proxy makes of /readyz, and whichever node it asks."""
+    with engines.RedisServer() as server:
+        port = free_port()
+        chosen = {"base_url": f"http://localhost:{port}", "port": str(port), "transient_url": server.url}
+        with serving(terminal.folder, **chosen) as running, terminal.given(chosen):
+            server.command("FLUSHALL")
+            while "recovering" not in httpx.get(f"{running.base_url}/readyz", trust_env=False).json():
+                time.sleep(0.05)
+            lost = findings(terminal.run("doctor", "--json").stdout)
+            server.command("CONFIG", "SET", "maxmemory", "1")
+            while httpx.get(f"{running.base_url}/readyz", trust_env=False).status_code == 200:
+                time.sleep(0.05)
+            full = findings(terminal.run("doctor", "--json").stdout)
+        with terminal.given(chosen):
+            gone = findings(terminal.run("doctor", "--json").stdout)
+    for about in ("this node", "readiness"):
+        assert lost[about]["verdict"] == "warning"
+        assert "It lost its short-lived state; until 20" in lost[about]["seen"]
+        assert full[about]["verdict"] == "problem"
+        assert "is not ready: short-lived state" in full[about]["seen"]
+        assert gone[about]["verdict"] == "not_looked_at"
+
+
+def test_readiness_that_a_proxy_hides_is_not_looked_at() -> None:
+    hidden = RawResponse(status=404, headers=(), body=b'{"error": "not_found"}')
+    assert http_checks.readiness("readiness", hidden) is None
 
 
 @pytest.mark.full

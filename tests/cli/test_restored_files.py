@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import sqlite3
 import stat
 from contextlib import suppress
@@ -28,6 +29,7 @@ def test_restored_by_root_a_database_belongs_to_the_service_again(backed_up: Ter
     database(backed_up).chmod(0o640)
     backed_up.done("restore", "copy.corpid")
     assert stat.S_IMODE(database(backed_up).stat().st_mode) == 0o640
+    shutil.rmtree(data / "short-lived")
     for path in data.iterdir():
         path.unlink() if path.name != "sealing.key" else None
     backed_up.done("restore", "copy.corpid")

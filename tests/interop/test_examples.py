@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 import shlex
+import sqlite3
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
+from corpid.rules.client_clocks import KNOWN_AFTER_SECONDS
 from corpid.sandbox.interfaces import CURRENT, LEGACY
+from tests.engines import RedisServer
 from tests.interop.dishonest import pushed_with
 from tests.interop.examples import EXAMPLES, KINDS, ROLES, Example, example, run_documented
-from tests.interop.running import Provider, provider
+from tests.interop.running import PATIENCE, Provider, provider
 from tests.interop.stock_clients import write_keys
+from tests.web.test_workers import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,3 +155,45 @@ def test_nonces_of_the_server_are_taken_up_without_help(
             for name in ("request", "userinfo")
         }
         assert statuses == {"request": [400, 201], "userinfo": asked_at_userinfo}
+
+
+@pytest.mark.full
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("language", ["node", "python"])
+def test_after_a_loss_of_data_a_sign_in_needs_no_help(tmp_path: Path, language: str) -> None:
+    """D67: 503 at first; then the library answers `use_dpop_nonce` by itself, long before proofs pass without a nonce."""
+    (tmp_path / "rp").mkdir()
+    with (
+        RedisServer() as server,
+        provider(tmp_path / "provider", transient_url=server.url) as losing,
+        example(language, losing.issuer, tmp_path / "rp" / "keys.json", "loss") as client,
+    ):
+        losing.register(client.client_id, client.redirect_uri, client.jwks)
+        assert client.sign_in(losing.newcomer()).tells(*ROLES)
+        clock_is_known_for_long(losing)
+        server.command("FLUSHALL")
+        until(lambda: "recovering" in state(losing))
+        losing.wire.exchanges.clear()
+        person = losing.newcomer()
+        until(lambda: client.sign_in(person).status == 200)
+        statuses = {
+            name: [status for each, status in losing.wire.exchanges if each == name] for name in ("request", "token")
+        }
+        assert statuses["request"][-2:] == [400, 201]
+        assert set(statuses["request"][:-2]) <= {503}
+        assert statuses["token"][-1] == 200
+
+
+def state(running: Provider) -> dict[str, Any]:
+    """What /readyz says."""
+    answer = httpx.get(f"{running.issuer}/readyz", trust_env=False)
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def clock_is_known_for_long(running: Provider) -> None:
+    """As if the record of the client's clock had been there before the last three minutes."""
+    earlier = time.time() - 2 * KNOWN_AFTER_SECONDS
+    with closing(sqlite3.connect(running.data_dir / "corpid.sqlite", timeout=PATIENCE)) as database, database:
+        assert database.execute("UPDATE client_clocks SET since = ?", (earlier,)).rowcount == 1
+        database.execute("UPDATE deployment SET value = ? WHERE name = 'client_clocks_since'", (repr(earlier),))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from corpid.rules.data_loss import NO_LOSS, DataLoss
+from corpid.rules.limits import INTERACTION_SECONDS
 from tests.protocol.deployment import ISSUER, PAR, fill
 from tests.protocol.expectations import PUSHED
 from tests.protocol.provider import World
@@ -23,13 +24,21 @@ if TYPE_CHECKING:
     import httpx
 
 AHEAD = 30
+LOST = "This site lost the sign-ins that were under way a few minutes ago. This is not your fault."
 
 
 def after_a_power_loss(path: Path) -> None:
-    """The machine was started anew, as far as the database can tell."""
+    """A deployment whose machine was started anew."""
     asyncio.run(fill(path, Clock(), base_url=ISSUER, trusted_proxies=("127.0.0.1",)))
+    lose_power(path)
+
+
+def lose_power(path: Path) -> None:
+    """The machine was started anew, as far as the database and the LMDB file can tell."""
     with closing(sqlite3.connect(path / "corpid.sqlite", isolation_level=None)) as database:
         database.execute("UPDATE deployment SET value = 'an earlier one' WHERE name = 'machine_start'")
+    for file in (path / "short-lived").glob("*.mdb"):
+        file.rename(file.with_name("an-earlier-start.mdb"))
 
 
 @pytest.mark.generations(*PUSHED)
@@ -162,3 +171,22 @@ def test_a_token_whose_code_was_taken_before_the_loss_is_from_before_it(
         refused = world.userinfo()
         assert refused.status_code == 401
         assert "invalid_token" in refused.headers["www-authenticate"]
+
+
+@pytest.mark.generations(*PUSHED)
+def test_a_person_whose_sign_in_was_lost_is_told_so(tmp_path: Path, speaking: str) -> None:
+    """D16, D67: at the address that was pushed, and on a page that was open; later it is a link that has expired."""
+    asyncio.run(fill(tmp_path, Clock(), base_url=ISSUER, trusted_proxies=("127.0.0.1",)))
+    with World(at=tmp_path, generations=(speaking,)) as world:
+        pushed = world.asked()
+        opened = world.get(world.asked()).headers["location"]
+        cookies = "; ".join(f"{name}={value}" for name, value in world.browser.http.cookies.items())
+        assert world.get(opened).status_code == 200
+    lose_power(tmp_path)
+    with World(at=tmp_path, generations=(speaking,)) as world:
+        for later, is_told in ((1, True), (INTERACTION_SECONDS - 1, True), (INTERACTION_SECONDS, False)):
+            world.clock.now = NOON + later
+            for address, status in ((pushed, 400), (opened, 404)):
+                answer = world.get(address, cookie=cookies)
+                assert answer.status_code == status, answer.text
+                assert (LOST in answer.text) == is_told

@@ -147,6 +147,16 @@ def test_behind_a_declared_proxy_http_and_https_are_fine() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "verdicts"), [("http://idp.example", ["problem"]), ("https://idp.example", []), ("http://localhost", [])]
+)
+def test_http_between_callers_and_a_proxy_is_a_problem(url: str, verdicts: list[str]) -> None:
+    """D52: the proxy may serve TLS, but then base_url begins with https."""
+    found = [each for each in examined(load(base_url=url, trusted_proxies="10.0.0.1")) if "scheme" in each.about]
+    assert [each.verdict for each in found] == verdicts
+    assert all("begin base_url with https://" in each.change for each in found)
+
+
+@pytest.mark.parametrize(
     ("overrides", "says"),
     [
         ({"database_url": "mysql://db/corpid"}, "mysql is not a database that CorpID can use"),

@@ -109,3 +109,14 @@ def test_a_port_that_is_taken_is_told_before_any_worker_starts(tmp_path: Path) -
         with working(tmp_path, 2, port=port) as (process, _):
             assert process.wait(PROCESS_SECONDS) == 1
     assert f"port {port} on 127.0.0.1 is taken" in (tmp_path / "serve.log").read_text()
+
+
+def test_a_setting_that_is_not_safe_is_logged_once_at_the_start(tmp_path: Path) -> None:
+    """D52: not by each worker."""
+    with working(tmp_path, 2, base_url="http://idp.example", trusted_proxies="10.0.0.1") as (process, _):
+        until(lambda: events(tmp_path, "listening") == 2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PROCESS_SECONDS) == 0
+    [line] = [line for line in told(tmp_path) if line["event"] == "settings_problem"]
+    assert line["level"] == "warning"
+    assert "base_url is http: codes and tokens are sent unencrypted." in line["detail"]

@@ -128,7 +128,8 @@ async def _prune(
 
 _NAME_BYTES = 16
 _NOTHING_TO_DO = (
-    "Short-lived data is in the database, which loses nothing when it is restarted: there is nothing to close or open."
+    "Short-lived data is in the database or in files of this machine, and a restart of either loses nothing: there is "
+    "nothing to close or open."
 )
 
 
@@ -177,11 +178,16 @@ def open_store() -> None:
         )
 
 
+def _can_be_closed(chosen: settings.Settings) -> bool:
+    """Return whether short-lived data is in a separate engine."""
+    return bool(chosen.transient_url) and not engine_type(chosen.transient_url).is_local
+
+
 async def _close_store(*, seconds: int) -> str:
     """The name of the closed engine; empty if there is none."""
     actor, chosen = at_command_line(), settings.load()
     authorise(actor, "write", Object(kind="deployment"))
-    if not chosen.transient_url:
+    if not _can_be_closed(chosen):
         return ""
     async with restarting(chosen) as store:
         others = {
@@ -203,7 +209,7 @@ async def _open_store() -> bool | None:
     """Return whether nothing was lost; None without an engine."""
     actor, chosen = at_command_line(), settings.load()
     authorise(actor, "write", Object(kind="deployment"))
-    if not chosen.transient_url:
+    if not _can_be_closed(chosen):
         return None
     async with restarting(chosen) as store:
         await store.note(audit_event(actor, AuditAction.STORE_OPEN, ""))

@@ -14,7 +14,7 @@ import msgspec
 
 from corpid.jose.encoding import base64url
 from corpid.rules.client_clocks import LEAST_LEAD
-from corpid.rules.limits import CLOCK_AHEAD_SECONDS
+from corpid.rules.limits import CLOCK_AHEAD_SECONDS, INTERACTION_SECONDS
 
 _TAG_CHARACTERS: Final = 16
 _MARGIN_SECONDS: Final = 1
@@ -64,6 +64,13 @@ class DataLoss(msgspec.Struct, frozen=True, kw_only=True):
     def refuses_token(self, issued_at: float, tag: str) -> bool:
         """Return whether an access token may be from before the loss."""
         return issued_at < self.reject_issued_before and tag != self.tag
+
+    def may_have_ended_sign_in(self, now: float) -> bool:
+        """Return whether a sign-in that is not found may have been lost.
+
+        For as long as one of before the loss could still be used. Source: D15, D67
+        """
+        return bool(self.name) and now < self.reject_issued_before + INTERACTION_SECONDS
 
     def may_have_been_spent(self, issued_at: float) -> bool:
         """Return whether a credential may have been spent before the loss.

@@ -48,7 +48,7 @@ def examined(settings: Settings) -> Iterator[Finding]:
     if settings.trusted_proxies and not settings.drain_delay_seconds:
         change = "Change: set drain_delay_seconds longer than the proxy takes to notice /readyz, such as 5."
         found.append(warning("drain_delay_seconds", "It is 0: requests can fail while a node restarts.", change))
-    if settings.transient_url and settings.sqlite_path is not None:
+    if settings.sqlite_path is not None and not engine_type(settings.transient_url or settings.database_url).is_local:
         change = "Change: set database_url to a PostgreSQL database, or omit transient_url."
         found.append(
             warning(

@@ -23,7 +23,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from corpid.rules.networks import Network
 from corpid.settings import checks
-from corpid.stores.engines import transient_urls
+from corpid.stores.engines import engine_type, transient_urls
 from corpid.web.http.addresses import ForwardingHeader
 
 if TYPE_CHECKING:
@@ -65,6 +65,13 @@ def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
     yield (
         bool(settings.mail_url) != bool(settings.mail_from),
         "mail_url and mail_from belong together: set both or neither",
+    )
+    yield (
+        bool(settings.transient_url) and engine_type(settings.transient_url).is_local and settings.sqlite_path is None,
+        (
+            "transient_url is a directory of this machine, and database_url is shared with others: name a Redis or Valkey "
+            "in transient_url, or omit it"
+        ),
     )
     yield (
         settings.audit_stream_ca is not None and not settings.audit_stream.startswith("syslog+tls://"),
@@ -212,7 +219,7 @@ class Settings(IssuerSettings, BaseSettings):
         default="",
         repr=False,
         description=f"{transient_urls()}, for short-lived data. For a cluster, one node, or several separated by "
-        f"commas. Empty: the database.",
+        f"commas. Empty: LMDB in data_dir if database_url is empty, too; else the database.",
     )
     issuers: Annotated[tuple[Issuer, ...], NoDecode, BeforeValidator(checks.tables)] = Field(
         default=(),
@@ -415,6 +422,13 @@ class Settings(IssuerSettings, BaseSettings):
     @classmethod
     def _or_embedded(cls, value: str, others: ValidationInfo) -> str:
         return checks.sql_url(value) or _embedded_url(others.data.get("data_dir", Path()))
+
+    @field_validator("transient_url")
+    @classmethod
+    def _or_lmdb(cls, value: str, others: ValidationInfo) -> str:
+        data_dir = others.data.get("data_dir", Path())
+        is_embedded = others.data.get("database_url") == _embedded_url(data_dir)
+        return value or (f"lmdb://{(data_dir / 'short-lived').absolute()}" if is_embedded else "")
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

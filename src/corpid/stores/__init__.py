@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -12,6 +13,17 @@ if TYPE_CHECKING:
 READINESS: Final = "readiness"
 """the kind of what is written to see that something can be written"""
 READINESS_SECONDS: Final = 60
+
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+def machine_start() -> str:
+    """An identifier of this start of the machine.
+
+    A system without one is taken never to lose power.
+    """
+    return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else "unknown"
 
 
 def milliseconds(seconds: float) -> int:

@@ -42,7 +42,6 @@ Source: D49, D67
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import sqlalchemy as sa
@@ -90,16 +89,7 @@ async def forget(database: Database, *, now: float) -> None:
 
 # `after_machine_restart`: SQLite on a machine that lost power. Only what lives for minutes is affected by so little.
 
-_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MACHINE_START: Final = "machine_start"
-
-
-def machine_start() -> str:
-    """An identifier of this start of the machine.
-
-    A system without one is taken never to lose power.
-    """
-    return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else "not told"
 
 
 async def after_machine_restart(database: Database, *, start: str, now: float) -> float:
@@ -462,6 +452,7 @@ async def use_store(database: Database, lineage: str, *, moment: float) -> float
         refused_before = 0.0 if used == _NO_STORE else moment
         async with database.transaction():
             if await values.change(STORE_IN_USE, before, _encoded_use(lineage, refused_before)):
+                await database.run(database.prepare(sa.delete(transient)), {})  # of a store that is not used any more
                 return refused_before
 
 

@@ -35,6 +35,8 @@ class EngineType:
     """it stores lasting data, and short-lived data unless another engine is named for that"""
     has_pool: bool = False
     """a process holds a bounded number of connections to it, `database_connections`"""
+    is_local: bool = False
+    """it runs in the processes that use it, which are on one machine and have one clock"""
     transient: str = ""
     """`module:class` of its ports.TransientEngine, made from the URL; named and not imported, since a driver is
     loaded by those who use it"""
@@ -47,6 +49,11 @@ ENGINE_TYPES: Final = [
     ),
     EngineType(
         title="SQLite", telemetry_name="sqlite", prefixes=("sqlite:///",), is_database=True, url="sqlite:///PATH",
+        is_local=True,
+    ),
+    EngineType(
+        title="LMDB", telemetry_name="lmdb", prefixes=("lmdb:///",), url="lmdb:///DIRECTORY", is_local=True,
+        transient="corpid.stores.lmdb.transient:LmdbEngine",
     ),
     EngineType(
         title="Redis", telemetry_name="redis", prefixes=("redis://", "rediss://"), url="redis://HOST:PORT",

@@ -102,7 +102,7 @@ def doctor(
                 for each in _outside(issuer.base_url, ca, chosen)
             ]
     if chosen is not None:
-        found += [*local_checks.look_at_peers(chosen), *local_checks.look(chosen)]
+        found += [*local_checks.look_at_peers(chosen), local_checks.look_at_itself(chosen), *local_checks.look(chosen)]
     found += proxy_configuration.look(None if proxy is None else _text(proxy), chosen)
     (findings.print_json if json else findings.print_text)(where, found)
     if any(finding.verdict == "problem" for finding in found):

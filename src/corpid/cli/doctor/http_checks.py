@@ -50,7 +50,8 @@ _EXPIRED: Final = re.compile(r"expired (\d{1,12}) s ago")
 _AUDIENCE: Final = re.compile(r"aud must be the issuer (\S+), as one string")
 _COMPRESSING: Final = ("Accept-Encoding", "gzip, br, zstd")
 _OTHER_HOST: Final = "corpid-doctor.invalid"
-_READY, _OK, _NOT_READY = "/readyz", 200, 503
+READY: Final = "/readyz"
+_OK, _NOT_READY = 200, 503
 
 
 def paths(reached: Deployment) -> Finding:
@@ -307,15 +308,24 @@ def ready(reached: Deployment) -> Reported:
     """
     if reached.origin.path:
         return not_looked_at("readiness", "base_url has a path, and /readyz is outside it.")
-    answer = reached.origin.ask("GET", _READY)
+    about = "readiness"
+    reason = "/readyz is not passed on by the proxy: run this on a node, with its settings."
+    return readiness(about, reached.origin.ask("GET", READY)) or not_looked_at(about, reason)
+
+
+def readiness(about: str, answer: RawResponse) -> Finding | None:
+    """The finding about a node by its answer at /readyz.
+
+    None if the answer is not a node's. Source: D49, D67
+    """
     status = answer.json.get("status")
     if answer.status == _OK and status == "ready" and answer.json.get("recovering"):
         seen = f"It lost its {answer.json['recovering']}; until {answer.json.get('until')} callers may be told to wait."
         change = "Change: nothing, if the engine was restarted. Otherwise look at its log, and at its memory and disk."
-        return warning("readiness", seen, change)
+        return warning(about, seen, change)
     if answer.status == _OK and status == "ready":
-        return ok("readiness", "The node that responded is ready.")
+        return ok(about, "The node that responded is ready.")
     if answer.status == _NOT_READY and isinstance(status, str):
         part = answer.json.get("part", status)
-        return problem("readiness", f"A node is not ready: {part}.", "Change: check the log of that node.")
-    return ok("readiness", "Not visible from outside.")
+        return problem(about, f"The node that responded is not ready: {part}.", "Change: check the log of that node.")
+    return None

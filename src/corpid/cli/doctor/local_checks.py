@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from corpid import engines
+from corpid.cli.doctor import http_checks, reachability
 from corpid.cli.doctor.findings import not_looked_at
+from corpid.cli.doctor.raw_http import NoResponse, Origin
 from corpid.rules import diagnostics, probes
 from corpid.rules.diagnostics import Finding, ok, plain, problem, sentence, warning
 from corpid.rules.limits import CLOCKS_APART_SECONDS
@@ -113,6 +115,28 @@ def _address(text: str) -> Address:
     address = ip_address(ordered)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
+
+
+_EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared only
+"""and one of them"""
+
+
+def look_at_itself(settings: Settings) -> Reported:
+    """Check that this node is ready, without a proxy in between (D49, D67).
+
+    A proxy asks another node, or passes on no /readyz. Ask after `look_at_peers`, which would see this connection.
+    """
+    about = "this node"
+    host = _EVERY_ADDRESS.get(settings.host, settings.host)
+    scheme = "http" if settings.tls_certificate is None else "https"
+    origin = Origin(f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}", reachability.unchecked())
+    try:
+        answer = origin.ask("GET", http_checks.READY, server_closes=False)
+    except NoResponse as error:
+        return not_looked_at(
+            about, f"It does not answer at {origin.url}: {error}. Run this on a node, with its settings."
+        )
+    return http_checks.readiness(about, answer) or not_looked_at(about, f"{origin.url} is another program.")
 
 
 _OLDEST_RUN: Final = 15

@@ -137,17 +137,27 @@ class Origin:
         except NoResponse:
             return RawResponse(status=0, headers=(), body=b"")
 
-    def ask(self, method: str, path: str, fields: Fields = (), body: bytes = b"", *, host: str = "") -> RawResponse:
+    def ask(
+        self,
+        method: str,
+        path: str,
+        fields: Fields = (),
+        body: bytes = b"",
+        *,
+        host: str = "",
+        server_closes: bool = True,
+    ) -> RawResponse:
         """One request, exactly so.
 
-        `path` follows the URL's own, `host` replaces its Host. Raises NoResponse.
+        `path` follows the URL's own, `host` replaces its Host. If the server is not asked to close the connection, none
+        stays in its system's table. Raises NoResponse.
         """
         connection = self.connection()
         try:
             connection.connect()
             local = str(connection.sock.getsockname()[0])
             connection.putrequest(method, self.path + path, skip_host=True, skip_accept_encoding=True)
-            sent = (("Host", host or self.netloc), *fields, ("Connection", "close"))
+            sent = (("Host", host or self.netloc), *fields, ("Connection", "close" if server_closes else "keep-alive"))
             length = (("Content-Length", str(len(body))),) if body or method == "POST" else ()
             for name, value in (*sent, *length):
                 connection.putheader(name, value)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from corpid.flows import namespaces
 from corpid.rules.authentication.sign_in import Interaction, StaleStep, fingerprint
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import TransientUnit
     from corpid.rules.authentication.records import Credentials
+    from corpid.texts import Phrase
 
 
 class HasSerial(Protocol):
@@ -38,6 +40,7 @@ def same_factors(interaction: Interaction, credentials: Credentials, *, owns_pas
 
 
 INTERACTION: Final = namespaces.INTERACTION.holding(Interaction)
+_LOST: Final = phrase("This site lost the sign-ins that were under way a few minutes ago. This is not your fault.")
 
 
 async def load(context: RequestContext, interaction_id: str) -> Interaction | None:
@@ -47,6 +50,14 @@ async def load(context: RequestContext, interaction_id: str) -> Interaction | No
     """
     stored = INTERACTION.entry(context.provider.policy.base_url, interaction_id)
     return await stored.read(context.provider.transient, now=context.now)
+
+
+def lost(context: RequestContext) -> Phrase | None:
+    """The reason of a sign-in that is not found after a loss.
+
+    None if that was not in the last minutes. Source: D67
+    """
+    return _LOST if context.provider.transient.loss.may_have_ended_sign_in(context.now) else None
 
 
 async def save(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:

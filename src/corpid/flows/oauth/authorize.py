@@ -162,7 +162,7 @@ async def _with_reference(
     if pushed is None:
         interaction = await arrival.before(context, client.client_id, reference, browser)
         if interaction is None:
-            raise _no_request(context.provider.issued.client_of_request(reference), client.client_id)
+            raise _no_request(context, context.provider.issued.client_of_request(reference), client.client_id)
         return Entered(interaction_id=interaction.interaction_id, cookie=None)
     if pushed.request.redirect_uri not in client.redirect_uris:
         raise InvalidRequest(
@@ -191,7 +191,7 @@ async def _with_reference(
     )
 
 
-def _no_request(pushed_by: str | None, client_id: str) -> InvalidRequestURI:
+def _no_request(context: RequestContext, pushed_by: str | None, client_id: str) -> InvalidRequestURI:
     """The refusal of a request_uri that is not stored for this client.
 
     `pushed_by` is the client that pushed it, None if this process does not know. Source: D16, D28
@@ -203,7 +203,7 @@ def _no_request(pushed_by: str | None, client_id: str) -> InvalidRequestURI:
             expected=clipped(pushed_by),
         )
     known = "was pushed, but is no longer stored" if pushed_by else "is unknown, and this process did not issue it"
-    return InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND).explained(
+    return InvalidRequestURI(Reason.REQUEST_URI_UNKNOWN, _NOT_FOUND, sentence=interactions.lost(context)).explained(
         cause=f"request_uri {known}", expected=f"an arrival within {REQUEST_URI_SECONDS} s of the push"
     )
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.ports import AuditEvent
 from corpid.rules.audit_actions import AuditAction
-from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart, machine_start
+from corpid.stores import machine_start
+from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
 from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.access_reviews import SqlAccessReviews
 from corpid.stores.sql.audit import SqlAudit

@@ -184,6 +184,8 @@ class SqliteDatabase:
         self._lock: Final = asyncio.Lock()
         self._loop: Final = asyncio.get_running_loop()
         self._owner: asyncio.Task[Any] | None = None
+        self._keeping: Final[set[asyncio.Task[Any] | None]] = set()
+        """the tasks whose next transaction stays open until `let_go`"""
         self._commits = 0
         self._write_failed_at = -math.inf
         try:
@@ -263,10 +265,27 @@ class SqliteDatabase:
     def transaction(self) -> Transaction:
         return Transaction(self)
 
+    def keep_open(self) -> bool:
+        """Keep this task's next transaction open until `let_go`.
+
+        False if it has one, or does so already.
+        """
+        task = current_task(self._loop)
+        if task in self._keeping or (self._owner is task and task is not None):
+            return False
+        self._keeping.add(task)
+        return True
+
+    def let_go(self) -> bool:
+        """Return whether a transaction was begun meanwhile, which the caller has to end."""
+        task = current_task(self._loop)
+        self._keeping.discard(task)
+        return self._owner is task and task is not None
+
     async def begin(self) -> bool:
         """Begin a write transaction for this task.
 
-        False if it has one open, which is joined.
+        False if it has one open, which is joined, or if it is kept open.
 
         Raises StoreUnavailable when others keep the database for more than 2 s.
         """
@@ -286,7 +305,7 @@ class SqliteDatabase:
             self._lock.release()
             raise
         self._owner = task
-        return True
+        return task not in self._keeping
 
     async def end(self, *, commit: bool) -> None:
         """End this task's transaction.

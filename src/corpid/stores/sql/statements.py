@@ -218,10 +218,17 @@ class Transaction:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._outermost:
-            return
-        if error is None or isinstance(error, OAuthError):
-            await self._database.end(commit=True)
-        else:
-            with suppress(StoreUnavailable):
-                await self._database.end(commit=False)
+        if self._outermost:
+            await ended(self._database, error)
+
+
+async def ended(database: Database, error: BaseException | None) -> None:
+    """End a transaction that was left with this error.
+
+    What was spent stays spent when a flow refuses. Raises StoreUnavailable.
+    """
+    if error is None or isinstance(error, OAuthError):
+        await database.end(commit=True)
+    else:
+        with suppress(StoreUnavailable):
+            await database.end(commit=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from corpid.flows.authentication import (
     browsers,
     completion,
+    interactions,
     own_pages,
     passkey_offer,
     passkeys,
@@ -230,7 +231,7 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
     except visits.NoInteraction:
         if sent is None:
             return page_response(request, web.renderer, pages.without_cookie(), status=403)
-        return page_response(request, web.renderer, pages.unknown(), status=404)
+        return page_response(request, web.renderer, pages.unknown(interactions.lost(context)), status=404)
     except visits.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":

@@ -478,13 +478,16 @@ def without_cookie() -> View:
     )
 
 
-def unknown() -> View:
-    """Return the page for a sign-in that no longer exists."""
+def unknown(reason: Phrase | None = None) -> View:
+    """Return the page for a sign-in that no longer exists.
+
+    `reason` is the one that is known.
+    """
     return views.Problem(
         frame=Frame(),
         heading=phrase("We cannot find this sign-in"),
         paragraphs=(
-            phrase("The address is incomplete, or the sign-in ended a while ago."),
+            reason or phrase("The address is incomplete, or the sign-in ended a while ago."),
             phrase("Go back to the service you came from and start again."),
         ),
     )

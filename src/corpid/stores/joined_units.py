@@ -1,0 +1,76 @@
+"""Units of a local transient store that end together with what they write to SQLite.
+
+A flow writes records and audit entries inside a unit. With one engine they are one transaction; with two, each of these
+writes would be a transaction of its own. Here they are one that begins with the first of them, so a unit without such a
+write costs SQLite nothing. The order is that of Redis: what was spent stays spent, also if the transaction fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from corpid.stores.sql.statements import ended
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+
+    from corpid.ports import TransientStore, TransientUnit
+    from corpid.rules.data_loss import DataLoss
+    from corpid.stores.sql.sqlite import SqliteDatabase
+
+
+class JoinedUnits:
+    """A ports.TransientStore over another, next to a SQLite database."""
+
+    def __init__(self, store: TransientStore, database: SqliteDatabase) -> None:
+        self._store: Final = store
+        self._database: Final = database
+
+    @property
+    def loss(self) -> DataLoss:
+        return self._store.loss
+
+    def unit(self, now: float) -> JoinedUnit:
+        return JoinedUnit(self._store.unit(now), self._database)
+
+    async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
+        return await self._store.get(kind, key, now=now)
+
+    async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
+        return await self._store.get_each(places, now=now)
+
+    async def engine_time(self) -> float | None:
+        return await self._store.engine_time()
+
+    def engine_time_at_least(self) -> float | None:
+        return self._store.engine_time_at_least()
+
+    async def ready(self, *, now: float) -> None:
+        await self._store.ready(now=now)
+
+    async def sweep(self, *, now: float) -> int:
+        return await self._store.sweep(now=now)
+
+
+class JoinedUnit:
+    """Opens the other store's unit, whose verbs it leaves as they are."""
+
+    __slots__ = ("_database", "_is_outermost", "_unit")
+
+    def __init__(self, unit: AbstractAsyncContextManager[TransientUnit], database: SqliteDatabase) -> None:
+        self._unit = unit
+        self._database = database
+
+    async def __aenter__(self) -> TransientUnit:
+        unit = await self._unit.__aenter__()
+        self._is_outermost = self._database.keep_open()
+        return unit
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._unit.__aexit__(kind, error, trace)
+        if self._is_outermost and self._database.let_go():
+            await ended(self._database, error)
