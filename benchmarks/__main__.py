@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from benchmarks import engines, flow_benchmark, many_entities, report, scale_report
+from benchmarks import engines, flow_benchmark, many_entities, report, scale_report, sign_ins_report
 from benchmarks.flow_benchmark import Plan
 from benchmarks.generations import GENERATIONS
 from benchmarks.load import Hopeless
@@ -34,7 +34,7 @@ QUICK = Plan(flows=200, repetitions=1, sessions=8, warm_up=50, alone=50, sample=
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="200 flows once, 8 browsers: a look, not a measurement")
-    parser.add_argument("--engines", choices=engines.NAMES, default=FULL.engines, help="what keeps the state (sqlite)")
+    parser.add_argument("--engines", choices=engines.NAMES, help="what keeps the state (sqlite; --sign-in: both)")
     parser.add_argument(
         "--transient-url", metavar="URL", help="a running store for what lives for minutes, by the scheme of its URL"
     )
@@ -73,6 +73,12 @@ def _add_others(parser: argparse.ArgumentParser) -> None:
         const=5000,
         metavar="N",
         help="instead: a person with N entities (5000), and what the pages weigh",
+    )
+    parser.add_argument(
+        "--sign-in", action="store_true", help="instead: whole sign-ins of each kind with their pages, on both engines"
+    )
+    parser.add_argument(
+        "--beside", type=Path, metavar="CHECKOUT", help="of --sign-in: the same with another commit, which has a .venv"
     )
     parser.add_argument(
         "--scale",
@@ -136,6 +142,8 @@ def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], di
         result = {"machine": report.machine(cpus), **_scale(chosen, cpus)}
         compared = {} if chosen.sizes else {"scale": scale_report.table(result)}
         return result, {**compared, SIZES: scale_report.sizes_table(result)}
+    if chosen.sign_in:
+        return _sign_ins(chosen, cpus)
     if chosen.many_entities is not None:
         arrivals = chosen.flows or (20 if chosen.quick else 100)
         measured = uvloop.run(many_entities.measure(chosen.many_entities, arrivals, cpus, _say))
@@ -145,6 +153,18 @@ def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], di
     measured = uvloop.run(flow_benchmark.measure(plan, cpus, _say))
     result = {"machine": report.machine(cpus, plan.workers), **measured}
     return result, {report.section(plan): report.flow_table(result, plan)}
+
+
+def _sign_ins(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], dict[str, str]]:
+    from benchmarks import sign_ins  # noqa: PLC0415 - brings CorpID's own code, as in _scale
+
+    names = (chosen.engines,) if chosen.engines else tuple(engines.NAMES)
+    found = [
+        uvloop.run(sign_ins.measure(name, chosen.beside and chosen.beside.resolve(), cpus, _say)) for name in names
+    ]
+    problems = {problem: times for one in found for problem, times in one["problems"].items()}
+    result = {"machine": report.machine(cpus), "valid": not problems, "problems": problems, "engines": found}
+    return result, {f"sign-ins on {one['engines']}": sign_ins_report.table(result, one) for one in found}
 
 
 def _scale(chosen: argparse.Namespace, cpus: Cpus) -> dict[str, Any]:

@@ -22,9 +22,8 @@ assert _spec.loader
 people = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(people)
 
-FORM = re.compile(
-    r'<form[^>]*method="post"[^>]*action="([^"]*/(?:password|code|entity|consent))"[^>]*>(.*?)</form>', re.DOTALL
-)
+FORM = r'<form[^>]*method="post"[^>]*action="([^"]*/(?:%s))"[^>]*>(.*?)</form>'
+STEPS = "password|code|entity|consent"
 HIDDEN = re.compile(r'<input[^>]*type="hidden"[^>]*name="([^"]*)"[^>]*value="([^"]*)"')
 FORM_HEADERS = "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n"
 
@@ -32,9 +31,9 @@ Send = Callable[[str, str, str, bytes | None], Awaitable[Any]]
 """URL, method, header lines, body → an answer with `status`, `body` and `get(name)`"""
 
 
-def fill(page: str, url: str, fields: dict[str, str]) -> tuple[str, bytes]:
-    """The form of a page at `url`, filled in: where it goes, and its body."""
-    found = FORM.search(page)
+def fill(page: str, url: str, fields: dict[str, str], steps: str = STEPS) -> tuple[str, bytes]:
+    """The form of a page at `url` for one of these steps, filled in: where it goes, and its body."""
+    found = re.search(FORM % steps, page, re.DOTALL)
     if found is None:
         raise SystemExit(f"{url} shows no form of the sign-in: {page[:2000]}")
     action, inside = found.groups()
@@ -43,19 +42,23 @@ def fill(page: str, url: str, fields: dict[str, str]) -> tuple[str, bytes]:
 
 
 class Walk:
-    """A browser: cookies, redirects, forms. `jar` has `header(path)` and `store(answer, path)`."""
+    """A browser: cookies, redirects, forms. `jar` has `header(path)` and `store(answer, path)`.
+
+    It follows redirects until one leads to another site, which `answer` then holds.
+    """
 
     def __init__(self, send: Send, jar: Any, url: str) -> None:
         self.send, self.jar, self.url = send, jar, url
         self.page = ""
+        self.answer: Any = None
 
     async def get(self) -> None:
         """Follow redirects to the next page."""
         await self._follow("GET", "", None)
 
-    async def submit(self, **fields: str) -> None:
-        """Fill the form of the page and send it."""
-        self.url, body = fill(self.page, self.url, fields)
+    async def submit(self, steps: str = STEPS, /, **fields: str) -> None:
+        """Fill the form of the page for one of these steps, and send it."""
+        self.url, body = fill(self.page, self.url, fields, steps)
         await self._follow("POST", FORM_HEADERS, body)
 
     async def _follow(self, method: str, head: str, body: bytes | None) -> None:
@@ -64,10 +67,14 @@ class Walk:
             cookie = self.jar.header(path)
             answer = await self.send(self.url, method, head + (f"Cookie: {cookie}\r\n" if cookie else ""), body)
             self.jar.store(answer, path)
+            self.answer = answer
             if answer.status not in {302, 303}:
                 self.page = answer.body.decode()
                 return
-            self.url, method, head, body = urljoin(self.url, answer.get(b"location")), "GET", "", None
+            to = urljoin(self.url, answer.get(b"location"))
+            if urlsplit(to).netloc != urlsplit(self.url).netloc:
+                return
+            self.url, method, head, body = to, "GET", "", None
         raise SystemExit(f"ten redirects, the last to {self.url}")
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,27 @@ SERVE = Path(__file__).with_name("serve.py")
 
 class NotStarted(Exception):
     """The provider does not answer; the message holds the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Readings of a provider's clocks, or what lies between two of them; seconds."""
+
+    loop: float
+    """CPU of the threads that run the event loop: everything except the hashing of passwords, and writing back"""
+    cpu: float
+    """CPU of all threads"""
+    wall: float
+
+    def __sub__(self, before: Clocks) -> Clocks:
+        return Clocks(self.loop - before.loop, self.cpu - before.cpu, self.wall - before.wall)
+
+    def __add__(self, other: Clocks) -> Clocks:
+        return Clocks(self.loop + other.loop, self.cpu + other.cpu, self.wall + other.wall)
+
+    def milliseconds(self, count: int) -> dict[str, float]:
+        """Of each of so many."""
+        return {f"{name}_ms": 1000 * getattr(self, name) / count for name in ("loop", "cpu", "wall")}
 
 
 class Provider:
@@ -44,6 +66,10 @@ class Provider:
         """The same without the threads that check passwords: of the first thread of each, which runs the loop."""
         files = (Path(f"/proc/{process}/task/{process}/schedstat") for process in self._processes())
         return sum(int(file.read_text(encoding="ascii").split()[0]) for file in files) / 1e9
+
+    def clocks(self) -> Clocks:
+        """All three now."""
+        return Clocks(self.loop_seconds(), self.cpu_seconds(), time.perf_counter())
 
     def peak_memory_mib(self) -> float:
         """The most memory that each process held at once, together; pages that they share count for each."""
@@ -76,8 +102,12 @@ def running(
     cpus: Iterable[int],
     many: tuple[int, ...],
     settings: Mapping[str, str],
+    python: str = sys.executable,
 ) -> Iterator[Provider]:
-    """Start it on these CPUs, with these settings of the environment; stop it at the end. Raises NotStarted."""
+    """Start it on these CPUs, with these settings of the environment; stop it at the end. Raises NotStarted.
+
+    `python` is the interpreter in whose environment CorpID is installed.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CORPID_")}
     environment |= {
         "PORT": str(port),
@@ -89,7 +119,7 @@ def running(
     log = work / "provider.log"
     with log.open("wb") as output:
         child = subprocess.Popen(
-            [sys.executable, str(SERVE)], env=environment, cwd=work, stdout=output, stderr=subprocess.STDOUT
+            [python, str(SERVE)], env=environment, cwd=work, stdout=output, stderr=subprocess.STDOUT
         )
     try:
         os.sched_setaffinity(child.pid, cpus)

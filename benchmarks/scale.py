@@ -57,15 +57,13 @@ class Side:
     async def block(self, count: int, *, measured: bool = True) -> None:
         """So many sign-ins, one after the other, each of somebody else. Raises steps.Wrong."""
         flows = await self.stage.workshop.flows(count)
-        provider = self.stage.provider
-        before = provider.loop_seconds(), provider.cpu_seconds(), time.perf_counter()
+        before = self.stage.provider.clocks()
         for flow in flows:
             await self.sign_in(flow)
-        after = provider.loop_seconds(), provider.cpu_seconds(), time.perf_counter()
-        spent = [1000 * (end - begin) / count for begin, end in zip(before, after, strict=True)]
+        spent = self.stage.provider.clocks() - before
         self.stage.check(flows, 2)
         if measured:
-            self.blocks.append(dict(zip(("loop_ms", "cpu_ms", "wall_ms"), spent, strict=True)))
+            self.blocks.append(spent.milliseconds(count))
 
     async def sign_in(self, flow: Flow) -> None:
         """A whole sign-in, of the next person. Raises steps.Wrong."""
@@ -77,10 +75,8 @@ class Side:
         walk = Walk(client.fetch, Jar(), steps.authorization_url(self.stage.maker, flow))
         await sign_in(walk, fill.user_name(number))
         await walk.submit(entity=fill.own_entities(number, self.size)[0])
-        leaving = walk.url.removesuffix("return") + "leave"
-        steps.called_back(flow, await client.fetch(leaving, head=f"Cookie: {walk.jar.header('/')}\r\n"))
-        for step in steps.back_channel(self.stage.maker):
-            step.accept(flow, await client.send(step.request(flow)))
+        await self.stage.leave(walk, flow)
+        await self.stage.finish(flow)
 
     def figures(self) -> dict[str, Any]:
         """Its size, and the medians of its blocks."""

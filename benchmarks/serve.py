@@ -3,7 +3,8 @@
 Reads PORT, and BENCH_CLIENT_FILE: JSON with issuer, client_id, redirect_uris, scope, jwks, and `generation` for a
 client of `legacy`, which has to be named. The data
 directory is made under BENCH_WORKDIR. BENCH_MANY_ENTITIES, such as 10,5000, adds a person for each number, with
-so many entities. Then this process becomes `corpid serve` with its ordinary settings and those of the environment.
+so many entities; BENCH_SIGN_INS adds the people of whole sign-ins. Then this process becomes `corpid serve` with its
+ordinary settings and those of the environment. BENCH_COUNTS is a file for counts of the embedded stores (counted.py).
 """
 
 from __future__ import annotations
@@ -18,10 +19,15 @@ import argon2
 import people
 
 
-def directory(client: dict[str, object], password_hash: str, many: list[int]) -> dict[str, object]:
-    """What `corpid apply` is given."""
+def directory(client: dict[str, object], password_hash: str, many: list[int], *, kinds: bool) -> dict[str, object]:
+    """What `corpid apply` is given; with the people of KINDS if `kinds`."""
     members = {people.user_name(index): [f"B{index:08}"] for index in range(people.COUNT)}
     members |= {people.many_entities(count): [people.entity_of_many(i) for i in range(count)] for count in many}
+    mailed = set()
+    for kind, (entities, mail) in people.KINDS.items() if kinds else ():
+        names = [people.of_kind(kind, index) for index in range(people.COUNT_OF_KIND)]
+        members |= {name: [people.entity_of_many(i) for i in range(entities)] for name in names}
+        mailed |= set(names if mail else ())
     return {
         "services": {people.SERVICE: {"name": "Benchmark", "roles": ["Maker", "Checker"]}},
         "entities": {
@@ -38,7 +44,7 @@ def directory(client: dict[str, object], password_hash: str, many: list[int]) ->
             name: {
                 "name": f"Person {name}",
                 "password_hash": password_hash,
-                "totp_secret": people.totp_secret(name),
+                **({"email": people.address(name)} if name in mailed else {"totp_secret": people.totp_secret(name)}),
                 "memberships": entities,
             }
             for name, entities in members.items()
@@ -78,13 +84,16 @@ def main() -> None:
         "CORPID_SESSION_SECONDS": "86400",
     }
     many = [int(count) for count in os.environ.get("BENCH_MANY_ENTITIES", "").split(",") if count]
-    filled = directory(client, argon2.PasswordHasher().hash(people.PASSWORD), many)
+    filled = directory(
+        client, argon2.PasswordHasher().hash(people.PASSWORD), many, kinds="BENCH_SIGN_INS" in os.environ
+    )
     file = work / "directory.yaml"
     file.write_text(json.dumps(filled), encoding="utf-8")  # JSON is YAML
     corpid = [sys.executable, "-m", "corpid"]
     subprocess.run([*corpid, "migrate"], check=True)
     subprocess.run([*corpid, "apply", str(file)], check=True)
-    os.execv(sys.executable, [*corpid, "serve"])
+    counted = [sys.executable, str(Path(__file__).with_name("counted.py"))]
+    os.execv(sys.executable, [*(counted if "BENCH_COUNTS" in os.environ else corpid), "serve"])
 
 
 if __name__ == "__main__":

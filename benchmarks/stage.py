@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -68,6 +69,17 @@ class Stage:
         """The Cookie headers of so many signed-in browsers, each of another person with one entity."""
         return [signed_in(await self.browser(people.user_name(index))) for index in range(count)]
 
+    async def leave(self, walk: Walk, flow: Flow) -> None:
+        """From the last page back to the relying party. Raises steps.Wrong."""
+        walk.url = walk.url.removesuffix("return") + "leave"
+        await walk.get()
+        steps.called_back(flow, walk.answer)
+
+    async def finish(self, flow: Flow) -> None:
+        """Token and userinfo, after `leave`. Raises steps.Wrong."""
+        for step in steps.back_channel(self.maker):
+            step.accept(flow, await self.load.client.send(step.request(flow)))
+
     async def push(self, flow: Flow) -> None:
         """A pushed request that is not measured; nothing if requests are not pushed. Raises steps.Wrong."""
         if not self.maker.endpoints.generation.pushed:
@@ -96,17 +108,19 @@ async def opened(
     settings: Mapping[str, str] = {},
     workers: int = 1,
     generation: Generation = CURRENT,
+    python: str = sys.executable,
+    host: str = "127.0.0.1",
 ) -> AsyncIterator[Stage]:
-    """A fresh provider with a registered relying party. Raises provider.NotStarted."""
+    """A fresh provider with a registered relying party; see provider.running. Raises provider.NotStarted."""
     keys = Keys(signing=generate_key(), encryption=generate_key())
     with tempfile.TemporaryDirectory(prefix="corpid-bench-") as directory:
         work, port = Path(directory), provider.free_port()
-        issuer = f"http://127.0.0.1:{port}"
+        issuer = f"http://{host}:{port}"
         client_file = work / "client.json"
         client_file.write_text(json.dumps(registration(keys, issuer, generation)), encoding="utf-8")
         chosen = {**settings, "CORPID_WORKERS": str(workers), "CORPID_GENERATIONS": generation.name}
         with provider.running(
-            work, port, client_file, cpus=cpus.serving(workers), many=many, settings=chosen
+            work, port, client_file, cpus=cpus.serving(workers), many=many, settings=chosen, python=python
         ) as running:
             load = Load(running, issuer, connections)
             metadata = await _document(load.client, f"{issuer}/.well-known/openid-configuration")

@@ -5,6 +5,7 @@ Source: ISO 3166-1 alpha-2
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final
 
@@ -15,6 +16,8 @@ from corpid.rules.printable import IGNORABLE
 USER_NAME_CHARACTERS: Final = 128
 
 _USER_NAMES: Final = precis_i18n.get_profile("UsernameCaseMapped")
+_ASCII: Final = re.compile(r"[!-~]+")
+"""user names of which the profile changes nothing but case (RFC 8264 §9.11)"""
 _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _WRITTEN_TOGETHER: Final = tuple(
     frozenset(scripts)
@@ -34,6 +37,8 @@ def user_name(text: str) -> str:
     """
     if len(text) > USER_NAME_CHARACTERS:
         raise ValueError(f"a user name has at most {USER_NAME_CHARACTERS} characters")
+    if _ASCII.fullmatch(text):
+        return text.lower()
     try:
         return str(_USER_NAMES.enforce(text))
     except UnicodeEncodeError as error:

@@ -12,11 +12,12 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, nodes
 from jinja2.bccache import BytecodeCache
 from jinja2.ext import InternationalizationExtension
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from jinja2.bccache import Bucket
 
+    from corpid.web.pages.layout import Frame
     from corpid.web.pages.theme import Theme
     from corpid.web.pages.translations import Language, Translator
     from corpid.web.pages.views import View
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 STATIC_PATH: Final = "/static/"
 LANGUAGE_PATH: Final = "/language/"
 _PIECES: Final = ("head", "masthead", "foot", "illustration", "time_left")
+_BACK: Final = "\0"
+"""stands in the links to languages for the address of the page"""
 MEDIA_TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -153,6 +157,7 @@ class Renderer:
             "run_by": run_by,
             "time_left": TimeLimit.left,
             "continue_in": _continue_in,
+            "hidden": _hidden,
         }
         self._environments: dict[str, Environment] = {}
         self._templates: dict[tuple[str, str], Template] = {}
@@ -166,6 +171,9 @@ class Renderer:
         environment.globals.update(self._globals)
         made = {name: environment.get_template(f"_{name}.html").render() for name in _PIECES}
         environment.globals["pieces"] = {name: Markup(piece) for name, piece in made.items()}  # noqa: S704 - made here
+        environment.globals["language_links"] = _language_links(environment)
+        # Here, since each import in a template compares all of the globals' names.
+        environment.globals["parts"] = environment.get_template("_parts.html").module
         self._environments[language.tag] = environment
         return environment
 
@@ -193,6 +201,24 @@ class Renderer:
         Raises KeyError if there is none (D31).
         """
         return self.static.file(name)
+
+
+def _hidden(frame: Frame) -> Markup:
+    """The hidden fields of a form. Source: D15, D35"""
+    return Markup(  # noqa: S704 - escaped here
+        f'<input type="hidden" name="form_token" value="{escape(frame.form_token)}">\n'
+        f'<input type="hidden" name="step" value="{escape(frame.step_name)}">\n'
+    )
+
+
+def _language_links(environment: Environment) -> Callable[[str], Markup]:
+    """The links to other languages at the foot of a page, by the address of the page or empty."""
+    made = environment.get_template("_languages.html").render(back=_BACK)
+
+    def links(here: str) -> Markup:
+        return Markup(made.replace(_BACK, f"?page={quote(here)}" if here else ""))  # noqa: S704 - quoted here
+
+    return links
 
 
 def _continue_in(language: Language) -> str:
@@ -270,9 +296,14 @@ class _CompiledOnce(BytecodeCache):
 def _instant(kind: str, written: Callable[[datetime], str]) -> Callable[[datetime], Markup]:
     """A filter that marks up instants, for page.js to convert."""
 
-    def shown(moment: datetime) -> Markup:
+    @lru_cache(maxsize=256)
+    def marked_up(moment: datetime, _: str | None) -> Markup:
         at = moment.isoformat(timespec="seconds")
         return Markup('<time datetime="{}" data-show="{}">{}</time>').format(at, kind, written(moment))
+
+    def shown(moment: datetime) -> Markup:
+        # Two moments of the same time of day, before and after the clocks go back, are equal.
+        return marked_up(moment, moment.tzname())
 
     return shown
 

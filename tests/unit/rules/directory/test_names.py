@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import precis_i18n
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +33,18 @@ def test_mapping_a_user_name_twice_changes_nothing(text: str) -> None:
     except ValueError:
         return
     assert user_name(mapped) == mapped
+
+
+@given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=128))
+def test_an_ascii_user_name_is_what_the_profile_makes_of_it(text: str) -> None:
+    """RFC 8265 §3.3: for most names CorpID does not ask the library, and must agree with it."""
+    try:
+        mapped = precis_i18n.get_profile("UsernameCaseMapped").enforce(text)
+    except UnicodeEncodeError:
+        with pytest.raises(ValueError, match="user name"):
+            user_name(text)
+        return
+    assert user_name(text) == mapped
 
 
 @pytest.mark.parametrize(
