@@ -321,12 +321,13 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
     stack.push_async_callback(engine.close)
     lineage = engine.lineage
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
-    ahead = 0 if engine_type(settings.transient_url or settings.database_url).is_local else CLOCKS_APART_SECONDS
+    is_local = engine_type(settings.transient_url or settings.database_url).is_local
+    ahead = 0 if is_local else CLOCKS_APART_SECONDS
     moment = max(clock(), await store.engine_time() or 0.0) + ahead
     engine.reject_before(await data_loss.use_store(stores.database, lineage, moment=moment), lineage=lineage)
     if not settings.transient_url:
         return store
-    if isinstance(stores.database, SqliteDatabase):
+    if is_local and isinstance(stores.database, SqliteDatabase):
         store = JoinedUnits(store, stores.database)
     restored = await data_loss.restored_at(stores.database)
     return SinceRestore(store, restored) if restored else store

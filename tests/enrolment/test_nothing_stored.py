@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tests.enrolment import newcomer
 from tests.postbox import Postbox
 from tests.sign_in.world import run
+from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 
 def kept(made: World) -> list[str]:
-    """The kinds of the rows of the short-lived table."""
-    with closing(sqlite3.connect(made.directory / "corpid.sqlite")) as database:
-        return sorted(kind for (kind,) in database.execute("SELECT kind FROM transient WHERE kind <> 'readiness'"))
+    """The kinds of the short-lived entries."""
+    with closing(ShortLived(made.directory)) as short_lived:
+        return sorted(kind for kind, *_ in short_lived.entries())
 
 
 def test_a_forgotten_password_a_link_the_account_and_signing_out_keep_nothing_of_who_looks() -> None:

@@ -20,12 +20,12 @@ from corpid import settings
 from corpid.sandbox import people
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.people import Person
-from corpid.stores import READINESS
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, LIVE, WEEK, registered, template
 from tests.protocol.expectations import EXPECTED
 from tests.world.clock import NOON, Clock
 from tests.world.provider import RunningProvider, copied, started
+from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -66,6 +66,7 @@ class World:
         running = started(RunningProvider, loaded, clock=self.clock, developer=developer)
         self.running = self.run(self._stack.enter_async_context(running))
         self.application: app.Application = self.running.application
+        self._short_lived = ShortLived(self.directory)
         self._look = sqlite3.connect(f"file:{self.directory / 'corpid.sqlite'}?mode=ro", uri=True)
         self._outside()
 
@@ -93,6 +94,7 @@ class World:
                 f"DELETE FROM main.{name}; INSERT INTO main.{name} SELECT * FROM template.{name};" for name in names
             ]
             other.executescript(f"BEGIN IMMEDIATE; {' '.join(restored)} COMMIT")
+        self._short_lived.remove_all()
         self.provider.registry_cache.drop()
         self._audited += len(self.audited())
         self.clock.now = NOON
@@ -103,6 +105,7 @@ class World:
 
     def __exit__(self, *_: object) -> None:
         self._look.close()
+        self._short_lived.close()
         self.run(self._stack.aclose())
         self._runner.close()
         if not self._keep:
@@ -207,12 +210,8 @@ class World:
     # What is stored
 
     def stored(self) -> set[tuple[Any, ...]]:
-        """Every living row of the transient store: a request that spends or writes nothing leaves it as it is.
-
-        Readiness writes a row of its own, every few seconds.
-        """
-        live = "SELECT kind, key, value, count, expires_at FROM transient WHERE expires_at > ? AND kind <> ?"
-        return set(self._look.execute(live, (int(self.clock.now * 1000), READINESS)))
+        """Every living entry of the transient store: a request that spends or writes nothing leaves it as it is."""
+        return set(self._short_lived.entries(self.clock.now))
 
     @contextmanager
     def nothing_spent(self, *events: str) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,7 @@ from tests.sign_in.factors import ALICE, CODES, choose, passkey, recovery, type_
 from tests.sign_in.test_second_factor_methods import CHOICE, past_password, reach
 from tests.sign_in.test_throttle import at_password, keep_guessing
 from tests.sign_in.world import PASSWORD, form_of, post, run, walk_to
+from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
     import httpx
@@ -213,7 +215,8 @@ def test_the_pause_survives_an_engine_that_has_forgotten_everything_else() -> No
 
     async def story(made: World) -> None:
         await use_up(made)
-        made.provider.registry.directory._database._connection.execute("DELETE FROM transient")
+        with closing(ShortLived(made.directory)) as short_lived:
+            short_lived.remove_all()
         browser = await at_code(made)
         assert await shown(made, browser) != CHOICE
         assert browser.response is not None

@@ -33,8 +33,9 @@ from corpid.stores.data_loss import no_store_yet
 from corpid.stores.sql.open import open_sqlite
 from corpid.web.http.server import Server
 from tests.engines import sqlite
-from tests.world import clients
+from tests.world import clients, short_lived
 from tests.world.clock import Clock
+from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
     import socket
@@ -190,8 +191,13 @@ def temporary_directory() -> Path:
 
 
 def copied(source: Path, target: Path) -> Path:
-    """Fill a data directory as another one is."""
-    shutil.copytree(source, target, dirs_exist_ok=True)
+    """Fill a data directory as another one is, but as if no store had been used with it.
+
+    A copy of short-lived data is never used, and counts as lost.
+    """
+    shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(short_lived.DIRECTORY))
+    with closing(sqlite3.connect(target / "corpid.sqlite")) as database, database:
+        database.execute("UPDATE deployment SET value = 'none 0.0' WHERE name = 'store_in_use'")
     return target
 
 
@@ -207,6 +213,7 @@ class SharedStores:
         self.clock: Final = clock
         self._began: Final = clock.now
         self._snapshot: Final = sqlite3.connect(":memory:")
+        self._short_lived: Final = ShortLived(directory)
         with closing(self._file()) as file:
             file.backup(self._snapshot)
 
@@ -222,11 +229,13 @@ class SharedStores:
                     yield shared
                 finally:
                     shared._snapshot.close()
+                    shared._short_lived.close()
 
     def reset(self) -> None:
-        """As it was when it was opened: every table, and the clock."""
+        """As it was when it was opened: every table, nothing short-lived, and the clock."""
         with closing(self._file()) as file:
             self._snapshot.backup(file)
+        self._short_lived.remove_all()
         self.clock.now = self._began
 
     def _file(self) -> sqlite3.Connection:
