@@ -96,7 +96,7 @@ def _header(encoded: bytes) -> _Header:
 
 
 def is_kept(encoded_header: bytes) -> bool:
-    """Return whether a header is short enough to keep what follows from it alone."""
+    """Return whether an encoded header is short enough to be kept. Source: D33"""
     return len(encoded_header) <= KEPT_HEADER_BYTES
 
 

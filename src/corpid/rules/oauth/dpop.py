@@ -91,7 +91,7 @@ class _Key(NamedTuple):
 
 
 def _key(encoded_header: bytes) -> _Key:
-    """The key in the header of a proof, which must have one. Raises UnusableKey."""
+    """The key in the header of a proof. Raises UnusableKey."""
     jwk = compact.header(encoded_header)["jwk"]
     assert isinstance(jwk, dict)  # noqa: S101 - `_validate_header` has seen to it
     public, algorithm = import_public_key(jwk)

@@ -119,7 +119,10 @@ def requoted(raw: bytes, known: Collection[str]) -> str:
 
 
 def encoded(pairs: Mapping[str, str]) -> str:
-    """Encode as `application/x-www-form-urlencoded`; the names need no escapes. Source: URL Standard §5.2"""
+    """Encode as `application/x-www-form-urlencoded`.
+
+    The names need no escapes. Source: RFC 6749 §4.1.2
+    """
     return "&".join(
         [f"{name}={value if _UNRESERVED.fullmatch(value) else quote_plus(value)}" for name, value in pairs.items()]
     )

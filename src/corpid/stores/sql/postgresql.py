@@ -2,9 +2,7 @@
 
 Rules of this module: a read takes a connection for one statement, without a transaction. A transaction
 belongs to the task that began it alone, not to tasks that it starts. Who gets no
-connection, or no answer, within seconds is refused. A connection that did its work goes to the caller who
-has waited longest, or is kept here for the next one, since the pool's own giving back and taking costs more
-than a read; one that failed goes back to the pool, which makes sure that it is sound.
+connection, or no answer, within seconds is refused.
 """
 
 from __future__ import annotations
@@ -12,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import math
 from asyncio import current_task
-from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -22,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 
 from corpid.ports import Conflict, ExternalIdTaken, MemberNameTaken, MissingReference, NameTaken, StoreUnavailable
+from corpid.stores.sql.postgresql_connections import ACQUIRE_SECONDS, DRIVER_ERRORS, Connections
 from corpid.stores.sql.statements import Prepared, Transaction
 
 if TYPE_CHECKING:
@@ -68,9 +65,6 @@ def application_name(version: str) -> str:
     """
     return f"corpid {version}".rstrip()
 
-
-DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-"""the driver's exceptions; a timeout is an OSError"""
 
 _CONSTRAINT_CLASS: Final = "23"
 _FOREIGN_KEY: Final = "23503"
@@ -192,8 +186,6 @@ async def outlive(database: Database, lock: int) -> None:
     )
 
 
-ACQUIRE_SECONDS: Final = 2.0
-"""how long a request waits for a connection before it is refused"""
 STATEMENT_SECONDS: Final = 5
 """how long a statement may take, by the server's count"""
 _ANSWER_SECONDS: Final = 1.0
@@ -232,19 +224,12 @@ class PostgresDatabase:
         self.now: Final[sa.ColumnElement[int]] = _MILLISECONDS
         self.has_clock: Final = True
         self.writes_in_queries: Final = True
-        self._pool: Final = pool
+        self._connections: Final = Connections(pool)
         self._dialect: Final = postgresql_dialect.dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
         self._loop: Final = asyncio.get_running_loop()
         self._open: Final[dict[asyncio.Task[Any] | None, Any]] = {}
-        self._idle: Final[list[Any]] = []
         self._holders: Final[dict[int, Prepared]] = {}
         """lock → the statement that says who has it"""
-        self._taken: Final[set[Any]] = set()
-        """connections that are not in the pool: in use, or idle here"""
-        self._coming = 0
-        """those that the pool has been asked for"""
-        self._turns: Final[deque[asyncio.Future[Any]]] = deque()
-        """callers who wait: each gets a connection, or None if the pool may open another"""
 
     def among(self, table: sa.Table, chosen: sa.Select[Any]) -> sa.ColumnElement[bool]:  # noqa: ARG002  (SQLite's)
         """By row addresses: a join would make the planner guess their number."""
@@ -254,7 +239,7 @@ class PostgresDatabase:
     @property
     def connections_in_use(self) -> int:
         """Connections that a statement or a transaction has now."""
-        return int(self._pool.get_size()) - int(self._pool.get_idle_size()) - len(self._idle)
+        return self._connections.in_use
 
     def prepare(self, statement: Statement) -> Prepared:
         return Prepared(statement, self._dialect)
@@ -306,7 +291,7 @@ class PostgresDatabase:
         try:
             await self._run_translated(connection, _execute, _BEGIN, ())
         except BaseException:
-            await self._drop(connection)
+            await self._connections.drop(connection)
             raise
         self._open[task] = connection
         return True
@@ -318,9 +303,9 @@ class PostgresDatabase:
         try:
             answered = await self._run_translated(connection, _execute, wanted, ())
         except BaseException:
-            await self._drop(connection)
+            await self._connections.drop(connection)
             raise
-        self._keep(connection)
+        self._connections.keep(connection)
         if answered != wanted:
             raise StoreUnavailable(f"{self.place}: a statement of this transaction had failed, so nothing was written")
 
@@ -337,13 +322,7 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Let go of every connection."""
-        try:
-            async with asyncio.timeout(ACQUIRE_SECONDS):
-                while self._idle:
-                    await self._release(self._idle.pop())
-                await self._pool.close()
-        except TimeoutError:
-            self._pool.terminate()
+        await self._connections.close()
 
     async def _ask(self, question: Question, text: str, bound: Row) -> Any:  # noqa: ANN401  (row, rows or tag)
         held = self._open.get(current_task(self._loop)) if self._open else None
@@ -353,9 +332,9 @@ class PostgresDatabase:
         try:
             answer = await self._run_translated(connection, question, text, bound)
         except BaseException:
-            await self._release(connection)
+            await self._connections.release(connection)
             raise
-        self._keep(connection)
+        self._connections.keep(connection)
         return answer
 
     async def _run_translated(self, connection: Any, question: Question, text: str, bound: Row) -> Any:  # noqa: ANN401
@@ -363,95 +342,14 @@ class PostgresDatabase:
             return await question(connection, text, bound)
         except DRIVER_ERRORS as error:
             if is_stale(error):
-                await self._drop(connection)
+                await self._connections.drop(connection)
             raise translated(error, self.place) from error
 
     async def _acquire(self) -> Any:  # noqa: ANN401  (the pool's proxy of a connection)
-        end = self._loop.time() + ACQUIRE_SECONDS
-        while True:
-            if self._idle:
-                connection = self._idle.pop()
-            elif len(self._taken) + self._coming < self._pool.get_max_size():
-                return await self._from_pool()
-            else:
-                connection = await self._handed_over(end)
-            if connection is not None and _is_open(connection):
-                return connection
-            if connection is not None:
-                await self._release(connection)
-
-    async def _from_pool(self) -> Any:  # noqa: ANN401
-        self._coming += 1
-        connection = None
         try:
-            connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
+            return await self._connections.acquire()
         except DRIVER_ERRORS as error:
             raise translated(error, self.place) from error
-        finally:
-            self._coming -= 1
-            if connection is None:
-                self._call_next(None)
-            else:
-                self._taken.add(connection)
-        return connection
-
-    async def _handed_over(self, end: float) -> Any:  # noqa: ANN401
-        """What the next caller who is done hands over.
-
-        Refused at `end`, by the loop's time.
-        """
-        turn = self._loop.create_future()
-        self._turns.append(turn)
-        too_late = self._loop.call_at(end, _end_turn, turn)
-        try:
-            return await turn
-        except TimeoutError as error:
-            raise translated(error, self.place) from error
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._pass_on(turn.result())
-            raise
-        finally:
-            too_late.cancel()
-
-    def _pass_on(self, connection: Any) -> None:  # noqa: ANN401
-        """Give what a caller got and no longer wants to the next one."""
-        if connection is None:
-            self._call_next(None)
-        else:
-            self._keep(connection)
-
-    def _keep(self, connection: Any) -> None:  # noqa: ANN401
-        if not self._call_next(connection):
-            self._idle.append(connection)
-
-    def _call_next(self, connection: Any) -> bool:  # noqa: ANN401
-        """Hand over to the caller who has waited longest. False if nobody waits."""
-        while self._turns:
-            turn = self._turns.popleft()
-            if not turn.done():
-                turn.set_result(connection)
-                return True
-        return False
-
-    async def _release(self, connection: Any) -> None:  # noqa: ANN401
-        """A connection that cannot be given back is closed by the pool.
-
-        The answer was had before. Giving it back twice is as good as once.
-        """
-        try:
-            with suppress(*DRIVER_ERRORS):
-                await self._pool.release(connection)
-        finally:
-            if connection in self._taken:
-                self._taken.remove(connection)
-                self._call_next(None)
-
-    async def _drop(self, connection: Any) -> None:  # noqa: ANN401
-        """Close the connection instead of returning it; the pool opens another."""
-        with suppress(asyncpg.InterfaceError):
-            connection.terminate()
-        await self._release(connection)
 
 
 async def open_database(
@@ -495,22 +393,6 @@ def _unspeakable(bound: Row) -> bool:
         if type(value) is str and _NUL in value:
             return True
     return False
-
-
-def _end_turn(turn: asyncio.Future[Any]) -> None:
-    if not turn.done():
-        turn.set_exception(TimeoutError())
-
-
-def _is_open(connection: Any) -> bool:  # noqa: ANN401
-    """Return whether a connection is open and not returned to the pool.
-
-    The pool takes one back if the server ended it.
-    """
-    try:
-        return not connection.is_closed()
-    except asyncpg.InterfaceError:
-        return False
 
 
 def _fetch_row(connection: Any, text: str, bound: Row) -> Awaitable[Any]:  # noqa: ANN401

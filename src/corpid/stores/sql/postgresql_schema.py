@@ -17,7 +17,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from corpid.stores.sql.migration_target import DatabaseBusy, DatabaseForgetful, DatabaseUnreachable, MigrationStopped
-from corpid.stores.sql.postgresql import DRIVER_ERRORS, address, application_name
+from corpid.stores.sql.postgresql import address, application_name
+from corpid.stores.sql.postgresql_connections import DRIVER_ERRORS
 
 if TYPE_CHECKING:
     import threading

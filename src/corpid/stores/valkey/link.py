@@ -183,7 +183,7 @@ def packed(command: Command) -> bytes:
 
 
 class _Asked:
-    """The commands that a caller has sent together, and their answers so far."""
+    """Commands that were sent together, and their answers so far."""
 
     __slots__ = ("answers", "commands", "outcome")
 
@@ -222,7 +222,7 @@ class Link:
         return await self.send([*map(packed, commands)])
 
     def send(self, commands: Sequence[bytes]) -> asyncio.Future[list[Answer]]:
-        """As `ask`, of commands that are packed: what comes is all their answers."""
+        """As `ask`, for commands that are packed."""
         self._check()
         asked = _Asked(len(commands), self._loop.create_future())
         self._waiting.append(asked)

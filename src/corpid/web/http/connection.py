@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
+
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.connections import refusal
 from corpid.web.http.request_reader import Reading, RequestReader
@@ -63,14 +66,31 @@ class Connection(RequestReader):
         self._pending: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
         self.server_state.connections.add(self)
+        self.transport = transport
+        self.flow = FlowControl(transport)
+        self.server = get_local_addr(transport)
+        self.client = get_remote_addr(transport)
+        self.scheme = "https" if is_ssl(transport) else "http"
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.server_state.connections.discard(self)
         self.deadline = math.inf
         self._open_connections.leaves(self)
-        super().connection_lost(exc)
+        if self.exchange is not None:
+            if not self.exchange.response_complete:
+                self.exchange.disconnect()
+            self.exchange = None  # type: ignore[assignment] # which refers to this object
+        if self.is_made:
+            self.flow.resume_writing()
+        if exc is None:
+            self.transport.close()
+        self.parser = None  # type: ignore[assignment] # the same
+
+    @property
+    def is_made(self) -> bool:
+        """True if it can be asked."""
+        return self.transport is not None
 
     def drop(self) -> None:
         """End it at once, whatever it is doing."""
@@ -88,11 +108,11 @@ class Connection(RequestReader):
         return True
 
     def pause_writing(self) -> None:
-        super().pause_writing()
+        self.flow.pause_writing()
         self._unread_since = self.loop.time()
 
     def resume_writing(self) -> None:
-        super().resume_writing()
+        self.flow.resume_writing()
         self._unread_since = math.inf
 
     def expire(self, now: float) -> None:

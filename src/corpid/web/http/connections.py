@@ -68,7 +68,7 @@ class Limits:
 
 @dataclass(slots=True)
 class ServerState:
-    """Connections and tasks of a server, and the header fields that begin each of its responses."""
+    """Connections and tasks of a server, and headers of its responses."""
 
     connections: set[ExpiringConnection] = field(default_factory=set)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -124,7 +124,10 @@ class ExpiringConnection(OpenConnection, Protocol):
     """A connection that was made."""
 
     def expire(self, now: float) -> None:
-        """Close it if it exceeds a time limit; `now` is the loop's time."""
+        """Close it if it exceeds a time limit.
+
+        `now` is the loop's time.
+        """
 
 
 class ConnectionRegistry:

@@ -115,7 +115,7 @@ class Exchange:
         self.notify()
 
     def take_body(self, part: bytes) -> None:
-        """A part of the body has come, which the application may be waiting for."""
+        """Take a part of the body, and wake a waiting application."""
         self.body += part
         if len(self.body) > HIGH_WATER_LIMIT:
             self._peer.flow.pause_reading()

@@ -172,7 +172,10 @@ class Middleware:
                 self._observe(endpoint, status, code, seconds, reason, client, added.get("issuer", ""))
 
     def _is_plain(self, scope: Scope, fields: Mapping[bytes, list[bytes]]) -> bool:
-        """Return whether the application answers: an endpoint's path under a host of ours, and no probe."""
+        """Return whether the application answers.
+
+        It does unless it is a probe, about health, or for another host.
+        """
         hosts = fields.get(b"host")
         return (
             hosts is not None

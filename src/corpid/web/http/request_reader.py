@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.connections import CROWDED
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from uvicorn.config import Config
+    from uvicorn.protocols.http.flow_control import FlowControl
 
     from corpid.web.http.connections import Limits, RequestCount, ServerState
 
@@ -40,21 +39,6 @@ def parts(target: bytes) -> tuple[bytes, bytes, bytes]:
     parsed: Any = httptools.parse_url(target)  # its stub knows nothing of absent parts
     port = b"" if parsed.port is None else b":%d" % parsed.port
     return parsed.host or b"", port, parsed.path or b""
-
-
-def path(target: bytes) -> str:
-    """The decoded path, as routes are compared with it.
-
-    Raises HttpParserInvalidURLError or UnicodeDecodeError.
-
-    RFC 3986 §6.2.2.2
-    """
-    return _decoded(parts(target)[2])
-
-
-def _decoded(raw_path: bytes) -> str:
-    text = raw_path.decode("ascii")
-    return unquote(text) if "%" in text else text
 
 
 class Reading(Enum):
@@ -144,35 +128,6 @@ class RequestReader(asyncio.Protocol):
         self._announces_continue = False
         self._keeps_alive = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.transport = transport
-        self.flow = FlowControl(transport)
-        self.server = get_local_addr(transport)
-        self.client = get_remote_addr(transport)
-        self.scheme = "https" if is_ssl(transport) else "http"
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.exchange is not None:
-            if not self.exchange.response_complete:
-                self.exchange.disconnect()
-            self.exchange = None  # type: ignore[assignment] # which refers to this object
-        if self.is_made:
-            self.flow.resume_writing()
-        if exc is None:
-            self.transport.close()
-        self.parser = None  # type: ignore[assignment] # the same
-
-    @property
-    def is_made(self) -> bool:
-        """True if it can be asked."""
-        return self.transport is not None
-
-    def pause_writing(self) -> None:
-        self.flow.pause_writing()
-
-    def resume_writing(self) -> None:
-        self.flow.resume_writing()
-
     def refuse(self, status: int, reason: Reason, description: str) -> None:
         """End the connection with this answer; `Connection` does it."""
         raise NotImplementedError
@@ -182,8 +137,7 @@ class RequestReader(asyncio.Protocol):
         self.transport.close()
 
     def on_response_complete(self) -> None:
-        """The whole response was written; `Connection` goes on to the next one."""
-        raise NotImplementedError
+        """The whole response was written; `Connection` goes on."""
 
     def data_received(self, data: bytes) -> None:
         size = self.limits.head_bytes
@@ -354,14 +308,15 @@ class RequestReader(asyncio.Protocol):
         return self._parsed_target()[1] in self._streamed
 
     def _parsed_target(self) -> tuple[bytes, str, bytes]:
-        """The path as it was sent, the decoded path, and the query.
+        """The path as it was sent, the decoded path, and the query (RFC 3986 §6.2.2.2).
 
         Raises HttpParserInvalidURLError or UnicodeDecodeError.
         """
         if self._target is None:
             parsed: Any = httptools.parse_url(self.url)
             raw_path = parsed.path or b""
-            self._target = raw_path, _decoded(raw_path), parsed.query or b""
+            path = raw_path.decode("ascii")
+            self._target = raw_path, unquote(path) if "%" in path else path, parsed.query or b""
         return self._target
 
     @property
