@@ -50,7 +50,7 @@ BLOCK = 5
 ROUNDS = 3
 """blocks of each kind and commit; blocks of both take turns"""
 PASSKEYS = 4
-"""people of each kind who have one"""
+"""people of each kind who have one, the first"""
 SIGN_IN = "sign-in"
 _IDLE_SECONDS = 0.2
 """in which the server finishes what follows a response"""
@@ -114,10 +114,15 @@ class Side:
     turns: Counter[str] = field(default_factory=Counter)
     costs: dict[str, Cost] = field(default_factory=lambda: defaultdict(Cost))
 
-    def person(self, kind: str, most: int = people.COUNT_OF_KIND) -> str:
-        """The next person of a kind."""
+    def person(self, kind: str) -> str:
+        """The next person of a kind who signs in with a password: a code works once, so each has a turn."""
         self.turns[kind] += 1
-        return people.of_kind(kind, self.turns[kind] % most)
+        return people.of_kind(kind, PASSKEYS + self.turns[kind] % (people.COUNT_OF_KIND - PASSKEYS))
+
+    def owner(self, kind: str) -> str:
+        """The next person of a kind who signs in with a passkey."""
+        self.turns[f"{kind}: passkey"] += 1
+        return people.of_kind(kind, self.turns[f"{kind}: passkey"] % PASSKEYS)
 
     def walk(self, flow: Flow, jar: Jar | None = None, costs: dict[str, list[float]] | None = None) -> Walk:
         """A browser in front of a pushed request; what each of its requests costs is put into `costs`."""
@@ -162,7 +167,7 @@ async def _password(side: Side, walk: Walk, kind: str) -> None:
 
 async def _passkey(side: Side, walk: Walk, kind: str) -> None:
     await walk.get()
-    key = side.passkeys[side.person(kind, PASSKEYS)]
+    key = side.passkeys[side.owner(kind)]
     await walk.submit("passkey", passkey=key.use(_options(walk), side.stage.maker.endpoints.issuer))
 
 
