@@ -1,4 +1,4 @@
-"""Units of a local transient store that end together with what they write to SQLite.
+"""Units of a local transient store, joined with their writes to SQLite.
 
 A flow writes records and audit entries inside a unit. With one engine they are one transaction; with two, each of these
 writes would be a transaction of its own. Here they are one that begins with the first of them, so a unit without such a

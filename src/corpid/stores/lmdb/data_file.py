@@ -232,10 +232,10 @@ def _opened_file(path: Path) -> int:
 
 
 def _give_to_service(path: Path, descriptor: int, *, close: bool = False) -> None:
-    """Give what root has created to the owner of its folder, as SQLite does.
+    """Give what root has created to the owner of its folder.
 
-    Else the service could not use what a command of root has opened. Not what has another name: that may be a file of
-    root's.
+    SQLite does so, too: else the service could not use what a command of root has opened. Not what has another name:
+    that may be a file of root's.
     """
     try:
         found, owner = os.fstat(descriptor), path.parent.stat()

@@ -277,7 +277,10 @@ class SqliteDatabase:
         return True
 
     def let_go(self) -> bool:
-        """Return whether a transaction was begun meanwhile, which the caller has to end."""
+        """Return whether a transaction was begun meanwhile.
+
+        The caller has to end it.
+        """
         task = current_task(self._loop)
         self._keeping.discard(task)
         return self._owner is task and task is not None

@@ -212,7 +212,7 @@ def _hidden(frame: Frame) -> Markup:
 
 
 def _language_links(environment: Environment) -> Callable[[str], Markup]:
-    """The links to other languages at the foot of a page, by the address of the page or empty."""
+    """The links to other languages at the foot of a page."""
     made = environment.get_template("_languages.html").render(back=_BACK)
 
     def links(here: str) -> Markup:
