@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from benchmarks.stage import Cpus
 
 
-TARGETS = {engines.SQLITE: 2.0, engines.POSTGRES: 3.3}
+TARGETS = {engines.SQLITE: 2.5, engines.POSTGRES: 3.0}
 """of the ratio of a flow's CPU to the floor of the same run"""
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,13 +39,19 @@ PATIENCE = 20.0
 
 @contextmanager
 def on_sqlite() -> Iterator[dict[str, Any]]:
-    yield {}
+    with tempfile.TemporaryDirectory() as directory:
+        yield deployed(f"sqlite:///{engines.sqlite(Path(directory) / 'everything.sqlite')}")
 
 
 @contextmanager
 def on_postgresql() -> Iterator[dict[str, Any]]:
     with engines.postgresql(migrated=True) as url:
-        yield {"database_url": url, "key_encryption_key": base64.b64encode(bytes(range(32))).decode()}
+        yield deployed(url)
+
+
+def deployed(url: str) -> dict[str, Any]:
+    """With short-lived data in the database."""
+    return {"database_url": url, "key_encryption_key": base64.b64encode(bytes(range(32))).decode()}
 
 
 @pytest.fixture(params=[on_sqlite, on_postgresql])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from base64 import b64encode
 from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from corpid.flows.operations.readiness import switch_maintenance
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.actors import CommandLine
 from corpid.web.telemetry.metrics import Metrics
+from tests import engines
 from tests.web.served import PATIENCE
 from tests.web.test_metrics import Scraped
 
@@ -56,7 +58,8 @@ async def node(folder: Path, **given: Any) -> AsyncIterator[Node]:
     chosen = settings.load(data_dir=folder, base_url="http://localhost:8080", developer_mode=True, **given)
     hashing = Argon2Passwords(threads=1, profile=CHEAPEST)
     async with app.create(chosen, passwords=hashing, metrics=metrics) as application:
-        yield Node(metrics, application, folder / "corpid.sqlite")
+        assert chosen.sqlite_path is not None
+        yield Node(metrics, application, chosen.sqlite_path)
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +68,9 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_seals, "LOOK_SECONDS", 0.05)
 
 
-def ran(folder: Path, story: Any) -> None:
+def ran(folder: Path, story: Any, **given: Any) -> None:
     async def within() -> None:
-        async with node(folder) as made:
+        async with node(folder, **given) as made:
             await story(made)
 
     asyncio.run(within())
@@ -83,7 +86,8 @@ def test_a_task_that_fails_is_in_the_metrics_until_it_works_again(tmp_path: Path
         made.execute("ALTER TABLE elsewhere RENAME TO transient")
         await made.tells(SWEEP, 0)
 
-    ran(tmp_path, story)
+    file = engines.sqlite(tmp_path / "everything.sqlite")  # short-lived data, too
+    ran(tmp_path, story, database_url=f"sqlite:///{file}", key_encryption_key=b64encode(bytes(32)).decode())
 
 
 def test_a_seal_that_is_removed_is_counted(tmp_path: Path) -> None:
