@@ -210,7 +210,10 @@ def _hidden(frame: Frame) -> Markup:
 
 
 def _language_links(environment: Environment) -> Callable[[str], Markup]:
-    """The links to other languages at the foot of a page, by the address of the page or empty."""
+    """A function that makes the links to languages at a page's foot.
+
+    It takes the address of the page, or an empty text.
+    """
     made = environment.get_template("_languages.html").render(back=_BACK)
 
     def links(here: str) -> Markup:
