@@ -54,6 +54,7 @@ PASSKEYS = 4
 SIGN_IN = "sign-in"
 _IDLE_SECONDS = 0.2
 """in which the server finishes what follows a response"""
+_WATCHED_SECONDS = 5.0
 _OPTIONS = re.compile(r'data-options="([^"]*)"')
 _CODE = re.compile(r"\b(\d{6})\b")
 _MAIL_SECONDS = 10.0
@@ -112,6 +113,8 @@ class Side:
     passkeys: dict[str, Authenticator] = field(default_factory=dict)
     sessions: dict[str, Jar] = field(default_factory=dict)
     turns: Counter[str] = field(default_factory=Counter)
+    idle: Clocks = field(default_factory=lambda: Clocks(0.0, 0.0, 0.0))
+    """what it costs for a second of the clock, if nobody asks for anything"""
     costs: dict[str, Cost] = field(default_factory=lambda: defaultdict(Cost))
 
     def person(self, kind: str) -> str:
@@ -291,6 +294,11 @@ async def _side(cpus: Cpus, checkout: Path | None, settings: Mapping[str, str]) 
                 for index in range(PASSKEYS):
                     await _enrol(side, people.of_kind(kind, index))
                 side.sessions[kind] = await _signed_in(side, people.of_kind(kind, 0))
+            await asyncio.sleep(_IDLE_SECONDS)
+            before = stage.provider.clocks()
+            await asyncio.sleep(_WATCHED_SECONDS)
+            spent = stage.provider.clocks() - before
+            side.idle = Clocks(spent.loop / spent.wall, spent.cpu / spent.wall, 0.0)
             yield side
 
 
@@ -343,8 +351,10 @@ async def _block(side: Side, kind: Kind, count: int = BLOCK, *, measured: bool =
         await stage.finish(flow)
     stage.check(flows, 2)
     if measured:
-        # What follows the last response, such as an e-mail, is part of it.
-        cost.blocks.append((spent + Clocks(after.loop, after.cpu, 0.0)).milliseconds(count))
+        # What follows the last response, such as an e-mail, is part of it; what is done by the clock is not.
+        seconds = spent.wall + after.wall
+        by_the_clock = Clocks(side.idle.loop * seconds, side.idle.cpu * seconds, after.wall)
+        cost.blocks.append((spent + after - by_the_clock).milliseconds(count))
 
 
 async def _sign_in(side: Side, kind: Kind, flow: Flow, costs: dict[str, list[float]] | None) -> None:

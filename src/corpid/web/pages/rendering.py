@@ -161,8 +161,7 @@ class Renderer:
         }
         self._environments: dict[str, Environment] = {}
         self._templates: dict[tuple[str, str], Template] = {}
-        english = self._environment(ENGLISH)
-        for template in () if developer_mode else english.list_templates():
+        for template in self._environment(ENGLISH).list_templates():
             self._template(ENGLISH, template)
 
     def _environment(self, language: Language) -> Environment:
@@ -180,8 +179,7 @@ class Renderer:
     def _template(self, language: Language, name: str) -> Template:
         """The compiled template of a language.
 
-        English ones are compiled at start, those of another language when a page is first shown in it. In developer
-        mode each is compiled then, since a developer waits for the start.
+        English ones are compiled at start, those of another language when a page is first shown in it.
         """
         environment = self._environments.get(language.tag) or self._environment(language)
         template = self._templates[language.tag, name] = environment.get_template(name)
@@ -212,7 +210,10 @@ def _hidden(frame: Frame) -> Markup:
 
 
 def _language_links(environment: Environment) -> Callable[[str], Markup]:
-    """The links to other languages at the foot of a page."""
+    """A function that makes the links to languages at a page's foot.
+
+    It takes the address of the page, or an empty text.
+    """
     made = environment.get_template("_languages.html").render(back=_BACK)
 
     def links(here: str) -> Markup:
