@@ -161,7 +161,8 @@ class Renderer:
         }
         self._environments: dict[str, Environment] = {}
         self._templates: dict[tuple[str, str], Template] = {}
-        for template in self._environment(ENGLISH).list_templates():
+        english = self._environment(ENGLISH)
+        for template in () if developer_mode else english.list_templates():
             self._template(ENGLISH, template)
 
     def _environment(self, language: Language) -> Environment:
@@ -179,7 +180,8 @@ class Renderer:
     def _template(self, language: Language, name: str) -> Template:
         """The compiled template of a language.
 
-        English ones are compiled at start, those of another language when a page is first shown in it.
+        English ones are compiled at start, those of another language when a page is first shown in it. In developer
+        mode each is compiled then, since a developer waits for the start.
         """
         environment = self._environments.get(language.tag) or self._environment(language)
         template = self._templates[language.tag, name] = environment.get_template(name)
