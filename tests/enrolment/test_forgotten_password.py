@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -20,6 +21,7 @@ from tests.postbox import Postbox
 from tests.sign_in import factors
 from tests.sign_in.test_entity_selection import statements
 from tests.sign_in.world import FORM, SECRET, entity, form_of, run
+from tests.world.short_lived import ShortLived
 
 if TYPE_CHECKING:
     import httpx
@@ -112,10 +114,13 @@ def test_nothing_that_depends_on_the_account_is_done_within_the_request() -> Non
         told = []
         for number, name in enumerate(("warms up", "nina", "petra", "nobody")):
             browser = await at_the_page(made, f"192.0.2.{number}")
-            with statements(made) as heard:
+            with closing(ShortLived(made.directory)) as short_lived, statements(made) as heard:
+                before = {entry[:2] for entry in short_lived.entries()}
                 await sent(made, browser, name)
-            told.append([said.split("'")[0] for said in heard])
-        assert told[1] == told[2] == told[3] != []
+                stored = sorted(kind for kind, key, *_ in short_lived.entries() if (kind, key) not in before)
+            told.append(([said.split("'")[0] for said in heard], stored))
+        assert told[1] == told[2] == told[3]
+        assert stored
         assert not postbox.emails
         await made.provider.background_tasks.settle()
         assert [email.to for email in postbox.emails] == [MAILBOX, "petra@example.org"]

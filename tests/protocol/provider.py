@@ -20,6 +20,7 @@ from corpid import settings
 from corpid.sandbox import people
 from corpid.sandbox.interfaces import INTERFACES
 from corpid.sandbox.people import Person
+from corpid.stores import READINESS
 from tests.protocol import directory
 from tests.protocol.deployment import ISSUER, LIVE, WEEK, registered, template
 from tests.protocol.expectations import EXPECTED
@@ -46,11 +47,17 @@ T = TypeVar("T")
 class World:
     """A provider, its clock, and the relying party `rp-1` with everything it needs. Close it at the end.
 
-    `options` are settings; with `developer` it is a demo's (D66). Single sign-on is on, so that a test that is not about pages gets its code quickly.
+    `options` are settings; with `developer` it is a demo's (D66), with `one_database` short-lived data is in SQLite, too. Single sign-on is on, so that a test that is not about pages gets its code quickly.
     """
 
     def __init__(
-        self, *, at: Path | None = None, clock: Clock | None = None, developer: Developer | None = None, **options: Any
+        self,
+        *,
+        at: Path | None = None,
+        clock: Clock | None = None,
+        developer: Developer | None = None,
+        one_database: bool = False,
+        **options: Any,
     ) -> None:
         self.directory = at or copied(template(), Path(tempfile.mkdtemp(prefix="corpid-world-")))
         self.clock = clock or Clock()
@@ -58,6 +65,11 @@ class World:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
         self._audited = 0
+        if one_database:
+            # The address of the default written otherwise, so that short-lived data is there, too.
+            options["database_url"] = f"sqlite:///{self.directory}/./corpid.sqlite"
+            options["key_encryption_key_file"] = self.directory / "sealing.key"
+        self._one_database = one_database
         chosen = {"base_url": ISSUER, "trusted_proxies": ("127.0.0.1",), "session_seconds": WEEK, **options}
         self.interface = INTERFACES[chosen.get("generations", ("current",))[0]]
         self.expected = EXPECTED[self.interface.name]
@@ -93,7 +105,9 @@ class World:
             restored = [
                 f"DELETE FROM main.{name}; INSERT INTO main.{name} SELECT * FROM template.{name};" for name in names
             ]
+            used = other.execute("SELECT value FROM main.deployment WHERE name = 'store_in_use'").fetchone()
             other.executescript(f"BEGIN IMMEDIATE; {' '.join(restored)} COMMIT")
+            other.execute("UPDATE main.deployment SET value = ? WHERE name = 'store_in_use'", used)
         self._short_lived.remove_all()
         self.provider.registry_cache.drop()
         self._audited += len(self.audited())
@@ -211,7 +225,10 @@ class World:
 
     def stored(self) -> set[tuple[Any, ...]]:
         """Every living entry of the transient store: a request that spends or writes nothing leaves it as it is."""
-        return set(self._short_lived.entries(self.clock.now))
+        if not self._one_database:
+            return set(self._short_lived.entries(self.clock.now))
+        live = "SELECT kind, key, value, count, expires_at FROM transient WHERE expires_at > ? AND kind <> ?"
+        return set(self._look.execute(live, (int(self.clock.now * 1000), READINESS)))
 
     @contextmanager
     def nothing_spent(self, *events: str) -> Iterator[None]:

@@ -139,7 +139,7 @@ def test_it_has_what_the_doctor_would_find_problems_first_and_names_the_engines(
     verdicts = [each.verdict for each in found.findings]
     assert verdicts == sorted(verdicts)
     assert {"issuers", "signing keys"} <= {each.about for each in found.findings}
-    assert (found.engines.database, found.engines.transient, found.engines.not_ready) == ("SQLite", "SQLite", "")
+    assert (found.engines.database, found.engines.transient, found.engines.not_ready) == ("SQLite", "LMDB", "")
 
 
 def test_the_api_shows_it_to_a_client_with_both_scopes(world: World) -> None:

@@ -248,8 +248,10 @@ def test_under_maintenance_the_client_is_told_once_its_redirect_uri_is_proven(wo
     world.run(world.provider.registry.deployment.set_maintenance(False, EVENT))
 
 
-def test_a_store_that_fails_is_told_to_the_client_once_its_redirect_uri_is_proven(signed_in: World) -> None:
+def test_a_store_that_fails_is_told_to_the_client_once_its_redirect_uri_is_proven(worlds: Worlds) -> None:
     """Spec 7.2, D16: also where it fails at the first look, at the browser's cookie; a table that somebody took away."""
+    signed_in = worlds.fresh(generations=("legacy",), session_seconds=3600, one_database=True)
+    signed_in.sign_in()
     with closing(sqlite3.connect(signed_in.directory / "corpid.sqlite", isolation_level=None)) as other:
         other.execute("ALTER TABLE transient RENAME TO taken")
         answer = signed_in.get(begin(signed_in, state="st4te", response_mode="fragment"))

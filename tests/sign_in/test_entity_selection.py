@@ -40,7 +40,7 @@ async def with_many(made: World) -> None:
 def statements(made: World) -> Iterator[list[str]]:
     """What is said to the database meanwhile."""
     heard: list[str] = []
-    connection = made.provider.transient.database._connection
+    connection = made.provider.registry.directory._database._connection
     connection.set_trace_callback(heard.append)
     try:
         yield heard

@@ -33,7 +33,7 @@ def held(count: int, **more: str) -> list[Record]:
 def work(made: World) -> Iterator[list[int]]:
     """One entry for each hundred steps of the database's machine meanwhile."""
     done: list[int] = []
-    connection = made.provider.transient.database._connection
+    connection = made.provider.registry.directory._database._connection
     connection.set_progress_handler(lambda: done.append(STEPS), STEPS)
     try:
         yield done

@@ -64,10 +64,10 @@ def expected(lasting: str, short: str) -> set[tuple[Any, ...]]:
     }
 
 
-def test_on_sqlite_what_was_spent_stays_spent_and_is_told(tmp_path: Path) -> None:
+def test_on_sqlite_and_lmdb_what_was_spent_stays_spent_and_is_told(tmp_path: Path) -> None:
     """DESIGN "One-time means one statement": a unit that ends with a refusal commits."""
     told = asyncio.run(used(InMemorySpanExporter(), data_dir=tmp_path))
-    assert told == expected("sqlite", "sqlite")
+    assert told == expected("sqlite", "lmdb")
 
 
 def test_on_postgresql_and_redis_what_was_spent_stays_spent_and_is_told(tmp_path: Path) -> None:

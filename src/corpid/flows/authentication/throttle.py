@@ -293,11 +293,11 @@ async def _count(context: RequestContext, unit: TransientUnit, who: _Who, by: in
 async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) -> Attempt:
     """Count an attempt at each limit, in order.
 
-    Raises Throttled if the attempt comes too early; the limits after the refusing one have not counted it then.
+    Raises Throttled if the attempt comes too early; no limit has counted it then, on any engine.
     """
     counted = await namespaces.count_each(unit, [*map(_ENTRY, limits)])
     counts: list[_Count] = []
-    for number, (limit, value) in enumerate(zip(limits, counted, strict=True)):
+    for limit, value in zip(limits, counted, strict=True):
         found = bucket(value)
         try:
             if found.attempts > limit.free:
@@ -305,8 +305,8 @@ async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) 
             elif limit.nearby is None:
                 counts.append(_Count(who=limit.who))
         except Throttled:
-            for later in limits[number + 1 :]:
-                await later.entry.count(unit, -1)
+            for each in limits:
+                await each.entry.count(unit, -1)
             raise
     return Attempt(counts=tuple(counts))
 

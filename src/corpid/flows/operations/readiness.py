@@ -97,8 +97,9 @@ class Readiness:
         Every five seconds, and within a second of a suspicion. Source: D49
         """
         while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._suspected.wait(), WATCHED_EVERY_SECONDS)
+            with suppress(TimeoutError):  # `asyncio.wait_for` loses a cancellation that comes together with the event
+                async with asyncio.timeout(WATCHED_EVERY_SECONDS):
+                    await self._suspected.wait()
             if not self._suspected.is_set():
                 await self.parts()
                 continue
