@@ -158,9 +158,11 @@ def test_under_maintenance_metadata_and_health_are_answered(world: World) -> Non
 
 
 def test_while_another_process_keeps_the_database_locked_everybody_is_told_to_try_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    worlds: Worlds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spec 7: high load. In JSON, as a challenge's body, in the callback and on the page, with nothing spent."""
+    world = worlds.fresh(one_database=True)
+    world.sign_in()
     token, key = world.tokens().access_token, world.rp.sign_in.dpop_key
     code = world.code()
     url = begun(world)

@@ -129,7 +129,10 @@ def look_at_itself(settings: Settings) -> Reported:
     about = "this node"
     host = _EVERY_ADDRESS.get(settings.host, settings.host)
     scheme = "http" if settings.tls_certificate is None else "https"
-    origin = Origin(f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}", reachability.unchecked())
+    try:
+        origin = Origin(f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}", reachability.unchecked())
+    except ValueError:
+        return not_looked_at(about, f"host is {settings.host}, which is no address.")
     try:
         answer = origin.ask("GET", http_checks.READY, server_closes=False)
     except NoResponse as error:
