@@ -28,7 +28,7 @@ from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.statements import Prepared, parameters, upsert
 from corpid.stores.valkey import epochs
-from corpid.stores.valkey.link import Link
+from corpid.stores.valkey.link import Link, packed
 from corpid.web.telemetry import access_log
 from tests import engines
 from tests.account.scene import account, at_account
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from corpid.sandbox.browser import Browser
-    from corpid.stores.valkey.link import Command
     from tests.sign_in.world import World
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -52,11 +51,11 @@ _HOME: Final = str(Path(corpid.__file__).parent)
 _STARTED: Final = 0
 """the argument of RESUME where a function begins; others are of generators and coroutines that go on"""
 _ARGUMENT: Final = 3
-_LOOKS: Final = {("GET", epochs.marker(part)) for part in range(1024)}
+_LOOKS: Final = {packed(("GET", epochs.marker(part))) for part in range(1024)}
 _TRANSACTION: Final = ("BEGIN", "COMMIT", "ROLLBACK")
 _ON_SQLITE: Final = SqliteDatabase._at_once.__code__
 _ON_POSTGRESQL: Final = PostgresDatabase._run_translated.__code__
-_ON_REDIS: Final = Link.ask.__code__
+_ON_REDIS: Final = Link.send.__code__
 _ONCE: Final = {
     *(each.func.__code__ for each in vars(RecordType).values() if isinstance(each, cached_property)),
     *(each.__code__ for each in (RecordType._records, RecordType._this, RecordType._page)),
@@ -101,8 +100,8 @@ class Meter:
         object.__setattr__(made.application, "asgi", asgi)
 
 
-def _travels_along(command: Command) -> bool:
-    return command[0] == "PEXPIRE" or command in _LOOKS
+def _travels_along(command: bytes) -> bool:
+    return b"\r\nPEXPIRE\r\n" in command or command in _LOOKS
 
 
 @contextmanager
