@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from corpid.ports import TransientStore
 
 KIB: Final = b"x" * 1024
+EARLIER: Final = "00000000-0000-4000-8000-000000000000"
+"""a boot id"""
 PROCESSES: Final = 4
 ENTRIES: Final = 2000
 
@@ -102,11 +104,25 @@ def test_a_file_of_an_earlier_start_of_the_machine_is_removed_unread(tmp_path: P
     before = run(tmp_path, lineage)
     assert run(tmp_path, add)
     (file,) = data_files(tmp_path)
-    earlier = file.rename(file.with_name("an-earlier-start.mdb"))
+    earlier = file.rename(file.with_name(f"{EARLIER}.mdb"))
     earlier.write_bytes(earlier.read_bytes()[:4096] + os.urandom(1 << 20))
     assert run(tmp_path, lineage) != before
     assert run(tmp_path, add)
     assert data_files(tmp_path) == [file]
+
+
+def test_nothing_else_in_the_directory_is_touched(tmp_path: Path) -> None:
+    """Somebody may name a directory that holds other things, such as data_dir."""
+    folder = tmp_path / "short-lived"
+    (folder / "a folder").mkdir(parents=True)
+    others = ("corpid.sqlite", "sealing.key", "mine.mdb", f"{EARLIER}.mdb.old")
+    for name in others:
+        (folder / name).write_text(name)
+    (folder / f"{EARLIER}.mdb-lock").write_text("")
+    assert run(tmp_path, add)
+    assert all((folder / name).read_text() == name for name in others)
+    assert (folder / "a folder").is_dir()
+    assert not (folder / f"{EARLIER}.mdb-lock").exists()
 
 
 def test_a_copied_directory_is_other_data(tmp_path: Path) -> None:
@@ -220,6 +236,8 @@ def test_a_file_that_is_removed_in_use_is_used_no_more(
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="removed or replaced"):
                 await add(store, key=KEY[::-1])
+            with pytest.raises(StoreUnavailable, match="removed or replaced"):
+                await store.get("jti", KEY, now=NOW)
             with pytest.raises(StoreUnavailable, match="removed or replaced"):
                 await store.ready(now=NOW)
 

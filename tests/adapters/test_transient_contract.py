@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from corpid.flows.namespaces import Namespace
 from corpid.ports import BatchedVerb
 from tests.adapters.opened import NOW
 from tests.adapters.transient_stores import KEY, OTHER, add, count, put, take
@@ -162,5 +163,23 @@ def test_of_64_that_take_or_count_several_together_none_gets_what_another_got(ru
         values = await asyncio.gather(*(taken(store) for _ in range(RACERS)))
         for found in zip(*values, strict=True):
             assert [value for value in found if value is not None] == [b"%d" % RACERS]
+
+    run(scenario)
+
+
+def test_a_count_that_is_0_again_is_read_as_0(run: Run) -> None:
+    """D47: an attempt that was given back leaves a counter that can be read, taken and raised."""
+    namespace = Namespace("misses", 60, int)
+
+    async def scenario(store: TransientStore) -> None:
+        entry = namespace.entry("https://id.example", "alice")
+        async with store.unit(NOW) as unit:
+            assert await entry.count(unit, 1) == 1
+            assert await entry.count(unit, -1) == 0
+            assert await entry.get(unit) == 0
+        assert await entry.read(store, now=NOW) == 0
+        async with store.unit(NOW) as unit:
+            assert await entry.take(unit) == 0
+            assert await entry.take(unit) is None
 
     run(scenario)

@@ -38,7 +38,7 @@ def lose_power(path: Path) -> None:
     with closing(sqlite3.connect(path / "corpid.sqlite", isolation_level=None)) as database:
         database.execute("UPDATE deployment SET value = 'an earlier one' WHERE name = 'machine_start'")
     for file in (path / "short-lived").glob("*.mdb"):
-        file.rename(file.with_name("an-earlier-start.mdb"))
+        file.rename(file.with_name("00000000-0000-4000-8000-000000000000.mdb"))
 
 
 @pytest.mark.generations(*PUSHED)

@@ -128,8 +128,8 @@ async def _prune(
 
 _NAME_BYTES = 16
 _NOTHING_TO_DO = (
-    "Short-lived data is in the database or in files of this machine, and a restart of either loses nothing: there is "
-    "nothing to close or open."
+    "Short-lived data is in the database or in a file of this machine, not in Redis or Valkey: there is nothing to close "
+    "or open."
 )
 
 

@@ -30,7 +30,7 @@ R = TypeVar("R")
 _CODECS: Final[Mapping[type, tuple[Callable[[Any], bytes], Callable[[bytes], Any]]]] = {
     bytes: (bytes, bytes),
     str: (str.encode, bytes.decode),
-    int: (b"%d".__mod__, int),
+    int: (b"%d".__mod__, lambda stored: int(stored or 0)),  # SQL and LMDB keep nothing of a count that is 0 again
 }
 
 

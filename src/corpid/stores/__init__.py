@@ -1,4 +1,4 @@
-"""Stores behind the ports: SQL databases, Redis or Valkey, memory."""
+"""Stores behind the ports: SQL databases, LMDB, Redis or Valkey, memory."""
 
 from __future__ import annotations
 

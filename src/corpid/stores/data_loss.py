@@ -6,7 +6,7 @@ was spent remembers it. A store that lost notes would take a spent value as new.
 
 What is noticed, and how:
 
-- `after_machine_restart`: SQLite's machine was restarted, so the last transactions before a power cut may be lost. The
+- `after_machine_restart`: SQLite's machine was restarted (LMDB's file is removed then, see `use_store`), so the last transactions before a power cut may be lost. The
   deployment table holds the boot id of the kernel; another one was found at opening.
 - `after_restore`: the database was restored from a backup. `corpid restore` and `corpid maintenance after-restore` write
   the moment. Another engine that holds what lives for minutes has lost nothing, but knows what belongs to the time
@@ -17,7 +17,8 @@ What is noticed, and how:
 - `Takeovers`: a PostgreSQL standby was promoted, and may lack the last commits. Its timeline is higher than the one
   in the deployment table; every new connection is looked at before it is used.
 - `use_store`: `transient_url` names another store than before, or the store was emptied while no process looked
-  on. The deployment table holds the lineage that was used last; a process that starts compares it.
+  on. The deployment table holds the lineage that was used last; a process that starts compares it. An LMDB file that
+  was removed after a restart of the machine, copied or deleted has another one.
 - stores.sql.orderly_stops and stores.valkey.orderly_stops: a restart of Redis or Valkey that is proven to have lost
   nothing is no loss; the deployment table has the name of the one marker that proves it.
 - stores.valkey.epochs and stores.valkey.keyspace: Redis or Valkey lost data while processes watch: it restarted,

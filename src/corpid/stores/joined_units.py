@@ -71,6 +71,11 @@ class JoinedUnit:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._unit.__aexit__(kind, error, trace)
-        if self._is_outermost and self._database.let_go():
-            await ended(self._database, error)
+        try:
+            await self._unit.__aexit__(kind, error, trace)
+        except BaseException as failure:
+            error = failure
+            raise
+        finally:
+            if self._is_outermost and self._database.let_go():
+                await ended(self._database, error)

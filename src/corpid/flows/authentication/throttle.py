@@ -10,7 +10,7 @@ window.
 
 Buckets are taken in one order (codes, account or browser, everywhere, address, then those of an unlocked account and of
 the neighbourhood); otherwise two concurrent requests could deadlock on PostgreSQL. Those that every attempt raises are
-raised together; one that is refused by a bucket is taken back from those after it.
+raised together; one that is refused by a bucket is taken back from all of them.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ async def _count(context: RequestContext, unit: TransientUnit, who: _Who, by: in
 async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) -> Attempt:
     """Count an attempt at each limit, in order.
 
-    Raises Throttled if the attempt comes too early; no limit has counted it then, on any engine.
+    Raises Throttled if the attempt comes too early; then it is counted at no limit, and has begun no delay.
     """
     counted = await namespaces.count_each(unit, [*map(_ENTRY, limits)])
     counts: list[_Count] = []
@@ -307,6 +307,10 @@ async def _admit(context: RequestContext, unit: TransientUnit, *limits: _Limit) 
         except Throttled:
             for each in limits:
                 await each.entry.count(unit, -1)
+            own = {each.who for each in limits}
+            for begun in counts:
+                if by := -begun.step - (begun.who not in own):
+                    await _count(context, unit, begun.who, by)
             raise
     return Attempt(counts=tuple(counts))
 

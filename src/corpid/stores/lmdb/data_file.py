@@ -10,14 +10,15 @@ when its process is killed. Three dangers come with that, and this module answer
 - A process that maps a larger file than others dies if one of them makes it smaller. The size changes under one lock,
   and never goes down.
 
-Entries of a copied file must not come back: the file notes its own inode, and begins again in another. LMDB refuses to
-open a file twice in a process, so the stores of a process share it. Source: docs/decisions/0032
+Entries of a copied file must not come back: the file notes its own inode, and begins again in another. A copy that is
+written into the file in place is not noticed. LMDB refuses to open a file twice in a process, so the stores of a process share it. Source: docs/decisions/0032
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import stat
 import threading
@@ -57,9 +58,13 @@ LINEAGE: Final = b"\0lineage"
 """the name of the entry that holds lineage and inode; no kind begins like it"""
 _FIRST_BYTES: Final = 1 << 20
 _MOST_BYTES_AT_ONCE: Final = 64 << 20
+_BLOCK_BYTES: Final = 512
+"""of st_blocks, on every file system"""
 _LOCK_TABLE_BYTES: Final = 1 << 14
 """LMDB's own lock file: places for some 250 reading transactions"""
 _SIZE_LOCK: Final = "lock"
+_DATA_FILE: Final = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|unknown)\.mdb(?:-lock)?")
+"""a boot id (`stores.machine_start`) in front"""
 _LOOK_SECONDS: Final = 1.0
 """between looks if the file is still in its place"""
 _FAILURE_SECONDS: Final = 10.0
@@ -112,7 +117,7 @@ class DataFile:
                 _remove_others(directory, boot)
                 self._file: Final = _opened_file(self.path)
                 self._environment: Final = self._open()
-                self._set_size(self._bytes)
+                self._allocate()
             found = os.fstat(self._file)
             self._inode: Final = (found.st_dev, found.st_ino)
             self.lineage: Final = self.transact(_own_lineage, self._environment.open_db(None), b"%x-%x" % self._inode)
@@ -138,10 +143,14 @@ class DataFile:
     def _bytes(self) -> int:
         return os.fstat(self._file).st_size
 
-    def _set_size(self, size: int) -> None:
-        """Allocate and map this many bytes; under the lock of sizes."""
-        os.posix_fallocate(self._file, 0, size)
-        self._environment.set_mapsize(size)
+    def _allocate(self) -> None:
+        """Give blocks to a file that has just been created, or whose creator died; under the lock of sizes.
+
+        Blocks in use are never touched: a file system that cannot allocate has them written instead.
+        """
+        found = os.fstat(self._file)
+        if found.st_blocks * _BLOCK_BYTES < found.st_size:
+            os.posix_fallocate(self._file, 0, found.st_size)
 
     def transact(self, act: Callable[..., T], *given: object, writes: bool = True) -> T:
         """Call a function with a transaction, and commit it.
@@ -165,7 +174,11 @@ class DataFile:
         self._failed_at = time.monotonic()
         with _unavailable(self.path), _locked(self._size_lock):
             mapped, size = self._environment.info()["map_size"], self._bytes
-            self._set_size(size if size > mapped else size + min(size, _MOST_BYTES_AT_ONCE))
+            if size <= mapped:
+                more = min(size, _MOST_BYTES_AT_ONCE)
+                os.posix_fallocate(self._file, size, more)
+                size += more
+            self._environment.set_mapsize(size)
         self._failed_at = -_FAILURE_SECONDS
 
     def require_in_place(self) -> None:
@@ -219,9 +232,10 @@ def _own_lineage(transaction: Transaction, database: object, inode: bytes) -> st
 
 
 def _remove_others(directory: Path, boot: str) -> None:
-    """Remove files of other boots, which nobody has open."""
+    """Remove data files of other boots, which nobody has open; nothing else, whatever the directory holds."""
     for each in directory.iterdir():
-        if each.name != _SIZE_LOCK and not each.name.startswith(f"{boot}."):
+        found = _DATA_FILE.fullmatch(each.name)
+        if found and found[1] != boot:
             each.unlink(missing_ok=True)
 
 

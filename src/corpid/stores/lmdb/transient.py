@@ -103,9 +103,11 @@ class LmdbTransientStore:
         return LmdbTransientUnit(self, now)
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
+        self.file.require_in_place()
         return self.file.transact(_get, _name((kind.encode(), key)), _EXPIRY.pack(milliseconds(now)), writes=False)
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
+        self.file.require_in_place()
         names = [_name((kind.encode(), key)) for kind, key in places]
         return self.file.transact(_get_each, names, _EXPIRY.pack(milliseconds(now)), writes=False)
 
