@@ -1,11 +1,12 @@
 """CorpID with the statements of its embedded stores counted: `python counted.py serve`.
 
-It counts what SQLite executes, whoever asks for it, in a file that another process reads (BENCH_COUNTS). Statements on the
-table of the short-lived state are its verbs. No project code.
+It counts what SQLite executes, whoever asks for it, in a file that another process reads (BENCH_COUNTS). Its verbs are
+transactions of LMDB, or, of a commit before LMDB, statements on the table of short-lived data. No project code.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import mmap
 import os
 import re
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 NAMES = ("transactions", "statements", "verbs")
 _FORM = struct.Struct(f"{len(NAMES)}q")
@@ -69,6 +70,29 @@ def _count(path: str) -> None:
         return connection
 
     sqlite3.connect = opened_connection  # type: ignore[assignment]
+
+    def verb() -> None:
+        counted[2] += 1
+        _FORM.pack_into(shared, 0, *counted)
+
+    if importlib.util.find_spec("lmdb"):
+        lmdb = importlib.import_module("lmdb")
+        open_environment = lmdb.open
+        lmdb.open = lambda *arguments, **options: _Environment(open_environment(*arguments, **options), verb)
+
+
+class _Environment:
+    """An environment of LMDB whose transactions are counted."""
+
+    def __init__(self, environment: Any, verb: Callable[[], None]) -> None:
+        self._environment, self._verb = environment, verb
+
+    def begin(self, **options: Any) -> Any:
+        self._verb()
+        return self._environment.begin(**options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._environment, name)
 
 
 if __name__ == "__main__":
