@@ -93,6 +93,6 @@ def dated() -> tuple[SchemaItem, ...]:
 def partial(name: str, *columns: str, rows: str, unique: bool = False) -> sa.Index:
     """An index of some rows.
 
-    The migrations make it, on PostgreSQL too; to name that here would load PostgreSQL's dialects for SQLite.
+    Declared for SQLite only: PostgreSQL's declaration would load its dialect. `postgresql_schema` adds it.
     """
     return sa.Index(name, *columns, unique=unique, sqlite_where=sa.text(rows))

@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from corpid.stores.sql.migration_target import DatabaseBusy, DatabaseForgetful, DatabaseUnreachable, MigrationStopped
 from corpid.stores.sql.postgresql import address, application_name
 from corpid.stores.sql.postgresql_connections import DRIVER_ERRORS
+from corpid.stores.sql.tables import METADATA
 
 if TYPE_CHECKING:
     import threading
@@ -49,6 +50,10 @@ _OPEN_TRANSACTIONS: Final = sa.text(
 _SERVED: Final = sa.text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ANY(:names)"
 )
+
+for _index in (each for table in METADATA.tables.values() for each in table.indexes):
+    # An index of some rows is declared for SQLite, since its declaration for PostgreSQL loads that dialect.
+    _index.dialect_options["postgresql"]["where"] = _index.dialect_options["sqlite"]["where"]
 
 
 class _Loop:
