@@ -16,10 +16,10 @@ import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from corpid.stores.sql.column_types import METADATA
 from corpid.stores.sql.migration_target import DatabaseBusy, DatabaseForgetful, DatabaseUnreachable, MigrationStopped
 from corpid.stores.sql.postgresql import address, application_name
 from corpid.stores.sql.postgresql_connections import DRIVER_ERRORS
-from corpid.stores.sql.tables import METADATA
 
 if TYPE_CHECKING:
     import threading
@@ -50,10 +50,6 @@ _OPEN_TRANSACTIONS: Final = sa.text(
 _SERVED: Final = sa.text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ANY(:names)"
 )
-
-for _index in (each for table in METADATA.tables.values() for each in table.indexes):
-    # An index of some rows is declared for SQLite, since its declaration for PostgreSQL loads that dialect.
-    _index.dialect_options["postgresql"]["where"] = _index.dialect_options["sqlite"]["where"]
 
 
 class _Loop:
@@ -191,10 +187,20 @@ def opened(url: str) -> Iterator[PostgresTarget]:
         place = address(url)
     except ValueError as error:
         raise DatabaseUnreachable(f"the database's address cannot be read: {error}") from error
+    _declare_partial_indexes()
     with closing(_Loop()) as runner:
         found = PostgresTarget(runner, place)
         found.read(lambda connection: _refuse_forgetful(connection, place.shown))
         yield found
+
+
+def _declare_partial_indexes() -> None:
+    """Declare indexes of some rows for PostgreSQL as they are for SQLite.
+
+    With the tables, the declaration would load PostgreSQL's dialect for commands on SQLite.
+    """
+    for index in (each for table in METADATA.tables.values() for each in table.indexes):
+        index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
 
 
 def _connector(place: Address) -> Callable[[], Awaitable[asyncpg.Connection]]:
