@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from tests.protocol.provider import World
+    from tests.protocol.provider import World, Worlds
 
 pytestmark = pytest.mark.generations(*EVERY)
 
@@ -188,8 +188,9 @@ def test_a_sign_in_that_was_cancelled_says_so_in_the_log_each_time_its_redirect_
 
 
 @pytest.mark.full
-def test_a_busy_store_is_logged_with_the_client_that_had_authenticated(world: World) -> None:
+def test_a_busy_store_is_logged_with_the_client_that_had_authenticated(worlds: Worlds) -> None:
     """D57: also where no refusal of ours was raised."""
+    world = worlds.fresh(one_database=True)
     code = world.code()
     with closing(sqlite3.connect(world.directory / "corpid.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
