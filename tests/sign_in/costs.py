@@ -259,6 +259,8 @@ async def enrolment(made: World, meter: Meter) -> None:
 async def own_pages(made: World, meter: Meter) -> None:
     """The account's pages, and a change of password."""
     browser = await at_account(made)
+    for page in ("", "browsers", "password"):
+        await browser.open(account(made, page), site="none")  # what is formatted once a process
     meter.watch(made)
     http = await made.http()
     http.cookies = browser.http.cookies

@@ -144,9 +144,9 @@ class DataFile:
         return os.fstat(self._file).st_size
 
     def _allocate(self) -> None:
-        """Give blocks to a file that has just been created, or whose creator died; under the lock of sizes.
+        """Allocate the blocks of a new file; under the lock of sizes.
 
-        Blocks in use are never touched: a file system that cannot allocate has them written instead.
+        Also of one whose creator died before it did so. Blocks in use are never touched: a file system that cannot allocate has them written instead.
         """
         found = os.fstat(self._file)
         if found.st_blocks * _BLOCK_BYTES < found.st_size:
@@ -232,7 +232,10 @@ def _own_lineage(transaction: Transaction, database: object, inode: bytes) -> st
 
 
 def _remove_others(directory: Path, boot: str) -> None:
-    """Remove data files of other boots, which nobody has open; nothing else, whatever the directory holds."""
+    """Remove data files of other boots, which nobody has open.
+
+    Nothing else is removed, whatever the directory holds.
+    """
     for each in directory.iterdir():
         found = _DATA_FILE.fullmatch(each.name)
         if found and found[1] != boot:
