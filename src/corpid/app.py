@@ -197,7 +197,7 @@ def _node(settings: Settings, clock: Callable[[], float], key_encryption_key: st
         started_at=process.started_at,
         workers=settings.workers,
         database=engine_type(settings.database_url).title,
-        transient=engine_type(settings.transient_url or settings.database_url).title,
+        transient=settings.transient_engine.title,
         sends_mail=bool(settings.mail_url),
         generations={name: issuer.generations for name, issuer in issuers(settings).items()},
         findings=tuple(diagnostics.examined(settings)),
@@ -378,9 +378,7 @@ def _traced(
     with_spans = replace(
         stores,
         registry=spans.registry(stores.registry, engine_type(settings.database_url).telemetry_name),
-        transient=spans.transient(
-            stores.transient, engine_type(settings.transient_url or settings.database_url).telemetry_name
-        ),
+        transient=spans.transient(stores.transient, settings.transient_engine.telemetry_name),
     )
     return with_spans, spans.passwords(passwords), spans.fetch(fetch)
 

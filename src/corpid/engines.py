@@ -30,7 +30,7 @@ from corpid.rules.directory.actors import CommandLine
 from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
-from corpid.stores.engines import engine_type, transient_engine
+from corpid.stores.engines import transient_engine
 from corpid.stores.joined_units import JoinedUnits
 from corpid.stores.sql import audit_retention, database_identity, migration_plan, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
@@ -321,7 +321,7 @@ async def _transient(settings: Settings, stores: SqlStores, clock: Clock, stack:
     stack.push_async_callback(engine.close)
     lineage = engine.lineage
     # Nodes write their own time into what they issue, so the moment lies as far ahead as they may be.
-    is_local = engine_type(settings.transient_url or settings.database_url).is_local
+    is_local = settings.transient_engine.is_local
     ahead = 0 if is_local else CLOCKS_APART_SECONDS
     moment = max(clock(), await store.engine_time() or 0.0) + ahead
     engine.reject_before(await data_loss.use_store(stores.database, lineage, moment=moment), lineage=lineage)

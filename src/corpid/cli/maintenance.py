@@ -180,7 +180,7 @@ def open_store() -> None:
 
 def _can_be_closed(chosen: settings.Settings) -> bool:
     """Return whether short-lived data is in a separate engine."""
-    return bool(chosen.transient_url) and not engine_type(chosen.transient_url).is_local
+    return bool(chosen.transient_url) and not chosen.transient_engine.is_local
 
 
 async def _close_store(*, seconds: int) -> str:

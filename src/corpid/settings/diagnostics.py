@@ -16,7 +16,6 @@ from corpid.settings import named_secret_files, settings_file
 from corpid.settings.checks import is_local
 from corpid.settings.fields import SECRETS
 from corpid.settings.issuers import issuers
-from corpid.stores.engines import engine_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,12 +63,12 @@ def examined(settings: Settings, *, memory: int | None = None) -> Iterator[Findi
     if settings.trusted_proxies and not settings.drain_delay_seconds:
         change = "Change: set drain_delay_seconds longer than the proxy takes to notice /readyz, such as 5."
         found.append(warning("drain_delay_seconds", "It is 0: requests can fail while a node restarts.", change))
-    if settings.sqlite_path is not None and not engine_type(settings.transient_url or settings.database_url).is_local:
+    if settings.sqlite_path is not None and not settings.transient_engine.is_local:
         change = "Change: set database_url to a PostgreSQL database, or omit transient_url."
         found.append(
             warning(
                 "engines",
-                f"{engine_type(settings.transient_url).title} together with SQLite: further nodes cannot share the database.",
+                f"{settings.transient_engine.title} together with SQLite: further nodes cannot share the database.",
                 change,
             )
         )

@@ -30,6 +30,8 @@ from corpid.web.http.addresses import ForwardingHeader
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from corpid.stores.engines import EngineType
+
 
 class Secret:
     """Marks a setting that can hold a key or a password."""
@@ -68,7 +70,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[bool, str]]:
         "mail_url and mail_from belong together: set both or neither",
     )
     yield (
-        bool(settings.transient_url) and engine_type(settings.transient_url).is_local and settings.sqlite_path is None,
+        settings.transient_engine.is_local and settings.sqlite_path is None,
         (
             "transient_url is a directory of this machine, and database_url is shared with others: name a Redis or Valkey "
             "in transient_url, or omit it"
@@ -464,6 +466,11 @@ class Settings(IssuerSettings, BaseSettings):
     def hash_cost(self) -> HashCost:
         """The cost of a password's hash (D44)."""
         return chosen_cost(self.password_hash)
+
+    @property
+    def transient_engine(self) -> EngineType:
+        """The engine of short-lived data."""
+        return engine_type(self.transient_url or self.database_url)
 
     @property
     def is_embedded(self) -> bool:

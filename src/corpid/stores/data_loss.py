@@ -57,6 +57,7 @@ from corpid.stores.sql.client_clocks import begin_client_clocks
 from corpid.stores.sql.deployment import STORE_IN_USE, NamedValues
 from corpid.stores.sql.orderly_stops import SqlOrderlyStops
 from corpid.stores.sql.tables import credentials, deployment, email_changes, sessions, transient
+from corpid.stores.wrapped_store import WrappedStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -177,14 +178,14 @@ async def after_restore(
         await audit.write(event)
 
 
-class SinceRestore:
+class SinceRestore(WrappedStore):
     """A ports.TransientStore that begins at `restored_at`, epoch seconds, over another.
 
     docs/decisions/0008
     """
 
     def __init__(self, store: TransientStore, restored_at: float) -> None:
-        self._store: Final = store
+        super().__init__(store)
         self._restored_at: Final = restored_at
         self._epoch: Final = f"{restored_at!r}:"
 
@@ -207,18 +208,6 @@ class SinceRestore:
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
         return await self._store.get_each([(self._epoch + kind, key) for kind, key in places], now=now)
-
-    async def engine_time(self) -> float | None:
-        return await self._store.engine_time()
-
-    def engine_time_at_least(self) -> float | None:
-        return self._store.engine_time_at_least()
-
-    async def ready(self, *, now: float) -> None:
-        await self._store.ready(now=now)
-
-    async def sweep(self, *, now: float) -> int:
-        return await self._store.sweep(now=now)
 
 
 class SinceRestoreUnit:

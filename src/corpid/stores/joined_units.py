@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from corpid.stores.sql.statements import ended
+from corpid.stores.wrapped_store import WrappedStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from corpid.stores.sql.sqlite import SqliteDatabase
 
 
-class JoinedUnits:
+class JoinedUnits(WrappedStore):
     """A ports.TransientStore over another, next to a SQLite database."""
 
     def __init__(self, store: TransientStore, database: SqliteDatabase) -> None:
-        self._store: Final = store
+        super().__init__(store)
         self._database: Final = database
 
     @property
@@ -40,18 +41,6 @@ class JoinedUnits:
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
         return await self._store.get_each(places, now=now)
-
-    async def engine_time(self) -> float | None:
-        return await self._store.engine_time()
-
-    def engine_time_at_least(self) -> float | None:
-        return self._store.engine_time_at_least()
-
-    async def ready(self, *, now: float) -> None:
-        await self._store.ready(now=now)
-
-    async def sweep(self, *, now: float) -> int:
-        return await self._store.sweep(now=now)
 
 
 class JoinedUnit:

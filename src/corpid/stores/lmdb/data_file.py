@@ -146,7 +146,8 @@ class DataFile:
     def _allocate(self) -> None:
         """Allocate the blocks of a new file; under the lock of sizes.
 
-        Also of one whose creator died before it did so. Blocks in use are never touched: a file system that cannot allocate has them written instead.
+        Also of one whose creator died before it did so. Blocks in use are never touched: a file system that cannot
+        allocate has them written instead.
         """
         found = os.fstat(self._file)
         if found.st_blocks * _BLOCK_BYTES < found.st_size:
