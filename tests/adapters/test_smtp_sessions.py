@@ -88,7 +88,7 @@ def test_a_session_that_takes_no_further_sender_is_replaced_at_once(answer: str)
     assert run(test) == []
 
 
-def test_a_server_that_goes_away_at_the_recipient_is_asked_again_at_once() -> None:
+def test_a_server_that_goes_away_before_the_message_is_asked_again_at_once() -> None:
     async def test() -> None:
         async with post_office() as office:
             async with mail(here(office)) as opened:

@@ -15,7 +15,7 @@ import aiosmtplib
 import structlog
 
 from corpid.outbound.mail_messages import MessageWriter
-from corpid.outbound.smtp_sessions import SmtpSessions
+from corpid.outbound.smtp_sessions import SmtpSessions, reply_code
 from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class SmtpMail:
             try:
                 await self._sessions.send(message, email.to)
             except (aiosmtplib.SMTPException, OSError) as error:
-                if _code(error) >= _PERMANENT:
+                if reply_code(error) >= _PERMANENT:
                     raise
                 _log("mail_delayed", _reason(error))
                 await asyncio.sleep(pause)
@@ -143,16 +143,6 @@ class SmtpMail:
     def _written(self, email: Email) -> bytes:
         """The message of an e-mail. Raises ValueError for an address that is none, or is several."""
         return self._writer.written(self._render(email), to=email.to, now=self._clock())
-
-
-def _code(error: Exception) -> int:
-    """The server's reply code, 0 if there is none.
-
-    Of several refused recipients the first one's (RFC 5321 §4.2).
-    """
-    if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
-        return error.recipients[0].code
-    return error.code if isinstance(error, aiosmtplib.SMTPResponseException) else 0
 
 
 def _kind(error: Exception) -> type[Exception]:
@@ -169,7 +159,7 @@ def _kind(error: Exception) -> type[Exception]:
     if isinstance(error, aiosmtplib.SMTPDataError):
         subject = _SUBJECT.match(error.message)
         return MailRefused if subject and subject[1] in _OF_EMAIL else EmailDelayed
-    return SenderRefused if _code(error) >= _PERMANENT else MailDelayed
+    return SenderRefused if reply_code(error) >= _PERMANENT else MailDelayed
 
 
 def _reason(error: Exception) -> str:
@@ -177,7 +167,7 @@ def _reason(error: Exception) -> str:
 
     A server's reply may repeat the address. Source: D48
     """
-    return f"{type(error).__name__} {_code(error) or ''}".strip()
+    return f"{type(error).__name__} {reply_code(error) or ''}".strip()
 
 
 def _log(event: str, detail: str) -> None:

@@ -70,9 +70,9 @@ class SmtpSessions:
     async def send(self, message: bytes, to: str) -> None:
         """Hand a message to the server, once.
 
-        `to` is an address that a directory takes. An idle session that the server has ended meanwhile, or in which it
-        takes no further sender, is replaced at once: of this message it has nothing. Raises aiosmtplib.SMTPException,
-        OSError. Source: RFC 5321 §3.3, §3.8
+        Its lines end with CRLF; `to` is an address that a directory takes. An idle session that the server has ended
+        meanwhile, or in which it takes no further sender, is replaced at once: of this message it has nothing. Raises
+        aiosmtplib.SMTPException, OSError. Source: RFC 5321 §3.3, §3.8
         """
         session = self._taken()
         if session is None or not await self._begun_again(session, message, to):
@@ -80,7 +80,7 @@ class SmtpSessions:
             with self._in_use(session):
                 await self._begin(session.client, message, to)
         with self._in_use(session):
-            await session.client.data(message)
+            await _finish(session.client, message)
         self._keep(session)
 
     async def close(self) -> None:
@@ -127,7 +127,7 @@ class SmtpSessions:
         """End a session that fails: after an answer politely, else at once."""
         try:
             yield
-        except aiosmtplib.SMTPException:
+        except (aiosmtplib.SMTPResponseException, aiosmtplib.SMTPRecipientsRefused):
             self._end(session)
             raise
         except BaseException:
@@ -141,16 +141,17 @@ class SmtpSessions:
                 await self._begin(session.client, message, to)
         except (OSError, aiosmtplib.SMTPSenderRefused):
             return False
-        except aiosmtplib.SMTPRecipientsRefused as error:
-            if error.recipients[0].code != _CLOSING:
+        except (aiosmtplib.SMTPRecipientsRefused, aiosmtplib.SMTPDataError) as error:
+            if reply_code(error) != _CLOSING:
                 raise
             return False
         return True
 
     async def _begin(self, client: aiosmtplib.SMTP, message: bytes, to: str) -> None:
-        """Say from whom a message comes, and for whom it is.
+        """Say from whom a message comes, for whom it is, and that it follows.
 
-        The library's functions for it parse each address anew. Source: RFC 5321 §4.1.1, RFC 1870 §6
+        The library's functions for it parse each address anew, and search the message for line ends. Source: RFC 5321
+        §4.1.1, RFC 1870 §6
         """
         sender = self._sender.addr_spec
         size = [b"SIZE=%d" % len(message)] if client.supports_extension("size") else []
@@ -161,6 +162,9 @@ class SmtpSessions:
         if answer.code not in _TAKEN:
             refused = aiosmtplib.SMTPRecipientRefused(answer.code, answer.message, to)
             raise aiosmtplib.SMTPRecipientsRefused([refused])
+        answer = await client.execute_command(b"DATA")
+        if answer.code != aiosmtplib.SMTPStatus.start_input:
+            raise aiosmtplib.SMTPDataError(answer.code, answer.message)
 
     async def _opened(self) -> _Session:
         server = self._server
@@ -195,6 +199,26 @@ async def _greet(client: aiosmtplib.SMTP) -> None:
         if not client.is_connected:
             raise
         await client.helo()
+
+
+async def _finish(client: aiosmtplib.SMTP, message: bytes) -> None:
+    """Send a message that was announced. A dot that begins a line is doubled (RFC 5321 §4.5.2)."""
+    if client.protocol is None:
+        raise aiosmtplib.SMTPServerDisconnected("Connection lost")
+    client.protocol.write((b"\r\n" + message).replace(b"\r\n.", b"\r\n..")[2:] + b".\r\n")
+    answer = await client.protocol.read_response(timeout=_SECONDS)
+    if answer.code != aiosmtplib.SMTPStatus.completed:
+        raise aiosmtplib.SMTPDataError(answer.code, answer.message)
+
+
+def reply_code(error: Exception) -> int:
+    """The server's reply code, 0 if there is none.
+
+    Of several refused recipients the first one's (RFC 5321 §4.2).
+    """
+    if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
+        return error.recipients[0].code
+    return error.code if isinstance(error, aiosmtplib.SMTPResponseException) else 0
 
 
 async def _leave(client: aiosmtplib.SMTP) -> None:
