@@ -130,7 +130,19 @@ def sign(encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivate
 
     `encoded_header` is the base64url header, made once per key (RFC 7515 §5.1).
     """
+    return serialized(*signed(encoded_header, payload, private, algorithm))
+
+
+def signed(
+    encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivateKey, algorithm: Algorithm
+) -> tuple[bytes, bytes]:
+    """The signing input of a token, and its signature, as `parse` returns them. Source: RFC 7515 §5.1"""
     signing_input = encoded_header + b"." + base64url_bytes(payload)
     r, s = decode_dss_signature(private.sign(signing_input, algorithm.ecdsa))
     size = algorithm.size
-    return (signing_input + b"." + base64url_bytes(r.to_bytes(size) + s.to_bytes(size))).decode("ascii")
+    return signing_input, r.to_bytes(size) + s.to_bytes(size)
+
+
+def serialized(signing_input: bytes, signature: bytes) -> str:
+    """The compact serialization. Source: RFC 7515 §7.1"""
+    return (signing_input + b"." + base64url_bytes(signature)).decode("ascii")
