@@ -133,7 +133,7 @@ def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -
     htu = claims.get("htu")
     if htu != target.url and not (isinstance(htu, str) and _same_url(htu, target.url)):
         raise BadClaim(f"htu must be {target.url}", Reason.PROOF_URL, received=without_query(htu))
-    iat, exp, nbf = (numeric_date(claims, name) for name in ("iat", "exp", "nbf"))
+    iat, exp, nbf = numeric_date(claims, "iat"), numeric_date(claims, "exp"), numeric_date(claims, "nbf")
     if iat is None:
         raise BadClaim("iat is missing", Reason.PROOF_IAT_MISSING)
     if iat < now - PROOF_AGE_SECONDS:
