@@ -136,7 +136,10 @@ def sign(encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivate
 def signed(
     encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivateKey, algorithm: Algorithm
 ) -> tuple[bytes, bytes]:
-    """The signing input of a token, and its signature, as `parse` returns them. Source: RFC 7515 §5.1"""
+    """The signing input of a token, and its signature.
+
+    Both as `parse` returns them. Source: RFC 7515 §5.1
+    """
     signing_input = encoded_header + b"." + base64url_bytes(payload)
     r, s = decode_dss_signature(private.sign(signing_input, algorithm.ecdsa))
     size = algorithm.size

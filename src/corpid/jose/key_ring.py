@@ -59,7 +59,7 @@ class ValidSignatures:
         self._signatures[sha256(signing_input).digest()] = signature
 
     def has(self, signing_input: bytes, signature: bytes) -> bool:
-        """Return whether this very signature of this input is known to be valid."""
+        """Return whether this signature of this input is remembered."""
         return self._signatures.get(sha256(signing_input).digest()) == signature
 
 
@@ -148,7 +148,7 @@ class KeyRing:
         return compact.serialized(signing_input, signature)
 
     def verify(self, token: compact.Unverified) -> None:
-        """Check one of our own signatures, unless this one is known to be valid.
+        """Check one of our own signatures; one that is remembered is valid.
 
         Raises BadSignature, also if the key is no longer accepted (RFC 7515 §5.2).
         """
