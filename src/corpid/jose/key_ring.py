@@ -47,14 +47,14 @@ class ValidSignatures:
     one. A token is identified by the hash of its signing input. Source: docs/decisions/0033
     """
 
-    KEPT: Final = 8192
+    MOST: Final = 8192
 
     def __init__(self) -> None:
         self._signatures: dict[bytes, bytes] = {}
 
     def add(self, signing_input: bytes, signature: bytes) -> None:
         """Add a valid signature; the oldest gives way."""
-        if len(self._signatures) >= self.KEPT:
+        if len(self._signatures) >= self.MOST:
             del self._signatures[next(iter(self._signatures))]
         self._signatures[sha256(signing_input).digest()] = signature
 
