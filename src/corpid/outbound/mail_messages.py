@@ -77,7 +77,10 @@ class MessageWriter:
 
 
 def _field(name: str, value: str) -> str:
-    """A field of one word or a few, which begins in a line of its own if it is long (RFC 5322 §2.2.3)."""
+    """A field of a few words.
+
+    If it is long, they stand in a line of their own. Source: RFC 5322 §2.2.3
+    """
     return f"{name}: {value}\r\n" if len(name) + len(value) + 2 <= _LINE else f"{name}:\r\n {value}\r\n"
 
 
@@ -111,5 +114,8 @@ def _words(text: str) -> list[bytes]:
 
 
 def _quoted(text: str) -> bytes:
-    """A text as quoted-printable: it passes every server, with short lines in every script (RFC 2045 §6.7)."""
+    """A text as quoted-printable.
+
+    It passes every server, with short lines in every script. Source: RFC 2045 §6.7
+    """
     return b2a_qp(b"\r\n".join([*text.encode().splitlines(), b""]))

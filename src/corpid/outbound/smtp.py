@@ -141,7 +141,10 @@ class SmtpMail:
         await self._sessions.send(message, email.to)
 
     def _written(self, email: Email) -> bytes:
-        """The message of an e-mail. Raises ValueError for an address that is none, or is several."""
+        """The message of an e-mail.
+
+        Raises ValueError for an address that is none, or is several.
+        """
         return self._writer.written(self._render(email), to=email.to, now=self._clock())
 
 

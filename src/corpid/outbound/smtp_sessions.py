@@ -135,7 +135,10 @@ class SmtpSessions:
             raise
 
     async def _begun_again(self, session: _Session, message: bytes, to: str) -> bool:
-        """Begin a further e-mail in a session; False if the session takes no more."""
+        """Begin a further e-mail in a session.
+
+        Returns False if the session takes no more.
+        """
         try:
             with self._in_use(session):
                 await self._begin(session.client, message, to)
@@ -148,7 +151,7 @@ class SmtpSessions:
         return True
 
     async def _begin(self, client: aiosmtplib.SMTP, message: bytes, to: str) -> None:
-        """Say from whom a message comes, for whom it is, and that it follows.
+        """Announce a message: sender, recipient and size.
 
         The library's functions for it parse each address anew, and search the message for line ends. Source: RFC 5321
         §4.1.1, RFC 1870 §6
@@ -190,7 +193,10 @@ class SmtpSessions:
 
 
 async def _greet(client: aiosmtplib.SMTP) -> None:
-    """Say EHLO, or HELO to a server that does not know it, unless it was said (RFC 5321 §3.2)."""
+    """Say EHLO, unless it was said.
+
+    A server that does not know it hears HELO. Source: RFC 5321 §3.2
+    """
     if not client.is_ehlo_or_helo_needed:
         return
     try:
@@ -202,7 +208,10 @@ async def _greet(client: aiosmtplib.SMTP) -> None:
 
 
 async def _finish(client: aiosmtplib.SMTP, message: bytes) -> None:
-    """Send a message that was announced. A dot that begins a line is doubled (RFC 5321 §4.5.2)."""
+    """Send a message that was announced.
+
+    A dot that begins a line is doubled. Source: RFC 5321 §4.5.2
+    """
     if client.protocol is None:
         raise aiosmtplib.SMTPServerDisconnected("Connection lost")
     client.protocol.write((b"\r\n" + message).replace(b"\r\n.", b"\r\n..")[2:] + b".\r\n")

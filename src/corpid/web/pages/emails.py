@@ -116,13 +116,16 @@ class EmailRenderer:
                 return str(part)
 
     def _prepared(self, value: object) -> object:
-        """A value of a phrase: a time in the zone, a name on one line."""
+        """A time in the zone, a name on one line."""
         if isinstance(value, datetime):
             return value.astimezone(self._zone)
         return _short(printable(" ".join(value.split())), LONGEST_NAME) if isinstance(value, str) else value
 
     def _html(self, language: Language, said: _Said) -> str:
-        """The HTML of an e-mail: what all of its shape have in common is rendered once."""
+        """The HTML of an e-mail.
+
+        What all e-mails of its shape have in common is rendered once.
+        """
         subject, preview, greeting, parts, foot = said
         texts: list[str] = []
         marked = (
@@ -168,7 +171,10 @@ _Shape: TypeAlias = "tuple[Language, tuple[tuple[str, int], ...], int]"
 
 
 def _marked(said: Any, texts: list[str]) -> Any:  # noqa: ANN401 - of any depth
-    """The same with a mark for each text, which is added to `texts`."""
+    """The same with a mark for each text.
+
+    The texts are added to `texts`.
+    """
     if isinstance(said, str):
         texts.append(said)
         return f"\0{len(texts) - 1}\0"

@@ -208,7 +208,10 @@ class Translator:
         return format_date(moment, "medium", locale=self.language.formats)
 
     def shown(self, value: object, prepared: Callable[[object], object] | None = None) -> object:
-        """A value of a phrase as it is shown. For `prepared` see `say`."""
+        """A value of a phrase as it is shown.
+
+        `prepared` is that of `say`.
+        """
         if isinstance(value, Phrase):
             return self.say(value, prepared)
         if isinstance(value, tuple):
