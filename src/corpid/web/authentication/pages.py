@@ -81,27 +81,28 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
     """
     interaction, provider = visit.interaction, web.provider
     extendable = machine.extendable(interaction)
-    where = interaction.interaction_id
+    where = interaction_path(web, interaction.interaction_id)
     return Frame(
         client_name=visit.client.name,
         message=interaction.request.context_message,
         user_name=interaction.user_name or None,
         step=step,
         step_name=step_name(interaction),
-        form_token=interactions.form_token(context, visit.browser.browser_id, where),
-        cancel=Form(action=interaction_path(web, where, "cancel")),
+        form_token=interactions.form_token(context, visit.browser.browser_id, interaction.interaction_id),
+        cancel=Form(action=f"{where}/cancel"),
         limit=time_limit(
             interaction.expires_at,
             now=context.now,
             zone=provider.policy.timezone,
-            more=Form(action=interaction_path(web, where, "extend")) if extendable else None,
+            more=Form(action=f"{where}/extend") if extendable else None,
             at_end=_NO_MORE_TIME,
         ),
         under_way=True,
         reason=_reason(interaction),
         ui_locales=interaction.request.ui_locales,
         account_language=interaction.language if interaction.user_id else visit.browser.language,
-        here=interaction_path(web, where),
+        sign_in=interaction.interaction_id,
+        here=where,
     )
 
 
@@ -126,6 +127,7 @@ def client_frame(web: WebContext, client: Client, interaction: Interaction) -> F
         client_name=client.name,
         message=request.context_message,
         ui_locales=request.ui_locales,
+        sign_in=interaction.interaction_id,
         here=interaction_path(web, interaction.interaction_id),
     )
 

@@ -153,6 +153,8 @@ class Frame:
     account_language: str = ""
     """the tag of the language of the person's account, which the page may offer; before the first factor that of
     the browser's last one; empty: none is known"""
+    sign_in: str = ""
+    """what the paths of this page have of the sign-in that it belongs to"""
     here: str = ""
     """the address path of this page, to return to after another language is picked; empty: the browser says"""
 
