@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from corpid.texts import phrase
 from corpid.web.pages.layout import Form, Frame, TimeLimit
@@ -62,16 +63,16 @@ def views(sign_in: str, user_name: str, seconds: int) -> dict[str, View]:
             frame=frame, action=here, recover="", user_name=user_name, errors=(("password", phrase("Wrong.")),)
         ),
         "no more time": replace(
-            code, frame=replace(frame, limit=replace(limit, extend=None, last_time=phrase("No more.")))
+            code, frame=structs.replace(frame, limit=structs.replace(limit, extend=None, last_time=phrase("No more.")))
         ),
         "code": code,
-        "second factor, passkey": replace(code, asked=replace(app, label=None, passkey=passkey)),
+        "second factor, passkey": replace(code, asked=structs.replace(app, label=None, passkey=passkey)),
         "entity": choose,
-        "entity, searched": replace(choose, query=user_name, frame=replace(frame, here=f"{here}?query=x")),
+        "entity, searched": replace(choose, query=user_name, frame=structs.replace(frame, here=f"{here}?query=x")),
         "consent": Consent(frame=frame, action=here, summary=(), items=(phrase(user_name or "nothing"),), until=None),
         "offer": OfferPasskey(frame=frame, action=f"{here}/offer", passkey=passkey),
         "leave": Leave(
-            frame=replace(frame, limit=None, cancel=None), url=f"{here}/leave", client_name="Acme Pte. Ltd."
+            frame=structs.replace(frame, limit=None, cancel=None), url=f"{here}/leave", client_name="Acme Pte. Ltd."
         ),
     }
 
@@ -82,7 +83,7 @@ NAMES = list(views("a", "b", 1))
 def framed(view: View, **members: Any) -> View:
     """The view with other members of its frame."""
     anything: Any = view
-    changed: View = replace(anything, frame=replace(view.frame, **members))
+    changed: View = replace(anything, frame=structs.replace(view.frame, **members))
     return changed
 
 

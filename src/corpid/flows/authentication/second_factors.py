@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import (

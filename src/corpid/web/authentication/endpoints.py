@@ -7,9 +7,11 @@ request, or one with an old cookie or form, is redirected to the page that is cu
 from __future__ import annotations
 
 from asyncio import sleep
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication import (
     browsers,
@@ -180,7 +182,7 @@ STEPS: Final[Mapping[str, Step]] = {
 """by the last part of the form's action address"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Submitted:
     """A form from a page of this browser, for the current step."""
 

@@ -5,11 +5,13 @@ A step's page is built from the flow's current page. Source: DESIGN "Pages", D12
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication import (
     consents,
@@ -173,7 +175,7 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Again:
     """Content that depends on the request: errors, typed text, test people."""
 
@@ -184,7 +186,7 @@ class Again:
     """whom developer mode signs in at once (D66)"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Look:
     """Inputs of a page, in addition to the flow's step."""
 

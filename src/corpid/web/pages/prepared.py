@@ -7,12 +7,13 @@ differs in anything else is another page. So no page that is kept has ever held 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import secrets
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from markupsafe import escape
+from msgspec.structs import replace
 
 from corpid.web.pages.layout import Form
 from corpid.web.pages.views import ChooseEntity, Consent, Leave, OfferPasskey, SecondFactor, SignIn
@@ -64,7 +65,7 @@ Filling: TypeAlias = dict[str, str]
 """HTML by the name of its gap"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FrameView:
     """A page around its content: what base.html shows of a view."""
 
@@ -168,7 +169,7 @@ def _sign_in(view: SignIn, frame: Frame, filling: Filling) -> SignIn | None:
     if view.at_once:
         return None
     here = view.frame.sign_in
-    return replace(
+    return dataclasses.replace(
         view,
         frame=frame,
         action=_path(view.action, here),
@@ -179,7 +180,7 @@ def _sign_in(view: SignIn, frame: Frame, filling: Filling) -> SignIn | None:
 
 def _second_factor(view: SecondFactor, frame: Frame, filling: Filling) -> SecondFactor:
     here, asked = view.frame.sign_in, view.asked
-    return replace(
+    return dataclasses.replace(
         view,
         frame=frame,
         action=_path(view.action, here),
@@ -192,7 +193,7 @@ def _second_factor(view: SecondFactor, frame: Frame, filling: Filling) -> Second
 
 
 def _leave(view: Leave, frame: Frame, _: Filling) -> Leave:
-    return replace(view, frame=frame, url=_path(view.url, view.frame.sign_in))
+    return dataclasses.replace(view, frame=frame, url=_path(view.url, view.frame.sign_in))
 
 
 def _choice(view: ChooseEntity, frame: Frame, filling: Filling) -> FrameView | None:

@@ -6,10 +6,10 @@ Also the two checks of a form before it is answered: that a page of ours sent it
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
