@@ -18,8 +18,8 @@ from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.authentication import pages
-from corpid.web.authentication.pages import Ending
+from corpid.web.authentication import endings
+from corpid.web.authentication.endings import Ending
 from corpid.web.developer import error_catalogue
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
@@ -165,7 +165,7 @@ CONFIRM: Final = views.Confirm(
 EXPLAIN: Final = views.Explain(
     frame=structs.replace(KNOWN, step=None, cancel=None), action="/cancel", choices=CHOICES[4:], total=1
 )
-EXPIRED: Final = pages.ending_page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
+EXPIRED: Final = endings.ending_page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
 ELSEWHERE: Final = Link(url="https://harbour.example/", text=phrase("Go to {name}", name="Harbour Board"))
 BUSY: Final = errors.problem(
     TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "the provider is busy or down: try again in a moment"),
@@ -264,8 +264,8 @@ STATES: Final[Mapping[str, View]] = {
             ("access_denied", (Reason.PERSON_MAY_NOT_ACT, Reason.CANCELLED)),
         )
     ),
-    "unknown": pages.unknown(),
-    "claimed-elsewhere": pages.ending_page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
+    "unknown": endings.unknown(),
+    "claimed-elsewhere": endings.ending_page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,
     "too-many": CROWD,
     "sign-out": views.SignOut(

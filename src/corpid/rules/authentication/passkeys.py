@@ -137,7 +137,7 @@ def authentication_options(
 
 @lru_cache(maxsize=64)
 def _options_of_anybody(rp_id: str) -> tuple[str, str]:
-    """The options of a sign-in page, before and after the challenge, in which alone they differ."""
+    """The options that name nobody, before and after their challenge."""
     mark = b"challenge"
     before, _, after = _authentication_options(rp_id, mark, []).partition(bytes_to_base64url(mark))
     return before, after

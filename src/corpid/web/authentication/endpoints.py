@@ -38,8 +38,9 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.authentication import pages
-from corpid.web.authentication.pages import AT_ONCE, Again, Ending
+from corpid.web.authentication import endings, pages
+from corpid.web.authentication.endings import Ending
+from corpid.web.authentication.pages import AT_ONCE, Again
 from corpid.web.context import ARRIVE, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
@@ -232,14 +233,14 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
         return await _at(request, web, context, visit, action)
     except visits.NoInteraction:
         if sent is None:
-            return page_response(request, web.renderer, pages.without_cookie(), status=403)
-        return page_response(request, web.renderer, pages.unknown(interactions.lost(context)), status=404)
+            return page_response(request, web.renderer, endings.without_cookie(), status=403)
+        return page_response(request, web.renderer, endings.unknown(interactions.lost(context)), status=404)
     except visits.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
             return await _old_form(request, web, context, interaction_id, sent)
         client = await own_pages.requesting_client(context, stranger.interaction.request.client_id)
-        return page_response(request, web.renderer, pages.other_browser(client, stranger.interaction), status=403)
+        return page_response(request, web.renderer, endings.other_browser(client, stranger.interaction), status=403)
 
 
 async def _land(
@@ -373,21 +374,14 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
 async def _over(
     request: Request, web: WebContext, context: RequestContext, visit: Visit, ending: Ending, *, status: int = 200
 ) -> Response:
-    return page_response(request, web.renderer, await pages.over(web, context, visit, ending), status=status)
-
-
-_ENDINGS: Final[Mapping[Closed, Ending]] = {
-    Closed.ENDED: Ending.ENDED,
-    Closed.ANSWERED_ELSEWHERE: Ending.ENDED_ELSEWHERE,
-    Closed.EXPIRED: Ending.EXPIRED,
-}
+    return page_response(request, web.renderer, await endings.over(web, context, visit, ending), status=status)
 
 
 async def _ending(web: WebContext, context: RequestContext, visit: Visit, closed: Closed) -> View:
     """Return the page of a closed sign-in."""
     if closed is Closed.ANSWERING:
         return await pages.waiting(web, context, visit)
-    return await pages.over(web, context, visit, _ENDINGS[closed])
+    return await endings.over(web, context, visit, endings.OF_CLOSED[closed])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
