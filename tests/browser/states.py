@@ -217,7 +217,7 @@ STATES: Final[Mapping[str, View]] = {
     "choose-warned": replace(CHOOSE, frame=ENDING, choices=MANY, total=60),
     "choose-found": replace(CHOOSE, query="works", choices=MANY[:3], total=3),
     "choose-nothing": replace(CHOOSE, query="zzz", choices=(), total=0),
-    "choose-crowded": replace(CHOOSE, frame=CROWDED, choices=tuple(replace(one, name=LONG) for one in CHOICES)),
+    "choose-crowded": replace(CHOOSE, frame=CROWDED, choices=tuple(structs.replace(one, name=LONG) for one in CHOICES)),
     "consent": CONSENT,
     "consent-signed-in": replace(CONSENT, frame=structs.replace(CONSENT.frame, step=(1, 1)), other_account=True),
     "consent-crowded": replace(CONSENT, frame=CROWDED),

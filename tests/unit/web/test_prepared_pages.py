@@ -53,6 +53,10 @@ def views(sign_in: str, user_name: str, seconds: int) -> dict[str, View]:
     )
     passkey = AskPasskey(action=f"{here}/passkey", options=f'{{"challenge": "{sign_in}"}}')
     choice = Choice(id="A1", name=f"Entity of {user_name}", number="1", number_name=phrase("UEN"), preselected=True)
+    off = structs.replace(
+        choice, id=user_name, number=user_name, usable=False, reason=phrase("Not here."), preselected=False
+    )
+    several = (choice, off, structs.replace(off, id="C3", usable=True, status=phrase("Registered")))
     app = Asked(hint=phrase("Open it."), ways_action=f"{here}/way", ways=(("recovery", phrase("Recovery code")),))
     code = SecondFactor(frame=frame, action=f"{here}/code", heading=phrase("Enter the code"), asked=app)
     choose = ChooseEntity(frame=frame, action=f"{here}/entity", search_action=here, choices=(choice,), total=1)
@@ -68,6 +72,9 @@ def views(sign_in: str, user_name: str, seconds: int) -> dict[str, View]:
         "code": code,
         "second factor, passkey": replace(code, asked=structs.replace(app, label=None, passkey=passkey)),
         "entity": choose,
+        "entities": replace(choose, choices=several, total=len(several), other_account=True),
+        "entities, many": replace(choose, choices=several, total=40),
+        "entities, none": replace(choose, choices=(), total=0),
         "entity, searched": replace(choose, query=user_name, frame=structs.replace(frame, here=f"{here}?query=x")),
         "consent": Consent(frame=frame, action=here, summary=(), items=(phrase(user_name or "nothing"),), until=None),
         "offer": OfferPasskey(frame=frame, action=f"{here}/offer", passkey=passkey),

@@ -16,7 +16,15 @@ from markupsafe import escape
 from msgspec.structs import replace
 
 from corpid.web.pages.layout import Form
-from corpid.web.pages.views import ChooseEntity, Consent, Leave, OfferPasskey, SecondFactor, SignIn
+from corpid.web.pages.views import (
+    CHOICES_WITHOUT_SEARCH,
+    ChooseEntity,
+    Consent,
+    Leave,
+    OfferPasskey,
+    SecondFactor,
+    SignIn,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
 
 _MARK: Final = f"gap{secrets.token_hex(16)}"
 """nobody's text contains it, and neither HTML nor an address has to escape it"""
-_MARKED: Final = re.compile(f"{_MARK}([a-z]+)0")
+_MARKED: Final = re.compile(f"({_MARK}[a-z]+[0-9]*_)")
 
 
 class Gap(str):
@@ -38,8 +46,8 @@ class Gap(str):
 
     @classmethod
     def of(cls, name: str) -> Gap:
-        """`name` in lower-case letters."""
-        return cls(f"{_MARK}{name}0")
+        """`name` in lower-case letters, perhaps with a number."""
+        return cls(f"{_MARK}{name}_")
 
 
 class _Seconds(int):
@@ -60,9 +68,14 @@ _ENTITY: Final = Gap.of("entity")
 _OPTIONS: Final = Gap.of("options")
 CONTENT: Final = Gap.of("content")
 """of a page of which only the frame is kept"""
+_CHOICES: Final = [
+    {member: Gap.of(f"{member}{number}") for member in ("id", "name", "number")}
+    for number in range(CHOICES_WITHOUT_SEARCH)
+]
+"""what is each entity's own, in a list that is short enough for all to be shown"""
 
 Filling: TypeAlias = dict[str, str]
-"""HTML by the name of its gap"""
+"""HTML by gap"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +88,7 @@ class FrameView:
     errors: tuple[FieldError, ...] = ()
 
 
-Kept: TypeAlias = SignIn | SecondFactor | Leave | FrameView
+Kept: TypeAlias = SignIn | SecondFactor | ChooseEntity | Leave | FrameView
 """a view with gaps"""
 
 
@@ -85,15 +98,13 @@ class Page:
     __slots__ = ("_gaps", "_parts")
 
     def __init__(self, html: str) -> None:
-        parts = _MARKED.split(html)
-        self._gaps = [(at, parts[at]) for at in range(1, len(parts), 2)]
-        self._parts = parts
+        self._parts = _MARKED.split(html)
+        self._gaps = self._parts[1::2]
 
     def filled(self, filling: Filling) -> bytes:
         """The page as UTF-8 HTML."""
         parts = self._parts.copy()
-        for at, gap in self._gaps:
-            parts[at] = filling[gap]
+        parts[1::2] = map(filling.__getitem__, self._gaps)
         return "".join(parts).encode()
 
 
@@ -107,7 +118,7 @@ def separated(view: View, marked_up: Callable[[datetime], str]) -> tuple[Kept, F
     separate = _SEPARATE.get(type(view)) if frame.sign_in and not view.errors else None
     if separate is None:
         return None
-    filling: Filling = {"signin": frame.sign_in, "token": str(escape(frame.form_token))}
+    filling: Filling = {_SIGN_IN: frame.sign_in, _TOKEN: str(escape(frame.form_token))}
     kept = separate(view, _frame(frame, filling, marked_up), filling)
     return None if kept is None else (kept, filling)
 
@@ -115,7 +126,7 @@ def separated(view: View, marked_up: Callable[[datetime], str]) -> tuple[Kept, F
 def _frame(frame: Frame, filling: Filling, marked_up: Callable[[datetime], str]) -> Frame:
     sign_in, limit = frame.sign_in, frame.limit
     if limit is not None:
-        filling["end"], filling["seconds"] = marked_up(limit.at), str(limit.seconds)
+        filling[_END], filling[_SECONDS] = marked_up(limit.at), str(limit.seconds)
         limit = _limit(limit, sign_in)
     return replace(
         frame,
@@ -142,12 +153,8 @@ def _gap(text: str | None, gap: Gap, filling: Filling) -> str | None:
     """A gap for a text, unless there is none."""
     if not text:
         return text
-    filling[_name(gap)] = str(escape(text))
+    filling[gap] = str(escape(text))
     return gap
-
-
-def _name(gap: Gap) -> str:
-    return gap[len(_MARK) : -1]
 
 
 def _form(form: Form | None, sign_in: str) -> Form | None:
@@ -161,7 +168,7 @@ def _path(path: str, sign_in: str) -> str:
 def _passkey(passkey: AskPasskey | None, sign_in: str, filling: Filling) -> AskPasskey | None:
     if passkey is None:
         return None
-    filling["options"] = str(escape(passkey.options))
+    filling[_OPTIONS] = str(escape(passkey.options))
     return replace(passkey, action=_path(passkey.action, sign_in), options=_OPTIONS)
 
 
@@ -196,9 +203,24 @@ def _leave(view: Leave, frame: Frame, _: Filling) -> Leave:
     return dataclasses.replace(view, frame=frame, url=_path(view.url, view.frame.sign_in))
 
 
-def _choice(view: ChooseEntity, frame: Frame, filling: Filling) -> FrameView | None:
+def _choice(view: ChooseEntity, frame: Frame, filling: Filling) -> ChooseEntity | FrameView | None:
     # What was searched for is in the addresses of its page.
-    return None if view.query else _around(view, frame, filling)
+    if view.query:
+        return None
+    if view.searchable or len(view.choices) > len(_CHOICES):
+        return _around(view, frame, filling)
+    here, choices = view.frame.sign_in, []
+    for choice, gaps in zip(view.choices, _CHOICES, strict=False):
+        for member, gap in gaps.items():
+            filling[gap] = str(escape(getattr(choice, member)))
+        choices.append(replace(choice, **gaps))
+    return dataclasses.replace(
+        view,
+        frame=frame,
+        action=_path(view.action, here),
+        search_action=_path(view.search_action, here),
+        choices=tuple(choices),
+    )
 
 
 def _around(view: View, frame: Frame, _: Filling) -> FrameView:
@@ -209,8 +231,8 @@ _SEPARATE: Final[Mapping[type[Any], Callable[[Any, Frame, Filling], Kept | None]
     SignIn: _sign_in,
     SecondFactor: _second_factor,
     Leave: _leave,
-    # Their content is one person's.
     ChooseEntity: _choice,
+    # Their content is one person's.
     Consent: _around,
     OfferPasskey: _around,
 }

@@ -204,7 +204,7 @@ class Renderer:
         kept, filling = found
         if isinstance(kept, FrameView):
             content = template.blocks["content"](template.new_context(_values(view, offered)))
-            filling["content"] = "".join(content)
+            filling[CONTENT] = "".join(content)
         return self._page(kept, language, offered).filled(filling)
 
     def _prepared(self, kept: Kept, language: Language, offered: Language | None) -> Page:

@@ -187,8 +187,7 @@ CHOICES_WITHOUT_SEARCH: Final = 8
 """up to so many entities, no search box is shown (DESIGN "Pages")"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """An entity in a list.
 
     `number` is shown as it is, after what it is called.
