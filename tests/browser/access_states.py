@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from corpid.rules.directory.records import Assignment, Parameter, ParameterDefinition, RoleDescription, Service
 from corpid.rules.directory.role_forms import RoleForm
 from corpid.texts import phrase
@@ -169,7 +171,7 @@ MINE: Final = OwnAccess(
     sharing=Link(url="/account/sharing", text=phrase("Services that receive your details")),
 )  # fmt: skip
 ASK: Final = AskForAccess(
-    frame=replace(ACCOUNT, up=Link(url="/account/access", text=phrase("Your access"))),
+    frame=structs.replace(ACCOUNT, up=Link(url="/account/access", text=phrase("Your access"))),
     action="/account/access/ask",
     back="/account/access",
 )

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from corpid.flows.account.links import PURPOSES
 from corpid.rules.directory.parties import consent_items, consent_summary
 from corpid.texts import counted, phrase
@@ -30,11 +32,11 @@ FRAME: Final = Frame(
     up=UP,
     limit=LIMIT,
 )
-SIGNED_IN: Final = replace(FRAME, limit=replace(LIMIT, of_session=True))
+SIGNED_IN: Final = structs.replace(FRAME, limit=structs.replace(LIMIT, of_session=True))
 """around a page on which no factor is changed"""
-LAST: Final = replace(
+LAST: Final = structs.replace(
     FRAME,
-    limit=replace(
+    limit=structs.replace(
         LIMIT,
         extend=None,
         last_time=phrase(
@@ -83,7 +85,7 @@ LANGUAGE: Final = views.ChooseLanguage(frame=SIGNED_IN, action="/account/languag
 
 STATES: Final[Mapping[str, View]] = {
     "account": views.Overview(
-        frame=replace(SIGNED_IN, up=None),
+        frame=structs.replace(SIGNED_IN, up=None),
         name="Tan Wei Ling",
         user_name="wei.ling@harbour.example",
         sections=(

@@ -7,6 +7,8 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from corpid.flows.developer import inspection
 from corpid.flows.developer.exchanges import Exchange, Exchanges, Signed
 from corpid.flows.developer.readiness_runs import Asked, CaseRow, Outcome, Run, State
@@ -66,7 +68,7 @@ LISTED: Final = (
     ClientLine(url="/2", client_id="my-rp", name=LONG, generations=("legacy", "current"), own=False),
 )
 NEW: Final = DeveloperClientForm(
-    frame=replace(OF_CLIENTS, form_token="t0ken"),
+    frame=structs.replace(OF_CLIENTS, form_token="t0ken"),
     action="/developer/clients/new",
     heading=phrase("Register a client"),
     groups=fields_of(new_values({"services": ("HARBOUR-PERMIT", "TAX-FILING")}), rare=False),
@@ -268,7 +270,7 @@ STATES: Final[Mapping[str, View]] = {
     "developer-client": ONE,
     "developer-client-own": replace(ONE, snippets=(), advice=(), saved=None, edit="", remove=""),
     "developer-client-remove": RemoveClient(
-        frame=replace(OF_CLIENTS, form_token="t0ken"),
+        frame=structs.replace(OF_CLIENTS, form_token="t0ken"),
         action="/developer/clients/remove/my-rp",
         heading=phrase("Remove {name}?", name="My application"),
         back="/developer/clients/client/my-rp",

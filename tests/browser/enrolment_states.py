@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from corpid.texts import phrase
 from corpid.web.account import enrolment_pages as enrolment
 from corpid.web.account.enrolment_pages import gone, other_browser, stopped
@@ -23,13 +25,13 @@ OWN: Final = Frame(
     form_token="t0ken",
     step=(1, 3),
     step_name="1",
-    limit=replace(LIMIT, seconds=3600),
+    limit=structs.replace(LIMIT, seconds=3600),
     under_way=True,
 )
-LAST: Final = replace(
+LAST: Final = structs.replace(
     OWN,
     step=(1, 2),
-    limit=replace(
+    limit=structs.replace(
         LIMIT,
         seconds=3600,
         extend=None,
@@ -48,7 +50,7 @@ PASSWORD: Final = ChoosePassword(
     passkey=PASSKEY,
 )
 APP: Final = SetUpApp(
-    frame=replace(OWN, step=(2, 3)),
+    frame=structs.replace(OWN, step=(2, 3)),
     action="/app",
     picture="/qr.svg",
     app_link="otpauth://totp/CorpID:wei.ling?secret=JBSWY3DPEHPK3PXP",
@@ -71,7 +73,7 @@ MAILED: Final = enrolment.TypeMailedCode(
     ),
 )
 CODES: Final = KeepCodes(
-    frame=replace(OWN, step=(3, 3)),
+    frame=structs.replace(OWN, step=(3, 3)),
     action="/codes",
     codes=tuple(f"{'abcdefghij'[n]}7kq-m2xw-r{n + 2 % 6}tz" for n in range(10)),
     replaces=True,
@@ -115,7 +117,7 @@ STATES: Final[Mapping[str, View]] = {
     "enrol-mailed-code-over": replace(
         MAILED,
         heading=phrase("Get a code by e-mail"),
-        asked=replace(MAILED.asked, hint=ASKS_FIRST, label=None, send=True, ways=MAILED.asked.ways[1:]),
+        asked=structs.replace(MAILED.asked, hint=ASKS_FIRST, label=None, send=True, ways=MAILED.asked.ways[1:]),
     ),
     "enrol-codes": CODES,
     "enrol-codes-refused": replace(CODES, errors=(("kept", phrase("Save your codes first, then tick the box.")),)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.account.set_factor import NAME_TAKEN
 from corpid.flows.directory.acceptance import Answered
@@ -36,13 +38,13 @@ INVITATION: Final = Invitation(
     fewer=True,
 )
 NAME: Final = ChooseName(
-    frame=replace(OWN, step=(1, None)),
+    frame=structs.replace(OWN, step=(1, None)),
     action="/enrolment/1/profile",
     name="Tan Wei Ling",
     user_name="wei.ling@harbour.example",
 )
 ACCEPT: Final = Accept(
-    frame=replace(SIGNED_IN, up=Link(url="/link/1", text=phrase("The invitation"))),
+    frame=structs.replace(SIGNED_IN, up=Link(url="/link/1", text=phrase("The invitation"))),
     action="/account/invitation/1",
     heading=phrase("Act for {entity}?", entity=HARBOUR),
     entity=HARBOUR,

@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from corpid.flows.developer.people import Listed
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parties import consent_items, consent_summary
@@ -16,8 +18,8 @@ from corpid.rules.oauth import acr
 from corpid.rules.oauth.errors import TemporarilyUnavailable, TooManyRequests
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.authentication import pages
-from corpid.web.authentication.pages import Ending
+from corpid.web.authentication import endings
+from corpid.web.authentication.endings import Ending
 from corpid.web.developer import error_catalogue
 from corpid.web.pages import errors, views
 from corpid.web.pages.errors import ErrorContext
@@ -53,10 +55,10 @@ FRAME: Final = Frame(
     limit=LIMIT,
     under_way=True,
 )
-KNOWN: Final = replace(FRAME, user_name="wei.ling@harbour.example", step=(2, 4))
-LAST_LIMIT: Final = replace(LIMIT, extend=None, last_time=phrase("You cannot get more time for this sign-in."))
-ENDING: Final = replace(KNOWN, step=(3, 4), limit=replace(LAST_LIMIT, seconds=90))
-CROWDED: Final = replace(
+KNOWN: Final = structs.replace(FRAME, user_name="wei.ling@harbour.example", step=(2, 4))
+LAST_LIMIT: Final = structs.replace(LIMIT, extend=None, last_time=phrase("You cannot get more time for this sign-in."))
+ENDING: Final = structs.replace(KNOWN, step=(3, 4), limit=structs.replace(LAST_LIMIT, seconds=90))
+CROWDED: Final = structs.replace(
     KNOWN,
     client_name=f"Ministry of Trade, {LONG}",
     message="W" * 100,
@@ -96,10 +98,10 @@ MANY: Final = tuple(
     for n in range(60)
 )
 CHOOSE: Final = views.ChooseEntity(
-    frame=replace(KNOWN, step=(3, 4)), action="/entity", search_action="/entity", choices=CHOICES, total=5
+    frame=structs.replace(KNOWN, step=(3, 4)), action="/entity", search_action="/entity", choices=CHOICES, total=5
 )
 CODE: Final = views.SecondFactor(
-    frame=replace(KNOWN, step=(2, None)),
+    frame=structs.replace(KNOWN, step=(2, None)),
     action="/code",
     heading=phrase("Enter your 6-digit code"),
     asked=Asked(
@@ -130,7 +132,7 @@ BY_PASSKEY: Final = Asked(
 )
 SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.name")
 SIGN_IN: Final = views.SignIn(
-    frame=replace(FRAME, step=(1, None)), action="/password", passkey=PASSKEY, recover="/recover"
+    frame=structs.replace(FRAME, step=(1, None)), action="/password", passkey=PASSKEY, recover="/recover"
 )
 AT_ONCE: Final = views.AtOnce(
     action="/at-once",
@@ -143,32 +145,32 @@ AT_ONCE: Final = views.AtOnce(
     ways=tuple(acr.SIMULATED),
 )
 OFFER: Final = views.OfferPasskey(
-    frame=replace(KNOWN, step=None, cancel=None),
+    frame=structs.replace(KNOWN, step=None, cancel=None),
     action="/offer",
     passkey=AskPasskey(action="/offer", options='{"challenge": "AAAA", "rp": {"id": "localhost", "name": "CorpID"}}'),
 )
 CONSENT: Final = views.Consent(
-    frame=replace(KNOWN, step=(4, 4), entity=CHOICES[0].name),
+    frame=structs.replace(KNOWN, step=(4, 4), entity=CHOICES[0].name),
     action="/consent",
     summary=consent_summary(SCOPES),
     items=consent_items(SCOPES),
     until=datetime(2027, 11, 20, 14, 32, tzinfo=UTC),
 )
 CONFIRM: Final = views.Confirm(
-    frame=replace(KNOWN, step=None, entity=CHOICES[0].name),
+    frame=structs.replace(KNOWN, step=None, entity=CHOICES[0].name),
     action="/confirm",
     user_name="Tan Wei Ling",
     entity=CHOICES[0].name,
 )
 EXPLAIN: Final = views.Explain(
-    frame=replace(KNOWN, step=None, cancel=None), action="/cancel", choices=CHOICES[4:], total=1
+    frame=structs.replace(KNOWN, step=None, cancel=None), action="/cancel", choices=CHOICES[4:], total=1
 )
-EXPIRED: Final = pages.ending_page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
+EXPIRED: Final = endings.ending_page(Ending.EXPIRED, "Harbour Board", GONE, BACK)
 ELSEWHERE: Final = Link(url="https://harbour.example/", text=phrase("Go to {name}", name="Harbour Board"))
 BUSY: Final = errors.problem(
     TemporarilyUnavailable(Reason.STORE_UNAVAILABLE, "the provider is busy or down: try again in a moment"),
     ErrorContext(
-        frame=replace(GONE, under_way=True), back=Link(url="", text=phrase("Open the page again")), goes_on=True
+        frame=structs.replace(GONE, under_way=True), back=Link(url="", text=phrase("Open the page again")), goes_on=True
     ),
     "0123456789abcdef",
 )
@@ -183,12 +185,12 @@ CROWD: Final = errors.problem(
 STATES: Final[Mapping[str, View]] = {
     "sign-in": SIGN_IN,
     "sign-in-passkey-first": replace(SIGN_IN, passkey_first=True),
-    "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, frame=replace(FRAME, limit=LAST_LIMIT)),
-    "sign-in-again": replace(SIGN_IN, frame=replace(FRAME, client_name="CorpID", message=None, reason=AGAIN)),
+    "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, frame=structs.replace(FRAME, limit=LAST_LIMIT)),
+    "sign-in-again": replace(SIGN_IN, frame=structs.replace(FRAME, client_name="CorpID", message=None, reason=AGAIN)),
     "sign-in-refused": replace(SIGN_IN, user_name="wei.ling", errors=(WRONG,)),
     "sign-in-passkey-refused": replace(SIGN_IN, errors=(NO_PASSKEY,)),
-    "sign-in-warned": replace(SIGN_IN, frame=replace(FRAME, limit=replace(LIMIT, seconds=90))),
-    "sign-in-over": replace(SIGN_IN, frame=replace(FRAME, limit=replace(LIMIT, seconds=0))),
+    "sign-in-warned": replace(SIGN_IN, frame=structs.replace(FRAME, limit=structs.replace(LIMIT, seconds=90))),
+    "sign-in-over": replace(SIGN_IN, frame=structs.replace(FRAME, limit=structs.replace(LIMIT, seconds=0))),
     "sign-in-developer": replace(SIGN_IN, at_once=AT_ONCE),
     "sign-in-developer-refused": replace(
         SIGN_IN, at_once=AT_ONCE, errors=(("person", phrase("Choose one of the test people.")),)
@@ -207,7 +209,7 @@ STATES: Final[Mapping[str, View]] = {
     "choose": CHOOSE,
     "choose-refused": replace(
         CHOOSE,
-        frame=replace(CHOOSE.frame, step=(1, 2)),
+        frame=structs.replace(CHOOSE.frame, step=(1, 2)),
         errors=(("entity", phrase("Choose the organisation you act for.")),),
         other_account=True,
     ),
@@ -215,9 +217,9 @@ STATES: Final[Mapping[str, View]] = {
     "choose-warned": replace(CHOOSE, frame=ENDING, choices=MANY, total=60),
     "choose-found": replace(CHOOSE, query="works", choices=MANY[:3], total=3),
     "choose-nothing": replace(CHOOSE, query="zzz", choices=(), total=0),
-    "choose-crowded": replace(CHOOSE, frame=CROWDED, choices=tuple(replace(one, name=LONG) for one in CHOICES)),
+    "choose-crowded": replace(CHOOSE, frame=CROWDED, choices=tuple(structs.replace(one, name=LONG) for one in CHOICES)),
     "consent": CONSENT,
-    "consent-signed-in": replace(CONSENT, frame=replace(CONSENT.frame, step=(1, 1)), other_account=True),
+    "consent-signed-in": replace(CONSENT, frame=structs.replace(CONSENT.frame, step=(1, 1)), other_account=True),
     "consent-crowded": replace(CONSENT, frame=CROWDED),
     "consent-not-remembered": replace(CONSENT, until=None),
     "confirm": CONFIRM,
@@ -226,17 +228,17 @@ STATES: Final[Mapping[str, View]] = {
     "explain-signed-in": replace(EXPLAIN, other_account="/entity"),
     "explain-none": replace(EXPLAIN, choices=(), total=0),
     "leave": views.Leave(
-        frame=replace(GONE, entity=CHOICES[0].name, under_way=True), url="/leave", client_name="Harbour Board"
+        frame=structs.replace(GONE, entity=CHOICES[0].name, under_way=True), url="/leave", client_name="Harbour Board"
     ),
     "form-post": views.FormPost(
-        frame=replace(GONE, entity=CHOICES[0].name, under_way=True),
+        frame=structs.replace(GONE, entity=CHOICES[0].name, under_way=True),
         action="/callback",
         fields=(("code", "c0de"), ("state", "s")),
     ),
     "arrive": views.Arrive(
         frame=Frame(client_name="Harbour Board", under_way=True), action="/sign-in/x/arrive", fields=(("arrive", "x"),)
     ),
-    "wait": views.Wait(frame=replace(GONE, entity=CHOICES[0].name, under_way=True), url="/wait"),
+    "wait": views.Wait(frame=structs.replace(GONE, entity=CHOICES[0].name, under_way=True), url="/wait"),
     "expired": EXPIRED,
     "expired-crowded": replace(
         EXPIRED,
@@ -262,8 +264,8 @@ STATES: Final[Mapping[str, View]] = {
             ("access_denied", (Reason.PERSON_MAY_NOT_ACT, Reason.CANCELLED)),
         )
     ),
-    "unknown": pages.unknown(),
-    "claimed-elsewhere": pages.ending_page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
+    "unknown": endings.unknown(),
+    "claimed-elsewhere": endings.ending_page(Ending.CLAIMED_ELSEWHERE, "Harbour Board", GONE, ELSEWHERE),
     "busy": BUSY,
     "too-many": CROWD,
     "sign-out": views.SignOut(

@@ -29,6 +29,7 @@ from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.statements import Prepared, parameters, upsert
 from corpid.stores.valkey import epochs
 from corpid.stores.valkey.link import Link, packed
+from corpid.web.pages.rendering import Renderer
 from corpid.web.telemetry import access_log
 from tests import engines
 from tests.account.scene import account, at_account
@@ -61,8 +62,9 @@ _ONCE: Final = {
     *(each.__code__ for each in (RecordType._records, RecordType._this, RecordType._page)),
     *(each.__code__ for each in (columns, upsert, parameters)),
 }
-_PREPARED: Final = f"{Prepared.__name__}."
-"""with all that it calls, and with what is above, what makes a statement: once in the life of a process"""
+_PREPARED: Final = (f"{Prepared.__name__}.", Renderer._prepared.__qualname__)
+"""with all that they call, and with what is above, what makes a statement or a page with gaps: once in the life of a
+process"""
 _IDENTIFIER: Final = re.compile(r"/[A-Za-z0-9_-]{43}\b")
 
 

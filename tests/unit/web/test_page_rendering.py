@@ -8,6 +8,7 @@ from functools import cache
 from html.parser import HTMLParser
 
 import pytest
+from msgspec import structs
 
 from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.directory.entity_choice import NUMBERS
@@ -95,8 +96,8 @@ VIEWS: dict[str, View] = {
         errors=(("user_name", phrase("Enter your user name.")), ("password", SAID), ("", phrase("Wait a minute."))),
     ),
     "code": CODE,
-    "code by e-mail": replace(CODE, asked=replace(CODE.asked, label=None, send=True)),
-    "recovery code": replace(CODE, asked=replace(CODE.asked, numeric=False, ways=())),
+    "code by e-mail": replace(CODE, asked=structs.replace(CODE.asked, label=None, send=True)),
+    "recovery code": replace(CODE, asked=structs.replace(CODE.asked, numeric=False, ways=())),
     "code, refused": replace(CODE, errors=(("code", phrase("Enter 6 digits.")),)),
     "offer of a passkey": OfferPasskey(
         frame=FRAME,
@@ -136,8 +137,8 @@ VIEWS: dict[str, View] = {
     "problem, nobody known": Problem(
         frame=Frame(), heading=phrase("This link does not work"), paragraphs=(phrase("Go back."),)
     ),
-    "explain": Explain(frame=replace(FRAME, cancel=None), action="/cancel", choices=CHOICES),
-    "explain, none": Explain(frame=replace(FRAME, cancel=None), action="/cancel", choices=()),
+    "explain": Explain(frame=structs.replace(FRAME, cancel=None), action="/cancel", choices=CHOICES),
+    "explain, none": Explain(frame=structs.replace(FRAME, cancel=None), action="/cancel", choices=()),
     "sign out": SignOut(frame=FRAME, action="/sign-out", people=(HOSTILE, "Beta"), stay="/account"),
     "signed out": SignedOut(),
     "home": Home(discovery="/.well-known/openid-configuration", keys="/.well-known/keys"),
@@ -549,7 +550,13 @@ def test_a_dead_end_gives_its_reference_and_leads_back() -> None:
 def test_the_time_limit_is_shown_and_can_be_extended_until_no_extension_is_left() -> None:
     """D15: the page warns and can extend, at most 10 times."""
     page = Page(VIEWS["sign in"])
-    last = Page(SignIn(frame=replace(FRAME, limit=replace(LIMIT, extend=None)), action="/password", recover="/recover"))
+    last = Page(
+        SignIn(
+            frame=structs.replace(FRAME, limit=structs.replace(LIMIT, extend=None)),
+            action="/password",
+            recover="/recover",
+        )
+    )
     assert "14:32" in page.text()
     assert "14:32" in last.text()
     assert "/extend" in [form["action"] for form, _ in page.forms]
@@ -566,7 +573,11 @@ def test_the_time_limit_is_shown_in_the_last_three_minutes_and_to_readers_withou
 ) -> None:
     """WCAG 2.2.1: nobody is hurried before; what no script can reveal later is shown from the start."""
     page = Page(
-        SignIn(frame=replace(FRAME, limit=replace(LIMIT, seconds=seconds)), action="/password", recover="/recover")
+        SignIn(
+            frame=structs.replace(FRAME, limit=structs.replace(LIMIT, seconds=seconds)),
+            action="/password",
+            recover="/recover",
+        )
     )
     (limit,) = [each for each in page.all("div") if each.get("id") == "time-limit"]
     assert ("hidden" not in limit) is shown

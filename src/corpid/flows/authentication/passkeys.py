@@ -6,10 +6,11 @@ A challenge is `nonce.mac`. The MAC covers its purpose and subject, so opening a
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers, second_factors, session_start, throttle

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from corpid.rules.authentication.records import Credentials, HeldFactors
+import msgspec
+
+from corpid.ports import Account
+from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 from corpid.rules.authentication.sign_in import Way
 from corpid.rules.limits import MAILED_CODE_SECONDS, MAILED_CODES_PER_SIGN_IN
 
 if TYPE_CHECKING:
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, Registry
-    from corpid.rules.authentication.records import Passkey
+    from corpid.ports import Registry
     from corpid.rules.directory.records import User
 
 
@@ -45,8 +46,7 @@ class AtSecondFactor(Mailed, Protocol):
         """The chosen method, None if none was chosen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskSecondFactor:
+class AskSecondFactor(msgspec.Struct, frozen=True, kw_only=True):
     """The question for a second factor after a correct password.
 
     It asks for one method and offers the others.
@@ -64,8 +64,7 @@ class AskSecondFactor:
     """the passkeys that can be used, if the method is a passkey"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingSecondFactor:
+class PendingSecondFactor(msgspec.Struct, frozen=True, kw_only=True):
     """A person whose password was correct, with their second-factor methods.
 
     The person is loaded from the registry in one query.

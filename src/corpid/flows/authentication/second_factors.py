@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import (
@@ -163,24 +164,15 @@ async def submit_code(context: RequestContext, visit: Visit, *, code: str, makes
     access_denied. Raises Rejected, Stopped, Throttled (also as Paused), StaleStep, FormHandled, AlreadyCompleted.
     Source: D34, D45
     """
-    pending, at = await person(context, visit, Event.CODE), visit.interaction
-    account, way = pending.account, second_factor_methods.chosen(at, pending)
+    pending = await person(context, visit, Event.CODE)
+    account, way = pending.account, second_factor_methods.chosen(visit.interaction, pending)
     user = account.user
     if way is Way.PASSKEY:
         raise StaleStep
-    guesses = await _admit(context, visit, account, way)
-    entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "ok", way=way.value)
-    try:
-        if way is Way.APP:
-            await accept_app(context, account.held.credentials, code, entry)
-        elif way is Way.RECOVERY:
-            await accept_recovery(context, user, code, entry)
-        else:
-            check(context, at.interaction_id, at, user, code)
-            await context.provider.registry.audit.write(entry, now=context.now)
-    except WrongCode:
+    guesses, right = await _try(context, visit, account, way, code)
+    if not right:
         await _miss(context, visit, user, way, guesses)
-        raise Rejected(_WRONG[way]) from None
+        raise Rejected(_WRONG[way])
     shown = session_start.Authentication(
         account=account, amr=acr.PASSWORD_AND_CODE, way=way, makes_passkeys=makes_passkeys
     )
@@ -238,20 +230,41 @@ async def _throttle(context: RequestContext, unit: TransientUnit, visit: Visit, 
     await throttle.attempt_second_factor(context, unit, name, visit.browser.browser_key, known=known)
 
 
-async def _admit(context: RequestContext, visit: Visit, account: Account, way: Way) -> CodeGuesses | None:
-    """Count an attempt before it is tried.
+async def _try(
+    context: RequestContext, visit: Visit, account: Account, way: Way, code: str
+) -> tuple[CodeGuesses | None, bool]:
+    """Count an attempt, then try it; both are written together.
 
-    Returns the count of guesses, None for a recovery code, which cannot be guessed.
+    Returns the count of guesses, None for a recovery code, which cannot be guessed; and whether the code was right.
     """
-    seen, factors = account.guesses, visit.interaction.factors
-    after = None if way is Way.RECOVERY else code_guesses.one_more_guess(context, seen, factors)
     async with context.provider.transient.unit(context.now) as unit:
+        if way is not Way.RECOVERY:
+            after = code_guesses.one_more_guess(context, account.guesses, visit.interaction.factors)
+            await browsers.note_form(context, unit, visit.cookie, visit.form)
+            await _throttle(context, unit, visit, account.user)
+            guesses = await code_guesses.count(context, account.guesses, after, visit.interaction.factors)
+            return guesses, await _accepts(context, visit, account, way, code)
         await browsers.note_form(context, unit, visit.cookie, visit.form)
-        if after is None:
-            await throttle.attempt_unguessable(context, unit)
-            return None
-        await _throttle(context, unit, visit, account.user)
-        return await code_guesses.count(context, seen, after, factors)
+        await throttle.attempt_unguessable(context, unit)
+    # By itself: its owner is told of it by then.
+    return None, await _accepts(context, visit, account, way, code)
+
+
+async def _accepts(context: RequestContext, visit: Visit, account: Account, way: Way, code: str) -> bool:
+    """Use up a code, if it is right."""
+    at, user = visit.interaction, account.user
+    entry = event(context, visit, user, AuditAction.SIGN_IN_SECOND_FACTOR, "ok", way=way.value)
+    try:
+        if way is Way.APP:
+            await accept_app(context, account.held.credentials, code, entry)
+        elif way is Way.RECOVERY:
+            await accept_recovery(context, user, code, entry)
+        else:
+            check(context, at.interaction_id, at, user, code)
+            await context.provider.registry.audit.write(entry, now=context.now)
+    except WrongCode:
+        return False
+    return True
 
 
 async def _miss(context: RequestContext, visit: Visit, user: User, way: Way, guesses: CodeGuesses | None) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.flows import namespaces, notifications
 from corpid.flows.authentication import (
@@ -20,7 +20,7 @@ from corpid.flows.authentication import (
     throttle,
 )
 from corpid.flows.authentication.visits import with_consent
-from corpid.ports import Session
+from corpid.ports import Account, Session
 from corpid.rules.authentication import passkey_offer
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Outcome, StaleStep, State, Way
@@ -31,7 +31,7 @@ from corpid.rules.oauth import acr
 if TYPE_CHECKING:
     from corpid.flows.authentication.visits import Visit
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Account, SessionPurpose, TransientUnit
+    from corpid.ports import SessionPurpose, TransientUnit
     from corpid.rules.authentication.sign_in import Interaction
 
 
@@ -55,8 +55,7 @@ _UNGUESSED: Final = (None, Way.RECOVERY, Way.SIMULATED)
 _LONGEST_SIGN_IN_SECONDS: Final = INTERACTION_SECONDS * (1 + INTERACTION_EXTENSIONS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authentication:
+class Authentication(msgspec.Struct, frozen=True, kw_only=True):
     """A fully authenticated person and the factors used (RFC 8176)."""
 
     account: Account
@@ -159,7 +158,7 @@ async def _decided(
         language=user.language,
         now=context.now,
     )
-    after = msgspec.structs.replace(after, entity_id=entity_id)
+    after = replace(after, entity_id=entity_id)
     if visit.asks_consent:
         visit = await with_consent(context, visit, after)
     purpose = own_pages.purpose(before.request)
@@ -171,8 +170,8 @@ async def _decided(
             return after, None
     session = _new_session(context, visit, shown, purpose)
     if after.outcome is Outcome.CODE:
-        session = msgspec.structs.replace(session, entity_id=entity_id)
-    return msgspec.structs.replace(after, made_session_id=session.session_id), session
+        session = replace(session, entity_id=entity_id)
+    return replace(after, made_session_id=session.session_id), session
 
 
 def _offers_passkey(context: RequestContext, visit: Visit, shown: Authentication) -> bool:

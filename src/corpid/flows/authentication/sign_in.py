@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication import (
     browsers,

@@ -5,10 +5,10 @@ Source: D15, D34
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.flows.authentication import (
     browsers,
@@ -19,21 +19,20 @@ from corpid.flows.authentication import (
     second_factor_methods,
     throttle,
 )
-from corpid.flows.authentication.browsers import SubmittedForm
+from corpid.flows.authentication.browsers import Browser, SubmittedForm
+from corpid.flows.authentication.second_factor_methods import PendingSecondFactor
+from corpid.ports import Session
 from corpid.rules.authentication import sign_in as machine
+from corpid.rules.authentication.sign_in import Interaction
+from corpid.rules.directory.records import User
+from corpid.rules.oauth.records import Client
 
 if TYPE_CHECKING:
-    from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.authentication.second_factor_methods import PendingSecondFactor
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Session
-    from corpid.rules.authentication.sign_in import Event, Interaction, State
-    from corpid.rules.directory.records import User
-    from corpid.rules.oauth.records import Client
+    from corpid.rules.authentication.sign_in import Event, State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
     """A browser at its own interaction, with the data loaded for it.
 
     `cookie` is the value that the browser sent.
@@ -56,7 +55,7 @@ class Visit:
     person"""
     picked_language: str = ""
     """the tag of the language that was picked on a page of this sign-in; empty: none"""
-    form: SubmittedForm = field(default_factory=SubmittedForm)
+    form: SubmittedForm = msgspec.field(default_factory=SubmittedForm)
     """the submitted form, if it proves a factor"""
     lacks_second_factor: User | None = None
     """the person who typed their password here but has no second factor left; they are not signed in for now"""
@@ -91,7 +90,7 @@ def with_passkey(visit: Visit) -> Visit:
 
     It is stored with the browser at the end of the sign-in. Source: D46
     """
-    return replace(visit, browser=msgspec.structs.replace(visit.browser, used_passkey=True))
+    return replace(visit, browser=replace(visit.browser, used_passkey=True))
 
 
 class NoInteraction(Exception):

@@ -6,10 +6,10 @@ code are those of every sign-in. The audit says `simulated`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.flows.authentication import (
     browsers,

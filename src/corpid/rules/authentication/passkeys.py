@@ -6,6 +6,7 @@ The authenticator always verifies the user, so a passkey counts as two factors. 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import cbor2
@@ -119,17 +120,36 @@ def authentication_options(
     Without `allowed`, any passkey of this provider will do and no person is named. `allowed` are the credential ids of
     one person, who is already known, each with its transports. Source: WebAuthn §5.5, §14.6.3, D46
     """
-    options = webauthn.generate_authentication_options(
-        rp_id=party.rp_id,
-        challenge=challenge,
-        timeout=MILLISECONDS,
-        user_verification=UserVerificationRequirement.REQUIRED,
-        allow_credentials=[
+    if not allowed:
+        before, after = _options_of_anybody(party.rp_id)
+        return f"{before}{bytes_to_base64url(challenge)}{after}"
+    return _authentication_options(
+        party.rp_id,
+        challenge,
+        [
             PublicKeyCredentialDescriptor(
                 id=from_base64url(each), transports=[AuthenticatorTransport(known) for known in transports] or None
             )
-            for each, transports in (allowed or {}).items()
+            for each, transports in allowed.items()
         ],
+    )
+
+
+@lru_cache(maxsize=64)
+def _options_of_anybody(rp_id: str) -> tuple[str, str]:
+    """The options that name nobody, before and after their challenge."""
+    mark = b"challenge"
+    before, _, after = _authentication_options(rp_id, mark, []).partition(bytes_to_base64url(mark))
+    return before, after
+
+
+def _authentication_options(rp_id: str, challenge: bytes, allowed: list[PublicKeyCredentialDescriptor]) -> str:
+    options = webauthn.generate_authentication_options(
+        rp_id=rp_id,
+        challenge=challenge,
+        timeout=MILLISECONDS,
+        user_verification=UserVerificationRequirement.REQUIRED,
+        allow_credentials=allowed,
     )
     return options_to_json(options)
 

@@ -5,6 +5,7 @@ Apart from `passkeys`, whose library takes long to load: settings ask here.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -33,6 +34,7 @@ def works_at(base_url: str, rp_id: str = "") -> bool:
     return False
 
 
+@lru_cache(maxsize=64)
 def relying_party(base_url: str, name: str, rp_id: str = "") -> RelyingParty:
     """Return the origin and rpId of an issuer.
 

@@ -8,10 +8,12 @@ Source: D34, D35, D46, D47
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
+
+import msgspec
 
 from corpid.flows.account import enrolments, own_email, recovery
 from corpid.flows.account.enrolments import Expired, NotHere, NotOpened, OpenElsewhere, Stopped
@@ -256,7 +258,9 @@ def _forgotten_question(
 ) -> enrolment_pages.ForgottenPassword:
     token = interactions.form_token(context, browser_id, _FORGOTTEN_FORM)
     return enrolment_pages.ForgottenPassword(
-        frame=replace(pending.frame if pending else Frame(), form_token=token, up=pending.back if pending else None),
+        frame=msgspec.structs.replace(
+            pending.frame if pending else Frame(), form_token=token, up=pending.back if pending else None
+        ),
         action=pending.here if pending else web.base_path + own_pages.RECOVERY_PATH,
         errors=wrong,
     )

@@ -7,9 +7,11 @@ request, or one with an old cookie or form, is redirected to the page that is cu
 from __future__ import annotations
 
 from asyncio import sleep
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication import (
     browsers,
@@ -36,8 +38,9 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.generations import GENERATIONS
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
-from corpid.web.authentication import pages
-from corpid.web.authentication.pages import AT_ONCE, Again, Ending
+from corpid.web.authentication import endings, pages
+from corpid.web.authentication.endings import Ending
+from corpid.web.authentication.pages import AT_ONCE, Again
 from corpid.web.context import ARRIVE, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
@@ -180,7 +183,7 @@ STEPS: Final[Mapping[str, Step]] = {
 """by the last part of the form's action address"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Submitted:
     """A form from a page of this browser, for the current step."""
 
@@ -230,14 +233,14 @@ async def _answer(request: Request, web: WebContext, interaction_id: str, action
         return await _at(request, web, context, visit, action)
     except visits.NoInteraction:
         if sent is None:
-            return page_response(request, web.renderer, pages.without_cookie(), status=403)
-        return page_response(request, web.renderer, pages.unknown(interactions.lost(context)), status=404)
+            return page_response(request, web.renderer, endings.without_cookie(), status=403)
+        return page_response(request, web.renderer, endings.unknown(interactions.lost(context)), status=404)
     except visits.ForeignBrowser as stranger:
         await provider.registry_cache.refuse_maintenance(context.now)
         if request.method == "POST":
             return await _old_form(request, web, context, interaction_id, sent)
         client = await own_pages.requesting_client(context, stranger.interaction.request.client_id)
-        return page_response(request, web.renderer, pages.other_browser(client, stranger.interaction), status=403)
+        return page_response(request, web.renderer, endings.other_browser(client, stranger.interaction), status=403)
 
 
 async def _land(
@@ -286,7 +289,7 @@ def _failed(
 
     `reload` says that only the same form can continue it. Source: D16
     """
-    around = replace(pages.client_frame(web, client, interaction), under_way=True)
+    around = pages.client_frame(web, client, interaction, under_way=True)
     return errors.as_page(
         request, error, web.renderer, ErrorContext(frame=around) if reload else _met(around.here, around)
     )
@@ -361,7 +364,8 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
         return page_response(request, web.renderer, await _ending(web, context, visit, closed))
     if claimed_elsewhere:
         return await _over(request, web, context, visit, Ending.CLAIMED_ELSEWHERE, status=409)
-    query = request.query_params.get("query", "").strip()[:QUERY_CHARACTERS]
+    searched = request.query_params.get("query", "") if request.scope["query_string"] else ""
+    query = searched.strip()[:QUERY_CHARACTERS]
     page = await sign_in.current(context, visit, query=query)
     again = Again(query=query, test_people=() if web.developer is None else web.developer.people(request))
     return page_response(request, web.renderer, await pages.of_step(web, context, visit, page, again))
@@ -370,21 +374,14 @@ async def _get(request: Request, web: WebContext, context: RequestContext, visit
 async def _over(
     request: Request, web: WebContext, context: RequestContext, visit: Visit, ending: Ending, *, status: int = 200
 ) -> Response:
-    return page_response(request, web.renderer, await pages.over(web, context, visit, ending), status=status)
-
-
-_ENDINGS: Final[Mapping[Closed, Ending]] = {
-    Closed.ENDED: Ending.ENDED,
-    Closed.ANSWERED_ELSEWHERE: Ending.ENDED_ELSEWHERE,
-    Closed.EXPIRED: Ending.EXPIRED,
-}
+    return page_response(request, web.renderer, await endings.over(web, context, visit, ending), status=status)
 
 
 async def _ending(web: WebContext, context: RequestContext, visit: Visit, closed: Closed) -> View:
     """Return the page of a closed sign-in."""
     if closed is Closed.ANSWERING:
         return await pages.waiting(web, context, visit)
-    return await pages.over(web, context, visit, _ENDINGS[closed])
+    return await endings.over(web, context, visit, endings.OF_CLOSED[closed])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

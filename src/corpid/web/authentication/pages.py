@@ -1,15 +1,16 @@
-"""Pages of the sign-in: frame, steps, and ends.
+"""Pages of the sign-in: frame and steps. Its ends are in `endings`.
 
 A step's page is built from the flow's current page. Source: DESIGN "Pages", D12, D15, D17, D34, D45
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication import (
     consents,
@@ -32,7 +33,7 @@ from corpid.rules.oauth.consent import shared_scopes
 from corpid.texts import phrase
 from corpid.web.context import SIGN_IN, interaction_path
 from corpid.web.pages import views
-from corpid.web.pages.layout import Form, Frame, Link, client_site, time_limit
+from corpid.web.pages.layout import Form, Frame, time_limit
 from corpid.web.pages.views import AskPasskey, asked
 
 if TYPE_CHECKING:
@@ -74,50 +75,55 @@ def _reason(interaction: Interaction) -> Phrase | None:
     return _SIGN_IN_AGAIN if own_pages.purpose(interaction.request) == "account" else _SIGN_IN_AGAIN_TO_GO_ON
 
 
-def frame(web: WebContext, context: RequestContext, visit: Visit, *, step: tuple[int, int | None] | None) -> Frame:
+def _frame(context: RequestContext, visit: Visit, where: str, *, step: tuple[int, int | None] | None) -> Frame:
     """Return the frame of a page that asks something.
 
-    `step` is its number and the number of steps, if that is known. Source: D12, D15, D17
+    `where` is the path of the sign-in, `step` is its number and the number of steps, if that is known. Source: D12, D15, D17
     """
-    interaction, provider = visit.interaction, web.provider
+    interaction = visit.interaction
     extendable = machine.extendable(interaction)
-    where = interaction.interaction_id
     return Frame(
         client_name=visit.client.name,
         message=interaction.request.context_message,
         user_name=interaction.user_name or None,
         step=step,
         step_name=step_name(interaction),
-        form_token=interactions.form_token(context, visit.browser.browser_id, where),
-        cancel=Form(action=interaction_path(web, where, "cancel")),
+        form_token=interactions.form_token(context, visit.browser.browser_id, interaction.interaction_id),
+        cancel=Form(action=f"{where}/cancel"),
         limit=time_limit(
             interaction.expires_at,
             now=context.now,
-            zone=provider.policy.timezone,
-            more=Form(action=interaction_path(web, where, "extend")) if extendable else None,
+            zone=context.provider.policy.timezone,
+            more=Form(action=f"{where}/extend") if extendable else None,
             at_end=_NO_MORE_TIME,
         ),
         under_way=True,
         reason=_reason(interaction),
         ui_locales=interaction.request.ui_locales,
         account_language=interaction.language if interaction.user_id else visit.browser.language,
-        here=interaction_path(web, where),
+        sign_in=interaction.interaction_id,
+        here=where,
     )
 
 
-async def final_frame(web: WebContext, context: RequestContext, client: Client, interaction: Interaction) -> Frame:
+async def final_frame(
+    web: WebContext, context: RequestContext, client: Client, interaction: Interaction, *, under_way: bool = False
+) -> Frame:
     """Return the frame of a page that asks nothing more.
 
     It names the client and, once chosen, the entity. Source: D12
     """
-    known, acting = client_frame(web, client, interaction), None
+    acting = None
     if interaction.entity_id:
         acting = await web.provider.registry_cache.acting(interaction.user_id, interaction.entity_id, context.now)
-    return replace(known, entity=acting.entity.name) if acting else known
+    entity = acting.entity.name if acting else None
+    return client_frame(web, client, interaction, entity=entity, under_way=under_way)
 
 
-def client_frame(web: WebContext, client: Client, interaction: Interaction) -> Frame:
-    """Return the frame without data from the directory.
+def client_frame(
+    web: WebContext, client: Client, interaction: Interaction, *, entity: str | None = None, under_way: bool = False
+) -> Frame:
+    """Return the frame without other data from the directory.
 
     The directory may be unavailable. Source: D12
     """
@@ -125,7 +131,10 @@ def client_frame(web: WebContext, client: Client, interaction: Interaction) -> F
     return Frame(
         client_name=client.name,
         message=request.context_message,
+        entity=entity,
+        under_way=under_way,
         ui_locales=request.ui_locales,
+        sign_in=interaction.interaction_id,
         here=interaction_path(web, interaction.interaction_id),
     )
 
@@ -171,7 +180,7 @@ def _shown(choice: Choice, preselected: str) -> views.Choice:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Again:
     """Content that depends on the request: errors, typed text, test people."""
 
@@ -182,31 +191,34 @@ class Again:
     """whom developer mode signs in at once (D66)"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Look:
     """Inputs of a page, in addition to the flow's step."""
 
     web: WebContext
     context: RequestContext
     visit: Visit
+    where: str
+    """the path of the sign-in's page"""
     steps: int
     again: Again
 
     def at(self, action: str = "") -> str:
         """Return the path of the sign-in's page or of an action."""
-        return interaction_path(self.web, self.visit.interaction.interaction_id, action)
+        return f"{self.where}/{action}" if action else self.where
 
     def frame(self, step: int | None, *, total_known: bool = True) -> Frame:
         """Return the frame of the page; `step` counts from one."""
         # The entities that can be chosen may change meanwhile, and so may the number of steps.
         numbers = (step, max(step, self.steps) if total_known else None) if step else None
-        return frame(self.web, self.context, self.visit, step=numbers)
+        return _frame(self.context, self.visit, self.where, step=numbers)
 
 
 async def of_step(web: WebContext, context: RequestContext, visit: Visit, page: sign_in.Page, again: Again) -> View:
     """Return the page of a step."""
     steps = _steps(visit, chooses=await _chooses(context, visit))
-    look = _Look(web=web, context=context, visit=visit, steps=steps, again=again)
+    where = interaction_path(web, visit.interaction.interaction_id)
+    look = _Look(web=web, context=context, visit=visit, where=where, steps=steps, again=again)
     return _VIEWS[type(page)](look, page)
 
 
@@ -341,153 +353,15 @@ _VIEWS: Final[Mapping[type[sign_in.Page], Callable[..., View]]] = {
 
 async def leaving(web: WebContext, context: RequestContext, visit: Visit) -> View:
     """Return the page between the last POST and the client (D37)."""
-    around = await final_frame(web, context, visit.client, visit.interaction)
+    around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
     return views.Leave(
-        frame=replace(around, under_way=True),
-        url=interaction_path(web, visit.interaction.interaction_id, "leave"),
+        frame=around,
+        url=f"{around.here}/leave",
         client_name=visit.client.name,
     )
 
 
 async def waiting(web: WebContext, context: RequestContext, visit: Visit) -> View:
     """Return the page for a completion that another request is writing (D15)."""
-    around = await final_frame(web, context, visit.client, visit.interaction)
-    return views.Wait(
-        frame=replace(around, under_way=True), url=interaction_path(web, visit.interaction.interaction_id)
-    )
-
-
-class Ending(Enum):
-    """The reason for the end of a sign-in."""
-
-    EXPIRED = "expired"
-    """the ten minutes are over (D15)"""
-    ENDED = "ended"
-    """finished before, here or in another tab (D15)"""
-    ENDED_ELSEWHERE = "ended_elsewhere"
-    """another sign-in answered the same request (D15)"""
-    SHUT = "shut"
-    """too many wrong codes (D45)"""
-    CLAIMED_ELSEWHERE = "claimed_elsewhere"
-    """another browser was first with this request (D15)"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _EndingText:
-    heading: Phrase
-    explanation: Phrase
-    advice: Callable[[str], Phrase]
-    """by the client's name"""
-    answers: bool = True
-    """true if the link back carries an answer of this sign-in"""
-
-
-def _start_again(name: str) -> Phrase:
-    return phrase("Return to {name} and start again.", name=name)
-
-
-def _start_again_unless_signed_in(name: str) -> Phrase:
-    return phrase("Return to {name}. If you are not signed in there, start again.", name=name)
-
-
-def _go_on_there(name: str) -> Phrase:
-    return phrase(
-        "Continue there. If that was not you, or the other page is closed, go to {name} and start again.", name=name
-    )
-
-
-_COMPLETED: Final = _EndingText(
-    heading=phrase("This sign-in is finished"),
-    explanation=phrase("It was completed or cancelled, here or in another tab. A sign-in works only once."),
-    advice=_start_again_unless_signed_in,
-)
-_ENDING_TEXTS: Final[Mapping[Ending, _EndingText]] = {
-    Ending.EXPIRED: _EndingText(
-        heading=phrase("This sign-in has expired"),
-        explanation=phrase(
-            "For your security, you have to finish signing in within a few minutes. Nothing was shared."
-        ),
-        advice=_start_again,
-    ),
-    Ending.ENDED: _COMPLETED,
-    Ending.ENDED_ELSEWHERE: _EndingText(
-        heading=_COMPLETED.heading, explanation=_COMPLETED.explanation, advice=_COMPLETED.advice, answers=False
-    ),
-    Ending.SHUT: _EndingText(
-        heading=phrase("This sign-in was stopped"),
-        explanation=phrase(
-            "The code was wrong too many times, so we ended this sign-in for your security. Nothing was shared."
-        ),
-        advice=_start_again,
-    ),
-    Ending.CLAIMED_ELSEWHERE: _EndingText(
-        heading=phrase("This sign-in continues in another browser"),
-        explanation=phrase("The same link was also opened in another browser or window, and somebody continued there."),
-        advice=_go_on_there,
-        answers=False,
-    ),
-}
-
-
-def ending_page(ending: Ending, name: str, frame: Frame, back: Link | None) -> views.Problem:
-    """Return the page of an ending; `name` is the client's name."""
-    text = _ENDING_TEXTS[ending]
-    return views.Problem(frame=frame, heading=text.heading, paragraphs=(text.explanation, text.advice(name)), back=back)
-
-
-async def over(web: WebContext, context: RequestContext, visit: Visit, ending: Ending) -> View:
-    """Return the page of a finished sign-in, for its own browser."""
-    client, interaction = visit.client, visit.interaction
-    answer = Link(
-        url=interaction_path(web, interaction.interaction_id, "leave"),
-        text=phrase("Return to {name}", name=client.name),
-    )
-    back = answer if _ENDING_TEXTS[ending].answers else client_site(client, interaction.request.redirect_uri)
-    return ending_page(ending, client.name, await final_frame(web, context, client, interaction), back)
-
-
-def other_browser(client: Client | None, interaction: Interaction) -> View:
-    """Return the page for another browser than the sign-in's own.
-
-    It is also shown if cookies are blocked. Source: D34
-    """
-    request = interaction.request
-    return views.Problem(
-        frame=Frame(client_name=client.name if client else None, ui_locales=request.ui_locales),
-        heading=phrase("This sign-in belongs to another browser"),
-        paragraphs=(
-            phrase("It was started in another browser or window, or this browser does not accept cookies."),
-            phrase("Allow cookies for this site, go back to the service you came from and start again."),
-        ),
-        back=client_site(client, request.redirect_uri) if client else None,
-    )
-
-
-def without_cookie() -> View:
-    """Return the page for an unknown sign-in without a cookie.
-
-    With a cookie, more might be known. Source: D34
-    """
-    return views.Problem(
-        frame=Frame(),
-        heading=phrase("Cookies are needed to sign in"),
-        paragraphs=(
-            phrase("This browser does not accept cookies, or the address was opened in another browser."),
-            phrase("Allow cookies for this site, go back to the service you came from and start again."),
-        ),
-    )
-
-
-def unknown(reason: Phrase | None = None) -> View:
-    """Return the page for a sign-in that no longer exists.
-
-    `reason` is the one that is known.
-    """
-    return views.Problem(
-        frame=Frame(),
-        heading=phrase("We cannot find this sign-in"),
-        paragraphs=(
-            reason or phrase("The address is incomplete, or the sign-in ended a while ago."),
-            phrase("Go back to the service you came from and start again."),
-        ),
-    )
+    around = await final_frame(web, context, visit.client, visit.interaction, under_way=True)
+    return views.Wait(frame=around, url=around.here)

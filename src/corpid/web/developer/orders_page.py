@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
+import msgspec
+
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer.orders import MOST, TooMany, place
 from corpid.rules.developer.order_documents import Unfit, typed
@@ -185,7 +187,7 @@ async def _view(
 def _bound(context: RequestContext, view: OrdersPage, browser_id: str) -> OrdersPage:
     """The page with a form that this browser may send."""
     token = interactions.form_token(context, browser_id, _FORM)
-    return replace(view, frame=replace(view.frame, form_token=token))
+    return replace(view, frame=msgspec.structs.replace(view.frame, form_token=token))
 
 
 async def _submit(request: Request, web: WebContext, context: RequestContext, mode: Mode, browser_id: str) -> Response:

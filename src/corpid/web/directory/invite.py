@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import member_changes, members
 from corpid.flows.directory.invitation_limits import InvitationLimit
@@ -143,7 +145,9 @@ def _preview(at: PortalContext, found: Sequence[MemberDetails]) -> InvitationPre
     needs_approval = members.invitation_needs_approval(at.entity)
     number = len(found)
     return InvitationPreview(
-        frame=replace(_frame(at), up=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people"))),
+        frame=msgspec.structs.replace(
+            _frame(at), up=Link(url=portal_path(at.web, SEVERAL), text=phrase("Invite several people"))
+        ),
         heading=counted(number, "Invite {count} person?", "Invite {count} people?"),
         action=portal_path(at.web, SEVERAL),
         note=EACH_GETS,

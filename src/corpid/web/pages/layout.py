@@ -7,18 +7,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode, urlsplit
 
-from corpid.texts import counted, phrase
+import msgspec
+
+from corpid.texts import Phrase, counted, phrase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import tzinfo
 
     from corpid.rules.oauth.records import Client
-    from corpid.texts import Phrase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(msgspec.Struct, frozen=True, kw_only=True):
     """The target of a form of one button. Fields: form_token, step."""
 
     action: str
@@ -50,8 +50,7 @@ def _left(minutes: int) -> Phrase:
     return counted(minutes, "About {count} minute left on this page.", "About {count} minutes left on this page.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeLimit:
+class TimeLimit(msgspec.Struct, frozen=True, kw_only=True):
     """The time limit of a page, and its extension (D15, WCAG 2.2.1)."""
 
     at: datetime
@@ -115,8 +114,7 @@ class Navigation:
     """leads to the same pages of another"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """The frame of a page: client, provider, time limit, cancel link.
 
     Source: D12, D15, D17
@@ -153,6 +151,8 @@ class Frame:
     account_language: str = ""
     """the tag of the language of the person's account, which the page may offer; before the first factor that of
     the browser's last one; empty: none is known"""
+    sign_in: str = ""
+    """what the paths of this page have of the sign-in that it belongs to"""
     here: str = ""
     """the address path of this page, to return to after another language is picked; empty: the browser says"""
 

@@ -24,6 +24,7 @@ from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
 from corpid.web.pages.charts import drawn
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
+from corpid.web.pages.prepared import CONTENT, FrameView, Gap, Page, separated
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
     from corpid.web.pages.layout import Frame
+    from corpid.web.pages.prepared import Kept
     from corpid.web.pages.theme import Theme
     from corpid.web.pages.translations import Language, Translator
     from corpid.web.pages.views import View
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 STATIC_PATH: Final = "/static/"
 LANGUAGE_PATH: Final = "/language/"
 _PIECES: Final = ("head", "masthead", "foot", "illustration", "time_left")
+_PAGES: Final = 512
+"""kept with gaps, of 10 kB each: a few for each client and language"""
 _BACK: Final = "\0"
 """stands in the links to languages for the address of the page"""
 MEDIA_TYPES: Final = {
@@ -161,6 +165,7 @@ class Renderer:
         }
         self._environments: dict[str, Environment] = {}
         self._templates: dict[tuple[str, str], Template] = {}
+        self._page = lru_cache(maxsize=_PAGES)(self._prepared)
         english = self._environment(ENGLISH)
         for template in () if developer_mode else english.list_templates():
             self._template(ENGLISH, template)
@@ -193,7 +198,22 @@ class Renderer:
         `offered` is another one, to which a link leads (DESIGN "Pages").
         """
         template = self._templates.get((language.tag, view.template)) or self._template(language, view.template)
-        return template.render(view=view, frame=view.frame, errors=view.errors, offered=offered).encode()
+        found = separated(view, template.environment.filters["time"])
+        if found is None:
+            return template.render(_values(view, offered)).encode()
+        kept, filling = found
+        if isinstance(kept, FrameView):
+            content = template.blocks["content"](template.new_context(_values(view, offered)))
+            filling[CONTENT] = "".join(content)
+        return self._page(kept, language, offered).filled(filling)
+
+    def _prepared(self, kept: Kept, language: Language, offered: Language | None) -> Page:
+        """The page of a view with gaps."""
+        template = self._template(language, kept.template)
+        context = template.new_context(_values(kept, offered))
+        if isinstance(kept, FrameView):
+            context.blocks["content"] = [lambda _: iter((CONTENT,))]
+        return Page("".join(template.root_render_func(context)))
 
     def static_file(self, name: str) -> tuple[bytes, str]:
         """Content and media type of a static file by hashed name.
@@ -201,6 +221,10 @@ class Renderer:
         Raises KeyError if there is none (D31).
         """
         return self.static.file(name)
+
+
+def _values(view: View | Kept, offered: Language | None) -> dict[str, object]:
+    return {"view": view, "frame": view.frame, "errors": view.errors, "offered": offered}
 
 
 def _hidden(frame: Frame) -> Markup:
@@ -302,9 +326,11 @@ def _instant(kind: str, written: Callable[[datetime], str]) -> Callable[[datetim
     @lru_cache(maxsize=256)
     def marked_up(moment: datetime, _: str | None) -> Markup:
         at = moment.isoformat(timespec="seconds")
-        return Markup('<time datetime="{}" data-show="{}">{}</time>').format(at, kind, written(moment))
+        return Markup(f'<time datetime="{at}" data-show="{kind}">{escape(written(moment))}</time>')  # noqa: S704
 
-    def shown(moment: datetime) -> Markup:
+    def shown(moment: datetime | Gap) -> Markup:
+        if isinstance(moment, Gap):
+            return Markup(moment)  # noqa: S704 - of this process
         # Two moments of the same time of day, before and after the clocks go back, are equal.
         return marked_up(moment, moment.tzname())
 

@@ -6,10 +6,11 @@ Also the two checks of a form before it is answered: that a page of ours sent it
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from corpid.web.pages.translations import Language
     from corpid.web.pages.views import View
 
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+"""names in lower case"""
+_NO_STORE: Final = (b"cache-control", b"no-store")
 LANGUAGE_COOKIES: Final = ("__Host-corpid_language", "corpid_language")
 """on https; and on plain http, since browsers refuse that prefix there"""
 _WHERE: Final = re.compile(rf"(?:{SIGN_IN_PATH}|\?{SIGN_IN}=)([A-Za-z0-9_-]{{1,8}})")
@@ -109,14 +113,21 @@ def page_response(
     Source: RFC 9110 §8.5, §12.5.5
     """
     language = reader_language(request, renderer, ui_locales=view.frame.ui_locales, here=view.frame.here)
-    own = {
-        "Cache-Control": "no-store",
-        "Content-Language": language.tag,
-        "Vary": "Accept-Language, Cookie",
-        **(more or {}),
-    }
     offered = _account_language(request, view.frame, language)
-    return Response(renderer.render(view, language, offered=offered), status, own, "text/html")
+    answer = _Plain(renderer.render(view, language, offered=offered), status, _page_headers(language))
+    if more is not None:
+        answer.headers.update(more)
+    return answer
+
+
+@cache
+def _page_headers(language: Language) -> Headers:
+    return (
+        _NO_STORE,
+        (b"content-language", language.tag.encode()),
+        (b"vary", b"Accept-Language, Cookie"),
+        (b"content-type", b"text/html; charset=utf-8"),
+    )
 
 
 async def page_for_browser(
@@ -141,7 +152,7 @@ def see_other(where: str) -> Response:
 
     Source: RFC 9110 §15.4.4
     """
-    return Response(b"", 303, {**NO_STORE, "Location": where})
+    return _Plain(b"", 303, (_NO_STORE, (b"location", where.encode("latin-1"))))
 
 
 def throttled(page: Response, slowed: Throttled) -> Response:
@@ -203,13 +214,10 @@ _HELD_CHARACTERS: Final = 2048
 answer"""
 
 
-_NO_STORE: Final = (b"cache-control", b"no-store")
-
-
 class _Plain(Response):
-    """A response whose headers are bytes already, the same each time."""
+    """A response whose headers are bytes already."""
 
-    def __init__(self, content: bytes, status: int, headers: tuple[tuple[bytes, bytes], ...]) -> None:
+    def __init__(self, content: bytes, status: int, headers: Headers) -> None:
         self.status_code = status
         self.body = content
         self.background = None

@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Language:
-    """A language: tag (BCP 47, names its catalogue) and native name."""
+    """A language: tag (BCP 47, names its catalogue) and native name.
+
+    There is one object of each, which pages are kept by.
+    """
 
     tag: str
     name: str
@@ -63,7 +66,7 @@ def lookup(ranges: Iterable[str], offered: Sequence[Language]) -> Language | Non
 
     None if none does. Source: RFC 4647 §3.4
     """
-    tags = {tag: each for each in offered for tag in (each.tag.lower(), *each.also)}
+    tags = _by_tag(tuple(offered))
     for wanted in ranges:
         tag = wanted.lower()
         while tag and tag not in tags:
@@ -71,6 +74,11 @@ def lookup(ranges: Iterable[str], offered: Sequence[Language]) -> Language | Non
         if tag:
             return tags[tag]
     return None
+
+
+@lru_cache(maxsize=16)
+def _by_tag(offered: tuple[Language, ...]) -> dict[str, Language]:
+    return {tag: each for each in offered for tag in (each.tag.lower(), *each.also)}
 
 
 @lru_cache(maxsize=256)

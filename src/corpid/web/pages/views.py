@@ -8,8 +8,11 @@ fields that its view names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.authentication.sign_in import Way
@@ -29,8 +32,7 @@ if TYPE_CHECKING:
 _CODE: Final = phrase("Code")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskPasskey:
+class AskPasskey(msgspec.Struct, frozen=True, kw_only=True):
     """A passkey form, shown and filled by a script if supported.
 
     Field: passkey. Error id: passkey.
@@ -41,8 +43,7 @@ class AskPasskey:
     """JSON for `navigator.credentials.get`, or for `create` if one is made"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The form of one second factor, and buttons for the others.
 
     Those buttons send decision to `ways_action`.
@@ -186,8 +187,7 @@ CHOICES_WITHOUT_SEARCH: Final = 8
 """up to so many entities, no search box is shown (DESIGN "Pages")"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """An entity in a list.
 
     `number` is shown as it is, after what it is called.

@@ -1,0 +1,238 @@
+"""Pages of a sign-in, rendered once and filled for each request.
+
+What belongs to one request is taken out of a view, and a gap put in its place: the identifier of the sign-in, the form
+token, the time limit, names and texts of this person. The page of what is left is rendered once and kept; a view that
+differs in anything else is another page. So no page that is kept has ever held what belongs to a request.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import secrets
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from markupsafe import escape
+from msgspec.structs import replace
+
+from corpid.web.pages.layout import Form
+from corpid.web.pages.views import (
+    CHOICES_WITHOUT_SEARCH,
+    ChooseEntity,
+    Consent,
+    Leave,
+    OfferPasskey,
+    SecondFactor,
+    SignIn,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from corpid.texts import Phrase
+    from corpid.web.pages.layout import FieldError, Frame, TimeLimit
+    from corpid.web.pages.views import AskPasskey, View
+
+_MARK: Final = f"gap{secrets.token_hex(16)}"
+"""nobody's text contains it, and neither HTML nor an address has to escape it"""
+_MARKED: Final = re.compile(f"({_MARK}[a-z]+[0-9]*_)")
+
+
+class Gap(str):
+    """A place in a page that each request fills."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, name: str) -> Gap:
+        """`name` in lower-case letters, perhaps with a number."""
+        return cls(f"{_MARK}{name}_")
+
+
+class _Seconds(int):
+    """A number of seconds of which a page shows a gap."""
+
+    def __str__(self) -> str:
+        return _SECONDS
+
+
+_SIGN_IN: Final = Gap.of("signin")
+"""in every path of its pages"""
+_TOKEN: Final = Gap.of("token")
+_END: Final = Gap.of("end")
+_SECONDS: Final = Gap.of("seconds")
+_USER_NAME: Final = Gap.of("username")
+_MESSAGE: Final = Gap.of("message")
+_ENTITY: Final = Gap.of("entity")
+_OPTIONS: Final = Gap.of("options")
+CONTENT: Final = Gap.of("content")
+"""of a page of which only the frame is kept"""
+_CHOICES: Final = [
+    {member: Gap.of(f"{member}{number}") for member in ("id", "name", "number")}
+    for number in range(CHOICES_WITHOUT_SEARCH)
+]
+"""what is each entity's own, in a list that is short enough for all to be shown"""
+
+Filling: TypeAlias = dict[str, str]
+"""HTML by gap"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FrameView:
+    """A page around its content: what base.html shows of a view."""
+
+    template: str
+    heading: Phrase
+    frame: Frame
+    errors: tuple[FieldError, ...] = ()
+
+
+Kept: TypeAlias = SignIn | SecondFactor | ChooseEntity | Leave | FrameView
+"""a view with gaps"""
+
+
+class Page:
+    """A rendered page with gaps."""
+
+    __slots__ = ("_gaps", "_parts")
+
+    def __init__(self, html: str) -> None:
+        self._parts = _MARKED.split(html)
+        self._gaps = self._parts[1::2]
+
+    def filled(self, filling: Filling) -> bytes:
+        """The page as UTF-8 HTML."""
+        parts = self._parts.copy()
+        parts[1::2] = map(filling.__getitem__, self._gaps)
+        return "".join(parts).encode()
+
+
+def separated(view: View, marked_up: Callable[[datetime], str]) -> tuple[Kept, Filling] | None:
+    """A view with gaps, and what this request fills them with.
+
+    `marked_up` gives the HTML of a time of day. None if the page is rendered as a whole: one that belongs to no sign-in,
+    or that answers what was typed.
+    """
+    frame = view.frame
+    separate = _SEPARATE.get(type(view)) if frame.sign_in and not view.errors else None
+    if separate is None:
+        return None
+    filling: Filling = {_SIGN_IN: frame.sign_in, _TOKEN: str(escape(frame.form_token))}
+    kept = separate(view, _frame(frame, filling, marked_up), filling)
+    return None if kept is None else (kept, filling)
+
+
+def _frame(frame: Frame, filling: Filling, marked_up: Callable[[datetime], str]) -> Frame:
+    sign_in, limit = frame.sign_in, frame.limit
+    if limit is not None:
+        filling[_END], filling[_SECONDS] = marked_up(limit.at), str(limit.seconds)
+        limit = _limit(limit, sign_in)
+    return replace(
+        frame,
+        sign_in="",
+        form_token=_TOKEN,
+        user_name=_gap(frame.user_name, _USER_NAME, filling),
+        message=_gap(frame.message, _MESSAGE, filling),
+        entity=_gap(frame.entity, _ENTITY, filling),
+        cancel=_form(frame.cancel, sign_in),
+        limit=limit,
+        here=_path(frame.here, sign_in),
+        # Those decide the language, and are not shown.
+        ui_locales=(),
+        account_language="",
+    )
+
+
+def _limit(limit: TimeLimit, sign_in: str) -> TimeLimit:
+    seconds = _Seconds(0 if limit.near else limit.warn_seconds + 1)
+    return replace(limit, at=cast("datetime", _END), seconds=seconds, extend=_form(limit.extend, sign_in))
+
+
+def _gap(text: str | None, gap: Gap, filling: Filling) -> str | None:
+    """A gap for a text, unless there is none."""
+    if not text:
+        return text
+    filling[gap] = str(escape(text))
+    return gap
+
+
+def _form(form: Form | None, sign_in: str) -> Form | None:
+    return None if form is None else Form(action=_path(form.action, sign_in))
+
+
+def _path(path: str, sign_in: str) -> str:
+    return path.replace(sign_in, _SIGN_IN)
+
+
+def _passkey(passkey: AskPasskey | None, sign_in: str, filling: Filling) -> AskPasskey | None:
+    if passkey is None:
+        return None
+    filling[_OPTIONS] = str(escape(passkey.options))
+    return replace(passkey, action=_path(passkey.action, sign_in), options=_OPTIONS)
+
+
+def _sign_in(view: SignIn, frame: Frame, filling: Filling) -> SignIn | None:
+    if view.at_once:
+        return None
+    here = view.frame.sign_in
+    return dataclasses.replace(
+        view,
+        frame=frame,
+        action=_path(view.action, here),
+        passkey=_passkey(view.passkey, here, filling),
+        recover=_path(view.recover, here),
+    )
+
+
+def _second_factor(view: SecondFactor, frame: Frame, filling: Filling) -> SecondFactor:
+    here, asked = view.frame.sign_in, view.asked
+    return dataclasses.replace(
+        view,
+        frame=frame,
+        action=_path(view.action, here),
+        asked=replace(
+            asked,
+            passkey=_passkey(asked.passkey, here, filling),
+            ways_action=_path(asked.ways_action, here),
+        ),
+    )
+
+
+def _leave(view: Leave, frame: Frame, _: Filling) -> Leave:
+    return dataclasses.replace(view, frame=frame, url=_path(view.url, view.frame.sign_in))
+
+
+def _choice(view: ChooseEntity, frame: Frame, filling: Filling) -> ChooseEntity | FrameView | None:
+    # What was searched for is in the addresses of its page.
+    if view.query:
+        return None
+    if view.searchable or len(view.choices) > len(_CHOICES):
+        return _around(view, frame, filling)
+    here, choices = view.frame.sign_in, []
+    for choice, gaps in zip(view.choices, _CHOICES, strict=False):
+        for member, gap in gaps.items():
+            filling[gap] = str(escape(getattr(choice, member)))
+        choices.append(replace(choice, **gaps))
+    return dataclasses.replace(
+        view,
+        frame=frame,
+        action=_path(view.action, here),
+        search_action=_path(view.search_action, here),
+        choices=tuple(choices),
+    )
+
+
+def _around(view: View, frame: Frame, _: Filling) -> FrameView:
+    return FrameView(template=view.template, heading=view.heading, frame=frame)
+
+
+_SEPARATE: Final[Mapping[type[Any], Callable[[Any, Frame, Filling], Kept | None]]] = {
+    SignIn: _sign_in,
+    SecondFactor: _second_factor,
+    Leave: _leave,
+    ChooseEntity: _choice,
+    # Their content is one person's.
+    Consent: _around,
+    OfferPasskey: _around,
+}
