@@ -147,7 +147,7 @@ async def reopen(context: RequestContext, unit: TransientUnit, interaction: Inte
 
 
 async def write_code(context: RequestContext, unit: TransientUnit, interaction: Interaction, owner: str | None) -> str:
-    """Complete the request of a new interaction, and write its code; returns the code.
+    """Complete a new interaction, and write its code; returns the code.
 
     All in one batch. `owner` is the browser that had claimed the request when it was loaded, if any. The completion
     decides: a browser that claims the request at the same moment finds it completed. Raises OtherBrowser and
