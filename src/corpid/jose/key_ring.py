@@ -47,19 +47,19 @@ class ValidSignatures:
     one. A token is identified by the hash of its signing input. Source: docs/decisions/0033
     """
 
-    KEPT: Final = 8192
+    MOST: Final = 8192
 
     def __init__(self) -> None:
         self._signatures: dict[bytes, bytes] = {}
 
     def add(self, signing_input: bytes, signature: bytes) -> None:
         """Add a valid signature; the oldest gives way."""
-        if len(self._signatures) >= self.KEPT:
+        if len(self._signatures) >= self.MOST:
             del self._signatures[next(iter(self._signatures))]
         self._signatures[sha256(signing_input).digest()] = signature
 
     def has(self, signing_input: bytes, signature: bytes) -> bool:
-        """Return whether this very signature of this input is known to be valid."""
+        """Return whether this signature of this input is remembered."""
         return self._signatures.get(sha256(signing_input).digest()) == signature
 
 
@@ -148,7 +148,7 @@ class KeyRing:
         return compact.serialized(signing_input, signature)
 
     def verify(self, token: compact.Unverified) -> None:
-        """Check one of our own signatures, unless this one is known to be valid.
+        """Check one of our own signatures; one that is remembered is valid.
 
         Raises BadSignature, also if the key is no longer accepted (RFC 7515 §5.2).
         """
