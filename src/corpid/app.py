@@ -14,6 +14,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
+
 from corpid import __version__, engines, periodic_tasks
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.background_tasks import BackgroundTasks
@@ -100,7 +102,7 @@ def tested(rules: A) -> A:
         )
     if lacking:
         access_log.log().warning("algorithm_not_working", detail=", ".join(lacking))
-    return replace(
+    return msgspec.structs.replace(
         rules,
         assertion_algorithms=tuple(name for name in rules.assertion_algorithms if name in working),
         proof_algorithms=tuple(name for name in rules.proof_algorithms if name in working),
@@ -375,7 +377,7 @@ def _traced(
     """The same parts, with a span for each call if traced."""
     if spans is None:
         return stores, passwords, fetch
-    with_spans = replace(
+    with_spans = msgspec.structs.replace(
         stores,
         registry=spans.registry(stores.registry, engine_type(settings.database_url).telemetry_name),
         transient=spans.transient(stores.transient, settings.transient_engine.telemetry_name),

@@ -14,17 +14,27 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.flows.operations.signing_keys import ensure_first_keys, ensure_standby_key
 from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
 from corpid.outbound.passwords import Argon2Passwords, parameters
-from corpid.ports import StoreUnavailable
+from corpid.ports import (
+    AuditEvent,
+    OrderlyStops,
+    Passwords,
+    Registry,
+    StoreUnavailable,
+    TransientEngine,
+    TransientStore,
+)
 from corpid.rules import probes
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.limits import CLOCKS_APART_SECONDS
@@ -33,6 +43,7 @@ from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
 from corpid.stores.joined_units import JoinedUnits
 from corpid.stores.sql import audit_retention, database_identity, migration_plan, schema
+from corpid.stores.sql.audit_retention import Pruned
 from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
@@ -41,20 +52,13 @@ from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.transient import SqlTransientEngine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from corpid.ports import (
-        AuditEvent,
         Clock,
         Mail,
-        OrderlyStops,
-        Passwords,
-        Registry,
-        TransientEngine,
-        TransientStore,
     )
     from corpid.settings import Settings
-    from corpid.stores.sql.audit_retention import Pruned
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.schema import Plan
     from corpid.web.pages.emails import EmailRenderer
@@ -68,8 +72,7 @@ class StartError(Exception):
     """The provider cannot start; the message says what to change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engines:
+class Engines(msgspec.Struct, frozen=True, kw_only=True):
     """The registry and the transient store.
 
     In one engine or in two.
@@ -93,8 +96,7 @@ class Engines:
     """opens a token of `corpid doctor`; raises SecretUnreadable (`rules.probes`)"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
+class Stores(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a command: its actor, stores, password hashing, and the clock."""
 
     actor: CommandLine
@@ -201,8 +203,7 @@ def _start_errors(settings: Settings) -> Iterator[None]:
         raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartingEngine:
+class RestartingEngine(msgspec.Struct, frozen=True, kw_only=True):
     """The engine that `transient_url` names, and the database."""
 
     registry: Registry

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from corpid.flows import notifications
 from corpid.ports import Action, Email

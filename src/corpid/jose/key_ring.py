@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +14,7 @@ from corpid.jose.encoding import base64url, from_base64url, json_object
 from corpid.jose.keys import ALGORITHMS, thumbprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 _ES256 = ALGORITHMS["ES256"]
 
@@ -37,8 +37,7 @@ def generate_private_jwk() -> str:
     return generate_private_jwk() if thumbprint(jwk).startswith("-") else msgspec.json.encode(jwk).decode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningKey:
+class SigningKey(msgspec.Struct, frozen=True, kw_only=True):
     """One key of the ring.
 
     Times in epoch seconds, None if it has not come to that.
@@ -97,8 +96,7 @@ def open_signing_key(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRing:
+class KeyRing(msgspec.Struct, frozen=True, kw_only=True):
     """The signing keys of the deployment at one moment."""
 
     active: SigningKey

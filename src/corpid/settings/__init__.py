@@ -44,9 +44,11 @@ def load(made: type[Settings] = Settings, /, **overrides: Any) -> Settings:  # n
     }
     named = {"preset": environment.get(f"{PREFIX}PRESET", ""), **from_file, **overrides}["preset"]
     preset = PRESETS[named].settings if isinstance(named, str) and named in PRESETS else {}
-    lowest = {name: value for name, value in preset.items() if PREFIX + name.upper() not in environment}
+    in_environment = {
+        name: environment[PREFIX + name.upper()] for name in made.model_fields if PREFIX + name.upper() in environment
+    }
     try:
-        return _consistent(made(**{**lowest, **from_file, **in_files, **overrides}))
+        return _consistent(made(**{**preset, **from_file, **in_environment, **in_files, **overrides}))
     except ValidationError as errors:
         error = errors.errors()[0]
         name = str(error["loc"][0]) if error["loc"] else ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_origin
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from corpid.ports import NameRefused
 from corpid.rules.authentication.records import Credentials
@@ -34,7 +35,7 @@ from corpid.stores.sql import tables
 from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import Database, Prepared
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Codec(Generic[T]):
+class Codec(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A mapping between one type of record and a row's columns."""
 
     columns: tuple[str, ...]

@@ -7,13 +7,15 @@ several processes and hosts: `await open_postgresql(url, cipher, clock)`. `await
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.ports import AuditEvent
 from corpid.rules.audit_actions import AuditAction
 from corpid.stores import machine_start
 from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
+from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql import migration_plan, schema
 from corpid.stores.sql.access_reviews import SqlAccessReviews
 from corpid.stores.sql.audit import SqlAudit
@@ -37,6 +39,7 @@ from corpid.stores.sql.provisioning import SqlProvisioning
 from corpid.stores.sql.server_processes import SqlServerProcesses
 from corpid.stores.sql.sessions import SignOuts, SqlSessions
 from corpid.stores.sql.sqlite import SqliteDatabase
+from corpid.stores.sql.statements import Database
 from corpid.stores.sql.transient import SqlTransientStore
 
 if TYPE_CHECKING:
@@ -44,16 +47,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from corpid.ports import Clock
-    from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.statements import Database
 
 POOL_SIZE: Final = 10
 """connections of one process to PostgreSQL"""
 _COPY_FOUND: Final = AuditEvent(actor="system", action=AuditAction.DEPLOYMENT_RESTORE, object="copy of a backup")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlRegistry:
+class SqlRegistry(msgspec.Struct, frozen=True, kw_only=True):
     """A ports.Registry."""
 
     clients: SqlClients
@@ -110,8 +110,7 @@ def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlR
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlStores:
+class SqlStores(msgspec.Struct, frozen=True, kw_only=True):
     """Both ports on one database, and its end."""
 
     registry: SqlRegistry

@@ -8,11 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import sqlalchemy as sa
 
 from corpid.stores.sql.migration_plan import (
@@ -52,8 +52,7 @@ _SERVES_SINCE: Final = "schema_serves_since"
 """the oldest version that may run on this schema, named by its last migration"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """A planned migration."""
 
     revision: str
@@ -68,8 +67,7 @@ class Planned:
     """the approximate duration, from earlier measurements"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Steps of `corpid migrate`, and those left to `corpid migrate --contract`."""
 
     database: str
@@ -79,8 +77,7 @@ class Plan:
     later: tuple[Planned, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _SchemaState:
+class _SchemaState(msgspec.Struct, frozen=True):
     """The migration state of a database."""
 
     revision: str | None

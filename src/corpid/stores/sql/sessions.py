@@ -7,9 +7,9 @@ Source: D30, D44, D46
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import Session, SessionFactors
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from corpid.stores.sql.statements import Database, Prepared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedRows:
+class LockedRows(msgspec.Struct, frozen=True, kw_only=True):
     """Sessions and links of a person, locked until this transaction ends."""
 
     sessions: frozenset[str]
