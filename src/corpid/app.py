@@ -46,6 +46,7 @@ from corpid.rules.server_processes import ServerProcess
 from corpid.settings import diagnostics
 from corpid.settings.issuers import client_rules, issuers
 from corpid.stores.engines import engine_type
+from corpid.stores.sql.registry import load_stores
 from corpid.web.context import Access, WebContext
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.issuers import Issuers
@@ -70,6 +71,9 @@ if TYPE_CHECKING:
     from corpid.web.telemetry.spans import Spans
 
     Fetch = Callable[[str], Awaitable[bytes]]
+
+# A command loads the stores that it uses; whoever serves loads all of them, before workers are forked.
+load_stores()
 
 A = TypeVar("A", bound=AuthenticationRules)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import os
 import textwrap
-import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -168,6 +167,8 @@ def settings_file() -> tuple[Path, dict[str, Any]]:
     path = Path(named or FILE)
     if not named and not path.exists():
         return path, {}
+    import tomllib  # noqa: PLC0415 - most commands have their settings from the environment
+
     try:
         written = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
