@@ -39,6 +39,7 @@ from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, No
 from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.rules import audit_stream
 from corpid.rules.authentication.rp_id import works_at
+from corpid.rules.directory.names import user_name_profile
 from corpid.rules.oauth import api_server
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER
@@ -72,8 +73,9 @@ if TYPE_CHECKING:
 
     Fetch = Callable[[str], Awaitable[bytes]]
 
-# A command loads the stores that it uses; whoever serves loads all of them, before workers are forked.
+# A command loads what it uses; whoever serves loads all of it before workers are forked.
 load_stores()
+user_name_profile()
 
 A = TypeVar("A", bound=AuthenticationRules)
 

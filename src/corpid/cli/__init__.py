@@ -172,7 +172,10 @@ def _uncollected() -> Iterator[None]:
 
 
 def _narrowed(subject: typer.Typer, wanted: str) -> typer.Typer:
-    """The subject with this command alone, or unchanged if it has none of this name."""
+    """The subject with the one command of this name.
+
+    Unchanged if it has none.
+    """
     of_name = [
         each
         for each in subject.registered_commands

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.ports import Clock
+    from corpid.ports import AuditQuery, Clock
+    from corpid.stores.sql.audit_retention import Kept, Pruned
 
 POOL_SIZE: Final = 10
 """connections of one process to PostgreSQL"""
@@ -50,6 +51,24 @@ class SqlStores(msgspec.Struct, frozen=True, kw_only=True):
         Returns the number of secrets. Raises EncryptionError, then nothing changed. Source: D43
         """
         return await rewrap(self.database, self.cipher, self.registry.audit, event)
+
+    async def prune(self, event: AuditEvent, *, now: float, kept: Kept) -> Pruned:
+        """Remove old audit entries, as `audit_retention.prune`.
+
+        docs/decisions/0008
+        """
+        from corpid.stores.sql import audit_retention  # noqa: PLC0415 - one command needs it
+
+        return await audit_retention.prune(self.database, self.registry.audit, event, now=now, kept=kept)
+
+    async def erase(self, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
+        """Erase details of audit entries, as `audit_retention.erase`.
+
+        docs/decisions/0015
+        """
+        from corpid.stores.sql import audit_retention  # noqa: PLC0415 - one command needs it
+
+        return await audit_retention.erase(self.database, self.registry.audit, event, query, now=now)
 
     async def close(self) -> None:
         """Write remaining changes and close the database.
