@@ -17,7 +17,7 @@ from corpid.stores import machine_start
 from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
 from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql import migration_plan, schema
-from corpid.stores.sql.audit import SqlAudit
+from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, SqlAudit
 from corpid.stores.sql.keys import check_cipher, rewrap
 from corpid.stores.sql.migration_target import SchemaOlder
 from corpid.stores.sql.registry import SqlRegistry
@@ -52,14 +52,14 @@ class SqlStores(msgspec.Struct, frozen=True, kw_only=True):
         """
         return await rewrap(self.database, self.cipher, self.registry.audit, event)
 
-    async def prune(self, event: AuditEvent, *, now: float, kept: Kept) -> Pruned:
+    async def prune(self, event: AuditEvent, *, now: float, kept: Kept, last: int = AFTER_EVERY_NUMBER) -> Pruned:
         """Remove old audit entries, as `audit_retention.prune`.
 
         docs/decisions/0008
         """
         from corpid.stores.sql import audit_retention  # noqa: PLC0415 - one command needs it
 
-        return await audit_retention.prune(self.database, self.registry.audit, event, now=now, kept=kept)
+        return await audit_retention.prune(self.database, self.registry.audit, event, now=now, kept=kept, last=last)
 
     async def erase(self, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
         """Erase details of audit entries, as `audit_retention.erase`.
