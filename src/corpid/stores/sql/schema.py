@@ -20,6 +20,7 @@ from corpid.stores.sql.migration_plan import (
     FILL,
     fills_before,
     is_enough,
+    is_last,
     outstanding,
     pending,
     serves_since,
@@ -112,9 +113,12 @@ def migrate(
 
     Raises SchemaError. docs/decisions/0009
     """
-    every, stop = steps(), stop or threading.Event()
+    stop = stop or threading.Event()
     with _opened(database, create=True) as place, place.alone(report, stop):
         state = place.read(_schema_state)
+        if is_last(state.revision):
+            return place.shown
+        every = steps()
         if _is_later(state, every, place.shown):
             return place.shown
         walked: set[str] = set()
@@ -131,9 +135,11 @@ def check(database: Path | str) -> None:
 
     SchemaOlder, SchemaNewer or another one. docs/decisions/0009
     """
-    every = steps()
     with _opened(database, create=False) as place:
         state = place.read(_schema_state)
+        if is_last(state.revision):
+            return
+        every = steps()
         if not _is_later(state, every, place.shown) and not is_enough(pending(every, state.revision)):
             raise SchemaOlder(
                 f"the database {place.shown} has an older schema than this CorpID needs: run `corpid migrate` "
