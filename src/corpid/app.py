@@ -37,6 +37,7 @@ from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords, parameters
+from corpid.ports import REGISTRY_PARTS
 from corpid.rules import audit_stream
 from corpid.rules.authentication.rp_id import works_at
 from corpid.rules.directory.names import user_name_profile
@@ -291,6 +292,8 @@ async def create(
     egress = HttpClient(own_url=urls[0], further_urls=urls[1:], rules=rules)
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
+        for part in REGISTRY_PARTS:  # made here, so that no request waits for one
+            getattr(found.registry, part)
         await engines.require_kind(settings, found.registry, demo=developer is not None)
         stores, checking, fetch = _traced(spans, settings, found, hashing, egress.fetch)
         counted = metrics.counting(fetch) if metrics else fetch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, get_origin
 
 import msgspec
@@ -30,27 +29,24 @@ class Codec(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 def record_codec(record: type[T]) -> Codec[T]:
     """The codec of a struct of texts, integers, flags, tuples and dictionaries."""
-    names = record.__struct_fields__
-
-    # Types are looked into when the first row is read or written: most programs use few of them.
-    @cache
-    def structured() -> dict[str, Any]:
-        return {each.name: each.type for each in fields(record) if get_origin(each.type) in (tuple, dict, Union)}
-
-    @cache
-    def readers() -> list[tuple[str, Callable[[Any], Any]]]:
-        flags = [(each.name, bool) for each in fields(record) if each.type is bool]
-        return [*flags, *((name, msgspec.json.Decoder(kind).decode) for name, kind in structured().items())]
+    declared = fields(record)
+    names = tuple(field.name for field in declared)
+    structured = {field.name for field in declared if get_origin(field.type) in (tuple, dict, Union)}
+    readers = [
+        (field.name, bool if field.type is bool else msgspec.json.Decoder(field.type).decode)
+        for field in declared
+        if field.type is bool or field.name in structured
+    ]
 
     def encode(value: T) -> dict[str, Any]:
         row = msgspec.structs.asdict(value)
-        for name in structured():
+        for name in structured:
             row[name] = msgspec.json.encode(row[name]).decode()
         return row
 
     def decode(row: Sequence[Any]) -> T:
         values = dict(zip(names, row, strict=True))
-        for name, read in readers():
+        for name, read in readers:
             values[name] = read(values[name])
         return record(**values)
 
