@@ -32,10 +32,7 @@ _WRITTEN_TOGETHER: Final = tuple(
 
 @cache
 def user_name_profile() -> Profile:
-    """The profile of user names, loaded for the first that is not ASCII.
-
-    RFC 8265 §3.3
-    """
+    """The profile of user names (RFC 8265 §3.3)."""
     import precis_i18n  # noqa: PLC0415 - most commands meet no such name
 
     return precis_i18n.get_profile("UsernameCaseMapped")

@@ -1,4 +1,4 @@
-"""Codecs: a record of one type as the columns of a row, and back."""
+"""Mappings between one type of record and a row's columns."""
 
 from __future__ import annotations
 
