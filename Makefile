@@ -6,7 +6,9 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
-PYTHON ?= python3
+ifndef PYTHON
+PYTHON := $(shell scripts/choose-python)
+endif
 export PYTHON
 export UV_PYTHON_DOWNLOADS := never
 

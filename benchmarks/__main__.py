@@ -78,7 +78,10 @@ def _add_others(parser: argparse.ArgumentParser) -> None:
         "--sign-in", action="store_true", help="instead: whole sign-ins of each kind with their pages, on both engines"
     )
     parser.add_argument(
-        "--beside", type=Path, metavar="CHECKOUT", help="of --sign-in: the same with another commit, which has a .venv"
+        "--compare-with",
+        type=Path,
+        metavar="CHECKOUT",
+        help="of --sign-in: the same with another commit, which has a .venv",
     )
     parser.add_argument(
         "--scale",
@@ -160,7 +163,8 @@ def _sign_ins(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], d
 
     names = (chosen.engines,) if chosen.engines else tuple(engines.NAMES)
     found = [
-        uvloop.run(sign_ins.measure(name, chosen.beside and chosen.beside.resolve(), cpus, _say)) for name in names
+        uvloop.run(sign_ins.measure(name, chosen.compare_with and chosen.compare_with.resolve(), cpus, _say))
+        for name in names
     ]
     problems = {problem: times for one in found for problem, times in one["problems"].items()}
     result = {"machine": report.machine(cpus), "valid": not problems, "problems": problems, "engines": found}

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from corpid.jose.encoding import base64url
+from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.oauth import tokens as token_rules
 from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS
 from corpid.rules.oauth.client_assertion import ASSERTION_TYPE
@@ -103,7 +104,7 @@ def test_userinfo_with_proofs_and_tokens_that_are_nearly_right(world: World, exa
         grant(jkt=key().thumbprint()), parties, "user", issuer=ISSUER, audience=[ISSUER + "/userinfo"],
         token_id=base64url(b"jti"), now=int(NOW),
     )  # fmt: skip
-    right = ring.sign(msgspec.json.encode(claims), token_rules.TYPE)
+    right = ring.sign(msgspec.json.encode(claims), ACCESS_TOKEN)
     texts = st.just(right) | tokens({"typ": "at+jwt", "kid": ring.active.kid}, claims, ring.active.private)
     statuses = set()
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from corpid.jose.encoding import base64url
+from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.oauth import tokens as token_rules
 from corpid.rules.oauth.authorization_request import REQUEST_PARAMETERS
 from corpid.rules.oauth.discovery import AUTHORIZATION_PATH, TOKEN_PATH
@@ -92,7 +93,7 @@ def test_bearer_tokens_that_are_nearly_right(world: World, examples: int) -> Non
         grant(jkt=None), parties, "user", issuer=ISSUER, audience=[ISSUER + "/authorization-info"],
         token_id=base64url(b"jti"), now=int(NOW),
     )  # fmt: skip
-    right = ring.sign(msgspec.json.encode(claims), token_rules.TYPE)
+    right = ring.sign(msgspec.json.encode(claims), ACCESS_TOKEN)
     bound = {**claims, "cnf": {"jkt": key().thumbprint()}}
     header = {"typ": "at+jwt", "kid": ring.active.kid}
     texts = st.just(right) | tokens(header, claims, ring.active.private) | tokens(header, bound, ring.active.private)

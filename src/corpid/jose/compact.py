@@ -29,9 +29,9 @@ class BadSignature(JoseError):
     """The signature does not fit the key."""
 
 
-KEPT_HEADER_BYTES: Final = 640
-"""of an encoded header that is kept after it was parsed; one with the key of a DPoP proof has 250"""
-KEPT_HEADERS: Final = 1024
+CACHED_HEADER_BYTES: Final = 640
+"""of an encoded header that is cached after it was parsed; one with the key of a DPoP proof has 250"""
+CACHED_HEADERS: Final = 1024
 
 
 class Unverified(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def parse(token: str) -> Unverified:
     if len(parts) != 3:
         raise MalformedToken("not a compact JWS of three parts")
     encoded, payload, signature = parts
-    header = _kept_header(encoded) if is_kept(encoded) else _header(encoded)
+    header = _cached_header(encoded) if is_cacheable(encoded) else _header(encoded)
     return Unverified(
         encoded_header=encoded,
         header=header.members,
@@ -95,18 +95,18 @@ def _header(encoded: bytes) -> _Header:
     return _Header(members, algorithm, kid if "kid" in members else None)
 
 
-def is_kept(encoded_header: bytes) -> bool:
-    """Return whether an encoded header is short enough to be kept. Source: D33"""
-    return len(encoded_header) <= KEPT_HEADER_BYTES
+def is_cacheable(encoded_header: bytes) -> bool:
+    """Return whether an encoded header is short enough to be cached. Source: D33"""
+    return len(encoded_header) <= CACHED_HEADER_BYTES
 
 
 def header(encoded: bytes) -> Mapping[str, object]:
     """The members of an encoded header, as `parse` returns them. Raises MalformedToken. Source: RFC 7515 §4"""
-    return (_kept_header if is_kept(encoded) else _header)(encoded).members
+    return (_cached_header if is_cacheable(encoded) else _header)(encoded).members
 
 
-_kept_header: Final = lru_cache(KEPT_HEADERS)(_header)
-"""A client sends the same header with each assertion, and with each proof by one key. What is refused is not kept."""
+_cached_header: Final = lru_cache(CACHED_HEADERS)(_header)
+"""A client sends the same header with each assertion, and with each proof by one key. What is refused is not cached."""
 
 
 def verify(token: Unverified, public: ec.EllipticCurvePublicKey, algorithm: Algorithm) -> None:
@@ -130,7 +130,22 @@ def sign(encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivate
 
     `encoded_header` is the base64url header, made once per key (RFC 7515 §5.1).
     """
+    return serialized(*signed(encoded_header, payload, private, algorithm))
+
+
+def signed(
+    encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivateKey, algorithm: Algorithm
+) -> tuple[bytes, bytes]:
+    """The signing input of a token, and its signature.
+
+    Both as `parse` returns them. Source: RFC 7515 §5.1
+    """
     signing_input = encoded_header + b"." + base64url_bytes(payload)
     r, s = decode_dss_signature(private.sign(signing_input, algorithm.ecdsa))
     size = algorithm.size
-    return (signing_input + b"." + base64url_bytes(r.to_bytes(size) + s.to_bytes(size))).decode("ascii")
+    return signing_input, r.to_bytes(size) + s.to_bytes(size)
+
+
+def serialized(signing_input: bytes, signature: bytes) -> str:
+    """The compact serialization. Source: RFC 7515 §7.1"""
+    return (signing_input + b"." + base64url_bytes(signature)).decode("ascii")

@@ -24,13 +24,15 @@ class MalformedToken(JoseError):
     """Not a compact JWS of the closed form (D33)."""
 
 
+_decode: Final = binascii.a2b_base64
+_encode: Final = binascii.b2a_base64
 _TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")
 """maps characters of base64 alone to one outside both alphabets"""
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _PADDING = (b"", b"", b"==", b"=")
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _LAST: Final[tuple[frozenset[int], ...]] = (
-    frozenset(_ALPHABET),
+    frozenset(),
     frozenset(),
     frozenset(_ALPHABET[::16]),
     frozenset(_ALPHABET[::4]),
@@ -45,7 +47,7 @@ def base64url(value: bytes) -> str:
 
 def base64url_bytes(value: bytes) -> bytes:
     """As `base64url`, for a text that is put together of several (RFC 7515 §2)."""
-    return binascii.b2a_base64(value, newline=False).translate(_TO_URL).rstrip(b"=")
+    return _encode(value, newline=False).translate(_TO_URL).rstrip(b"=")
 
 
 def tuple_bytes(*parts: str) -> bytes:
@@ -63,10 +65,11 @@ def from_base64url(text: str | bytes) -> bytes:
     """
     try:
         raw = text.encode("ascii") if isinstance(text, str) else text
-        value = binascii.a2b_base64(raw.translate(_TO_STANDARD) + _PADDING[len(raw) % 4], strict_mode=True)
+        over = len(raw) % 4
+        value = _decode(raw.translate(_TO_STANDARD) + _PADDING[over], strict_mode=True)
     except (ValueError, UnicodeEncodeError):
         raise MalformedToken("not base64url") from None
-    if raw and raw[-1] not in _LAST[len(raw) % 4]:
+    if over and raw[-1] not in _LAST[over]:
         raise MalformedToken("not canonical base64url")
     return value
 

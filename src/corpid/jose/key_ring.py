@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ES256 = ALGORITHMS["ES256"]
+ACCESS_TOKEN: Final = "at+jwt"
+"""the typ of an access token (RFC 9068 §2.1)"""
 
 
 def generate_private_jwk() -> str:
@@ -35,6 +38,29 @@ def generate_private_jwk() -> str:
     }
     jwk["kid"] = thumbprint(jwk)
     return generate_private_jwk() if thumbprint(jwk).startswith("-") else msgspec.json.encode(jwk).decode()
+
+
+class ValidSignatures:
+    """Signatures by one key that this process has made or verified.
+
+    Of the latest tokens: a client reads a resource soon after it was issued its access token, and often again with the same
+    one. A token is identified by the hash of its signing input. Source: docs/decisions/0033
+    """
+
+    MOST: Final = 8192
+
+    def __init__(self) -> None:
+        self._signatures: dict[bytes, bytes] = {}
+
+    def add(self, signing_input: bytes, signature: bytes) -> None:
+        """Add a valid signature; the oldest gives way."""
+        if len(self._signatures) >= self.MOST:
+            del self._signatures[next(iter(self._signatures))]
+        self._signatures[sha256(signing_input).digest()] = signature
+
+    def has(self, signing_input: bytes, signature: bytes) -> bool:
+        """Return whether this signature of this input is remembered."""
+        return self._signatures.get(sha256(signing_input).digest()) == signature
 
 
 class SigningKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +82,7 @@ class SigningKey(msgspec.Struct, frozen=True, kw_only=True):
     """PEM; None: the certificate that it signs itself"""
     headers: Mapping[str, bytes]
     """typ → encoded protected header"""
+    valid: ValidSignatures = msgspec.field(default_factory=ValidSignatures)
 
 
 def open_signing_key(
@@ -80,7 +107,7 @@ def open_signing_key(
     public |= {"x": str(jwk["x"]), "y": str(jwk["y"])}
     headers = {
         typ: base64url(msgspec.json.encode({"alg": "ES256", "kid": kid, "typ": typ})).encode()
-        for typ in ("JWT", "at+jwt")
+        for typ in ("JWT", ACCESS_TOKEN)
     }
     return SigningKey(
         kid=kid,
@@ -110,17 +137,25 @@ class KeyRing(msgspec.Struct, frozen=True, kw_only=True):
     def sign(self, payload: bytes, typ: str) -> str:
         """A compact JWS by the active key.
 
-        `typ` is JWT or at+jwt (RFC 7515 §5.1).
+        `typ` is JWT or at+jwt, which this provider verifies later (RFC 7515 §5.1).
         """
         key = self.active
-        return compact.sign(key.headers[typ], payload, key.private, _ES256)
+        signing_input, signature = compact.signed(key.headers[typ], payload, key.private, _ES256)
+        if typ == ACCESS_TOKEN:
+            key.valid.add(signing_input, signature)
+        return compact.serialized(signing_input, signature)
 
     def verify(self, token: compact.Unverified) -> None:
-        """Check one of our own signatures. Raises BadSignature (RFC 7515 §5.2)."""
+        """Check one of our own signatures; one that is remembered is valid.
+
+        Raises BadSignature, also if the key is no longer accepted (RFC 7515 §5.2).
+        """
         key = self.by_kid.get(token.kid or "")
         if key is None:
             raise BadSignature("kid names no key of this provider")
-        compact.verify(token, key.public, _ES256)
+        if not key.valid.has(token.signing_input, token.signature):
+            compact.verify(token, key.public, _ES256)
+            key.valid.add(token.signing_input, token.signature)
 
 
 def build(keys: Iterable[SigningKey], *, now: float, kept_seconds: int, with_certificates: bool = False) -> KeyRing:

@@ -90,7 +90,7 @@ class Argon2Passwords:
         One that costs more in memory or work is not lowered. Ask it after `verify` (D44).
         """
         stored = stored_cost(password_hash)
-        return stored is None or self._cost.raises(stored)
+        return stored is None or self._cost.exceeds(stored)
 
     def close(self) -> None:
         """Accept no more jobs, and refuse waiting ones."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -200,6 +201,39 @@ def test_a_token_that_names_no_key_or_a_strangers_key_is_refused() -> None:
             built.verify(compact.parse(text))
     with pytest.raises(BadSignature, match="not valid"):
         built.verify(compact.parse(sign({}, kid=kid(0))))
+
+
+def test_a_known_token_with_another_signature_is_verified_and_refused() -> None:
+    """docs/decisions/0033"""
+    built = ring(signing_key(0))
+    text = built.sign(b"{}", key_ring.ACCESS_TOKEN)
+    built.verify(compact.parse(text))
+    signature = bytearray(compact.parse(text).signature)
+    signature[-1] ^= 1
+    with pytest.raises(BadSignature, match="not valid"):
+        built.verify(compact.parse(compact.serialized(compact.parse(text).signing_input, bytes(signature))))
+
+
+def test_a_known_token_of_a_revoked_key_is_refused() -> None:
+    """D42, docs/decisions/0033"""
+    first, second = signing_key(0), signing_key(1, active_from=NOW + 1)
+    text = ring(first).sign(b"{}", key_ring.ACCESS_TOKEN)
+    ring(first).verify(compact.parse(text))
+    with pytest.raises(BadSignature, match="kid names no key"):
+        ring(replace(first, revoked_at=NOW + 1), second, now=NOW + 1).verify(compact.parse(text))
+
+
+def test_a_signature_is_verified_once_and_only_the_latest_are_remembered() -> None:
+    """docs/decisions/0033"""
+    of_another_process, here = ring(signing_key(0)), signing_key(0)
+    token = compact.parse(of_another_process.sign(b"{}", key_ring.ACCESS_TOKEN))
+    assert not here.valid.has(token.signing_input, token.signature)
+    ring(here).verify(token)
+    assert here.valid.has(token.signing_input, token.signature)
+    for number in range(key_ring.ValidSignatures.MOST):
+        here.valid.add(b"%d" % number, b"")
+    assert not here.valid.has(token.signing_input, token.signature)
+    ring(here).verify(token)
 
 
 def test_our_own_keys_verify_es256_alone() -> None:

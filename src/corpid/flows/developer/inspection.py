@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from corpid.flows.developer.exchanges import decoded
+from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import thumbprint
 from corpid.rules.developer import checks
 from corpid.rules.developer.checks import State
@@ -317,7 +318,7 @@ def _tokens(exchange: Exchange) -> Iterator[Token]:
             yield Token(title=title, note=note, header=lines(header, at), claims=lines(claims, at))
     outer = _outer(exchange)
     for each in exchange.signed:
-        access = each.typ == "at+jwt"
+        access = each.typ == ACCESS_TOKEN
         title = "Access token" if access else "ID token" if exchange.endpoint == "token" else "Answer"
         sealed = () if access else outer
         note = "issued in this answer, signed by this provider"

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from corpid.flows.oauth import client_authentication, dpop, rate_limits
+from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.directory.actors import ApiClient
 from corpid.rules.limits import API_TOKEN_SECONDS
 from corpid.rules.oauth import api_server, client_assertion, tokens
@@ -74,7 +75,7 @@ async def issue(
         now=int(context.now),
     )
     return ApiTokenResponse(
-        access_token=context.keys.ring.sign(msgspec.json.encode(claims), tokens.TYPE),
+        access_token=context.keys.ring.sign(msgspec.json.encode(claims), ACCESS_TOKEN),
         token_type=policy.api.scheme,
         expires_in=API_TOKEN_SECONDS,
         scope=" ".join(granted),

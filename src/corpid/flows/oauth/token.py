@@ -10,6 +10,7 @@ from corpid.flows import namespaces
 from corpid.flows.oauth import client_authentication, dpop, rate_limits
 from corpid.flows.oauth.client_authentication import AuthenticatedClient, no_key_set
 from corpid.jose import encryption
+from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.jose.keys import EncryptionKey
 from corpid.ports import KeySetUnavailable
 from corpid.rules.audit_actions import AuditAction
@@ -260,7 +261,7 @@ def _issue(
         loss=loss_tag,
         now=int(context.now),
     )
-    access = ring.sign(msgspec.json.encode(access_claims), tokens.TYPE)
+    access = ring.sign(msgspec.json.encode(access_claims), ACCESS_TOKEN)
     id_claims = tokens.id_token_claims(
         grant, subject, client.subject, generation, issuer=issuer, access_token=access, now=int(context.now)
     )

@@ -24,7 +24,7 @@ class HashCost(NamedTuple):
         """The KiB that a hash writes: its memory, once for each pass."""
         return self.memory * self.passes
 
-    def raises(self, stored: HashCost) -> bool:
+    def exceeds(self, stored: HashCost) -> bool:
         """Return whether it takes more memory or work, and less of neither.
 
         Lanes say how the work is divided, not how much it is. Source: D44, docs/decisions/0031

@@ -170,7 +170,7 @@ def may_name_its_audience(candidate: Candidate, client: Client, *, today: str) -
 
 
 def _validate_times(claims: Mapping[str, object], *, rules: AuthenticationRules, now: float) -> tuple[float, float]:
-    exp, iat, nbf = (numeric_date(claims, name) for name in ("exp", "iat", "nbf"))
+    exp, iat, nbf = numeric_date(claims, "exp"), numeric_date(claims, "iat"), numeric_date(claims, "nbf")
     if exp is None:
         raise BadClaim("exp is missing", Reason.ASSERTION_EXP_MISSING)
     if iat is None and rules.assertion_iat_required:

@@ -66,7 +66,7 @@ def verify(
     try:
         token = compact.parse(text)
         _validate_header(token, algorithms)
-        key = (_kept_key if compact.is_kept(token.encoded_header) else _key)(token.encoded_header)
+        key = (_cached_key if compact.is_cacheable(token.encoded_header) else _key)(token.encoded_header)
         identifier, issued_at = _validate_claims(token.claims, target, now)
         if access_token is not None:
             _validate_ath(token.claims, access_token)
@@ -98,7 +98,7 @@ def _key(encoded_header: bytes) -> _Key:
     return _Key(public, algorithm, thumbprint(jwk))
 
 
-_kept_key: Final = lru_cache(compact.KEPT_HEADERS)(_key)
+_cached_key: Final = lru_cache(compact.CACHED_HEADERS)(_key)
 """A client proves a flow's requests by one key, and many clients all of their flows."""
 
 
@@ -133,7 +133,7 @@ def _validate_claims(claims: Mapping[str, object], target: Target, now: float) -
     htu = claims.get("htu")
     if htu != target.url and not (isinstance(htu, str) and _same_url(htu, target.url)):
         raise BadClaim(f"htu must be {target.url}", Reason.PROOF_URL, received=without_query(htu))
-    iat, exp, nbf = (numeric_date(claims, name) for name in ("iat", "exp", "nbf"))
+    iat, exp, nbf = numeric_date(claims, "iat"), numeric_date(claims, "exp"), numeric_date(claims, "nbf")
     if iat is None:
         raise BadClaim("iat is missing", Reason.PROOF_IAT_MISSING)
     if iat < now - PROOF_AGE_SECONDS:

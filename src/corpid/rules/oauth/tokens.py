@@ -15,6 +15,7 @@ import msgspec
 
 from corpid.jose import compact
 from corpid.jose.encoding import JoseError, MalformedToken, base64url, tuple_bytes
+from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.limits import ACCESS_TOKEN_SECONDS, ID_TOKEN_SECONDS, USERINFO_SECONDS
 from corpid.rules.oauth.errors import CredentialsRequired, InsufficientScope, InvalidRequest, InvalidToken
 from corpid.rules.oauth.explanations import abbreviated, shown, without_query
@@ -127,8 +128,7 @@ def access_token(headers: Sequence[bytes], scheme: str) -> str:
     return token
 
 
-TYPE: Final = "at+jwt"
-_TYPES: Final = (TYPE, "application/at+jwt")
+_TYPES: Final = (ACCESS_TOKEN, "application/at+jwt")
 LOSS: Final = "after_loss"
 """our claim in an access token that was issued shortly after data was lost (D67)"""
 

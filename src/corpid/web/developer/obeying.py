@@ -16,6 +16,7 @@ import msgspec
 from corpid.flows.developer.exchanges import Answer, decoded
 from corpid.flows.developer.orders import Asked
 from corpid.jose.encoding import MalformedToken, json_object
+from corpid.jose.key_ring import ACCESS_TOKEN
 from corpid.rules.developer import wrong_claims, wrong_tokens
 from corpid.rules.developer.orders import (
     BOUND,
@@ -104,7 +105,7 @@ class Obeying:
     def signing(self, exchange: Exchange, ring: KeyRing, payload: bytes, typ: str) -> str | None:
         """A token in place of the ring's, or None."""
         claims: dict[str, Any] = msgspec.json.decode(payload)
-        token = "access_token" if typ == "at+jwt" else "id_token" if exchange.endpoint == "token" else "userinfo"
+        token = "access_token" if typ == ACCESS_TOKEN else "id_token" if exchange.endpoint == "token" else "userinfo"
         client_id = str(claims.get("client_id") or claims.get("aud"))
         now = int(claims["iat"])
 

@@ -224,7 +224,8 @@ class Connection(RequestReader):
             self.transport.abort()
         self.exchange.disconnect()
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
+        self.pipeline.clear()
         if not self._leaves_unread:
             self.transport.close()
             return

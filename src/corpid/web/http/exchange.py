@@ -35,7 +35,7 @@ class Peer(Protocol):
     flow: FlowControl
     server_state: ServerState
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """End the connection after what was written."""
 
     def on_response_complete(self) -> None:
@@ -49,8 +49,20 @@ class Exchange:
     """
 
     __slots__ = (
-        "_chunked", "_counted", "_event", "_head", "_left", "_news", "_peer", "body", "disconnected", "keep_alive",
-        "more_body", "response_complete", "response_started", "scope",
+        "_bytes_left",
+        "_changed",
+        "_chunked",
+        "_counted",
+        "_event",
+        "_head",
+        "_peer",
+        "body",
+        "disconnected",
+        "keep_alive",
+        "more_body",
+        "response_complete",
+        "response_started",
+        "scope",
     )  # fmt: skip
 
     def __init__(self, peer: Peer, scope: Scope, *, keep_alive: bool) -> None:
@@ -65,11 +77,11 @@ class Exchange:
         self.response_complete = False
         self._counted: RequestCount | None = None
         self._event: asyncio.Event | None = None
-        self._news = False
+        self._changed = False
         """whether `receive` has something to return"""
         self._head = b""
         """of the response, until it is written"""
-        self._left = 0
+        self._bytes_left = 0
         """bytes of the body to come, by Content-Length"""
         self._chunked = False
 
@@ -87,19 +99,19 @@ class Exchange:
             await app(self.scope, self.receive, self.send)
         except BaseException as error:  # noqa: BLE001 - the task ends here, and its connection must not stay open
             access_log.log().error("Exception in ASGI application", exc_info=error)
-            await self._give_up()
+            await self._end_unfinished()
         else:
             if not self.response_complete and not self.disconnected:
                 access_log.log().error("ASGI application returned without completing its response")
-                await self._give_up()
+                await self._end_unfinished()
         finally:
             if self._counted is not None:
                 self._counted.taken -= 1
 
-    async def _give_up(self) -> None:
+    async def _end_unfinished(self) -> None:
         if self.response_started:
             self._flush()
-            self._peer.hang_up()
+            self._peer.close()
             return
         headers = [
             (b"content-type", b"text/plain; charset=utf-8"),
@@ -129,7 +141,7 @@ class Exchange:
 
     def notify(self) -> None:
         """Let a waiting `receive` look again."""
-        self._news = True
+        self._changed = True
         if self._event is not None:
             self._event.set()
 
@@ -137,10 +149,10 @@ class Exchange:
         """ASGI's receive."""
         if not self.disconnected and not self.response_complete:
             self._peer.flow.resume_reading()
-            if not self._news:
+            if not self._changed:
                 self._event = self._event or asyncio.Event()
                 await self._event.wait()
-            self._news = False
+            self._changed = False
             if self._event is not None:
                 self._event.clear()
         if self.disconnected or self.response_complete:
@@ -172,7 +184,7 @@ class Exchange:
             values += value
             lines += (name, b": ", value, b"\r\n")
             if name == b"content-length":
-                self._left, chunked = int(value), False
+                self._bytes_left, chunked = int(value), False
             elif name == b"connection":
                 closes = b"close" in value.lower()
         # Nothing of ours writes such a field; a fault that did could split the response (RFC 9112 §11.1).
@@ -190,23 +202,23 @@ class Exchange:
 
     def _write(self, body: bytes, *, more: bool) -> None:
         if self.scope["method"] == "HEAD":
-            body, self._left = b"", 0
+            body, self._bytes_left = b"", 0
         elif self._chunked:
             body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + (b"" if more else b"0\r\n\r\n")
         else:
-            self._left -= len(body)
-            if self._left < 0:
+            self._bytes_left -= len(body)
+            if self._bytes_left < 0:
                 raise RuntimeError("the response is longer than its Content-Length")
         self._peer.transport.write(self._head + body)
         self._head = b""
         if more:
             return
-        if self._left:
+        if self._bytes_left:
             raise RuntimeError("the response is shorter than its Content-Length")
         self.response_complete = True
         self.notify()
         if not self.keep_alive:
-            self._peer.hang_up()
+            self._peer.close()
         self._peer.on_response_complete()
 
     def _flush(self) -> None:

@@ -132,7 +132,7 @@ class RequestReader(asyncio.Protocol):
         """End the connection with this answer; `Connection` does it."""
         raise NotImplementedError
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """End the connection after what was written."""
         self.transport.close()
 

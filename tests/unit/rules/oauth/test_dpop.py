@@ -233,5 +233,5 @@ def test_of_a_header_that_came_before_everything_is_checked_again() -> None:
 
 def test_a_header_too_long_to_keep_is_read_as_any_other() -> None:
     """RFC 9449 §4.3."""
-    text = proof({"more": "x" * compact.KEPT_HEADER_BYTES})
+    text = proof({"more": "x" * compact.CACHED_HEADER_BYTES})
     assert verified(text) == verified(text)
