@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from textwrap import wrap
@@ -14,6 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from corpid.flows import notifications
 from corpid.ports import Action, Code, Email
