@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from msgspec.structs import asdict
-
 from corpid.flows.developer import exchanges
 from corpid.flows.developer.exchanges import Signed
 from corpid.flows.operations.signing_keys import SigningKeys
@@ -26,7 +24,7 @@ class WatchedRing(KeyRing, frozen=True, kw_only=True):
     @classmethod
     def of(cls, ring: KeyRing, developer: Developer) -> Self:
         """The ring, watched."""
-        return cls(developer=developer, **asdict(ring))
+        return cls(developer=developer, **{name: getattr(ring, name) for name in KeyRing.__struct_fields__})
 
     def sign(self, payload: bytes, typ: str) -> str:
         """A compact JWS; an order of the sandbox may replace it."""
