@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from benchmarks import engines, flow_benchmark, many_entities, report, scale_report, sign_ins_report
+from benchmarks import engines, flow_benchmark, many_entities, report, scale_report, sign_ins_report, workers
 from benchmarks.flow_benchmark import Plan
 from benchmarks.generations import GENERATIONS
 from benchmarks.load import Hopeless
@@ -52,6 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sessions", type=_people, help=f"browsers that sign in (default {FULL.sessions})")
     parser.add_argument("--warm-up", type=_count, help=f"flows that are not measured (default {FULL.warm_up})")
     parser.add_argument("--alone", type=_count, help=f"flows one at a time (default {FULL.alone})")
+    parser.add_argument(
+        "--beside-one", action="store_true", help="of --workers (2): with one worker in the same places, in turn"
+    )
     _add_others(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured there")
     parser.add_argument(
@@ -78,7 +81,10 @@ def _add_others(parser: argparse.ArgumentParser) -> None:
         "--sign-in", action="store_true", help="instead: whole sign-ins of each kind with their pages, on both engines"
     )
     parser.add_argument(
-        "--beside", type=Path, metavar="CHECKOUT", help="of --sign-in: the same with another commit, which has a .venv"
+        "--compare-with",
+        type=Path,
+        metavar="CHECKOUT",
+        help="of --sign-in: the same with another commit, which has a .venv",
     )
     parser.add_argument(
         "--scale",
@@ -150,6 +156,11 @@ def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], di
         result = {"machine": report.machine(cpus), **measured}
         return result, {"many entities": report.many_entities_table(result)}
     plan = _plan(chosen)
+    if chosen.beside_one:
+        plan = replace(plan, workers=max(2, plan.workers))
+        result = {"machine": report.machine(cpus), **uvloop.run(workers.measure(plan, cpus, _say))}
+        conditions = report.conditions(result, placed="load and engines on one")
+        return result, {f"workers on {plan.engines}": workers.table(result, plan, conditions)}
     measured = uvloop.run(flow_benchmark.measure(plan, cpus, _say))
     result = {"machine": report.machine(cpus, plan.workers), **measured}
     return result, {report.section(plan): report.flow_table(result, plan)}
@@ -160,7 +171,8 @@ def _sign_ins(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], d
 
     names = (chosen.engines,) if chosen.engines else tuple(engines.NAMES)
     found = [
-        uvloop.run(sign_ins.measure(name, chosen.beside and chosen.beside.resolve(), cpus, _say)) for name in names
+        uvloop.run(sign_ins.measure(name, chosen.compare_with and chosen.compare_with.resolve(), cpus, _say))
+        for name in names
     ]
     problems = {problem: times for one in found for problem, times in one["problems"].items()}
     result = {"machine": report.machine(cpus), "valid": not problems, "problems": problems, "engines": found}

@@ -78,7 +78,7 @@ async def _measured(
     ) as stage:
         say(f"signing in {plan.sessions} browsers")
         cookies = cycle(await stage.sign_in(plan.sessions))
-        run = _Run(stage, plan, cookies)
+        run = Run(stage, plan, cookies)
         await run.whole(plan.warm_up, plan.connections)
         repetitions = []
         for number in range(1, plan.repetitions + 1):
@@ -94,12 +94,14 @@ async def _measured(
         }
 
 
-class _Run:
+class Run:
     """The parts of a repetition."""
 
     def __init__(self, stage: Stage, plan: Plan, cookies: Iterator[str]) -> None:
         self._stage, self._plan, self._cookies = stage, plan, cookies
         self._generation = stage.maker.endpoints.generation
+        self.parts = (*(step.name for step in steps.of_a_flow(stage.maker)), WHOLE)
+        """names of what is measured many at a time"""
         self.verified = 0
 
     async def repetition(self) -> dict[str, Any]:

@@ -35,9 +35,10 @@ def machine(cpus: Cpus, workers: int = 1) -> dict[str, Any]:
     }
 
 
-def conditions(result: dict[str, Any]) -> str:
+def conditions(result: dict[str, Any], *, placed: str = "server on one, load on another") -> str:
+    """The machine, and where what was `placed` if anything was pinned."""
     on = result["machine"]
-    pinned = "server on one, load on another" if on["pinned"] else "not pinned"
+    pinned = placed if on["pinned"] else "not pinned"
     return f"{on['cpus']} CPUs ({pinned}), Python {on['python']}, cryptography {on['cryptography']} ({on['openssl']})"
 
 

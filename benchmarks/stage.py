@@ -110,8 +110,12 @@ async def opened(
     generation: Generation = CURRENT,
     python: str = sys.executable,
     host: str = "127.0.0.1",
+    place: frozenset[int] | None = None,
 ) -> AsyncIterator[Stage]:
-    """A fresh provider with a registered relying party; see provider.running. Raises provider.NotStarted."""
+    """A fresh provider with a registered relying party; see provider.running. Raises provider.NotStarted.
+
+    `place` are its CPUs; None: as `Cpus.serving` says.
+    """
     keys = Keys(signing=generate_key(), encryption=generate_key())
     with tempfile.TemporaryDirectory(prefix="corpid-bench-") as directory:
         work, port = Path(directory), provider.free_port()
@@ -120,7 +124,7 @@ async def opened(
         client_file.write_text(json.dumps(registration(keys, issuer, generation)), encoding="utf-8")
         chosen = {**settings, "CORPID_WORKERS": str(workers), "CORPID_GENERATIONS": generation.name}
         with provider.running(
-            work, port, client_file, cpus=cpus.serving(workers), many=many, settings=chosen, python=python
+            work, port, client_file, cpus=place or cpus.serving(workers), many=many, settings=chosen, python=python
         ) as running:
             load = Load(running, issuer, connections)
             metadata = await _document(load.client, f"{issuer}/.well-known/openid-configuration")

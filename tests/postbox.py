@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
+
+from msgspec.structs import replace
 
 from corpid.web.pages.emails import EmailRenderer
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
+
 from corpid import __version__, engines, periodic_tasks
 from corpid.engines import StartError, new_id, new_user_id
 from corpid.flows.background_tasks import BackgroundTasks
@@ -35,8 +37,10 @@ from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords, parameters
+from corpid.ports import REGISTRY_PARTS
 from corpid.rules import audit_stream
 from corpid.rules.authentication.rp_id import works_at
+from corpid.rules.directory.names import user_name_profile
 from corpid.rules.oauth import api_server
 from corpid.rules.oauth.generations import GENERATIONS, AuthenticationRules
 from corpid.rules.oauth.records import FIRST_ISSUER
@@ -44,6 +48,7 @@ from corpid.rules.server_processes import ServerProcess
 from corpid.settings import diagnostics
 from corpid.settings.issuers import client_rules, issuers
 from corpid.stores.engines import engine_type
+from corpid.stores.sql.registry import load_stores
 from corpid.web.context import Access, WebContext
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.issuers import Issuers
@@ -68,6 +73,10 @@ if TYPE_CHECKING:
     from corpid.web.telemetry.spans import Spans
 
     Fetch = Callable[[str], Awaitable[bytes]]
+
+# A command loads what it uses; whoever serves loads all of it before workers are forked.
+load_stores()
+user_name_profile()
 
 A = TypeVar("A", bound=AuthenticationRules)
 
@@ -100,7 +109,7 @@ def tested(rules: A) -> A:
         )
     if lacking:
         access_log.log().warning("algorithm_not_working", detail=", ".join(lacking))
-    return replace(
+    return msgspec.structs.replace(
         rules,
         assertion_algorithms=tuple(name for name in rules.assertion_algorithms if name in working),
         proof_algorithms=tuple(name for name in rules.proof_algorithms if name in working),
@@ -283,6 +292,8 @@ async def create(
     egress = HttpClient(own_url=urls[0], further_urls=urls[1:], rules=rules)
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
+        for part in REGISTRY_PARTS:  # made here, so that no request waits for one
+            getattr(found.registry, part)
         await engines.require_kind(settings, found.registry, demo=developer is not None)
         stores, checking, fetch = _traced(spans, settings, found, hashing, egress.fetch)
         counted = metrics.counting(fetch) if metrics else fetch
@@ -375,7 +386,7 @@ def _traced(
     """The same parts, with a span for each call if traced."""
     if spans is None:
         return stores, passwords, fetch
-    with_spans = replace(
+    with_spans = msgspec.structs.replace(
         stores,
         registry=spans.registry(stores.registry, engine_type(settings.database_url).telemetry_name),
         transient=spans.transient(stores.transient, settings.transient_engine.telemetry_name),

@@ -14,17 +14,26 @@ import socket
 import threading
 import time
 import uuid
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.flows.operations.signing_keys import ensure_first_keys, ensure_standby_key
 from corpid.jose.encoding import base64url
 from corpid.outbound.mail import NoMail, mail_server
-from corpid.outbound.passwords import Argon2Passwords, parameters
-from corpid.ports import StoreUnavailable
+from corpid.ports import (
+    AuditEvent,
+    OrderlyStops,
+    Passwords,
+    Registry,
+    StoreUnavailable,
+    TransientEngine,
+    TransientStore,
+)
 from corpid.rules import probes
 from corpid.rules.directory.actors import CommandLine
 from corpid.rules.limits import CLOCKS_APART_SECONDS
@@ -32,7 +41,7 @@ from corpid.stores import data_loss, encryption_at_rest
 from corpid.stores.data_loss import SinceRestore
 from corpid.stores.engines import transient_engine
 from corpid.stores.joined_units import JoinedUnits
-from corpid.stores.sql import audit_retention, database_identity, migration_plan, schema
+from corpid.stores.sql import database_identity, migration_plan, schema
 from corpid.stores.sql.backup import BackupRefused, in_use
 from corpid.stores.sql.migration_target import SchemaError
 from corpid.stores.sql.open import open_postgresql, open_sqlite
@@ -41,20 +50,15 @@ from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.transient import SqlTransientEngine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from corpid.ports import (
-        AuditEvent,
         Clock,
         Mail,
-        OrderlyStops,
-        Passwords,
-        Registry,
-        TransientEngine,
-        TransientStore,
     )
+    from corpid.rules.authentication.password_hash import HashCost
     from corpid.settings import Settings
-    from corpid.stores.sql.audit_retention import Pruned
+    from corpid.stores.sql.audit_retention import Pruned  # noqa: TC004 - one command needs it
     from corpid.stores.sql.open import SqlStores
     from corpid.stores.sql.schema import Plan
     from corpid.web.pages.emails import EmailRenderer
@@ -68,8 +72,7 @@ class StartError(Exception):
     """The provider cannot start; the message says what to change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engines:
+class Engines(msgspec.Struct, frozen=True, kw_only=True):
     """The registry and the transient store.
 
     In one engine or in two.
@@ -82,9 +85,9 @@ class Engines:
     rewrap: Callable[[AuditEvent], Awaitable[int]]
     """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
     prune: Callable[..., Awaitable[Pruned]]
-    """`stores.sql.audit_retention.prune` on this database"""
+    """`SqlStores.prune` of this database"""
     erase: Callable[..., Awaitable[int]]
-    """`stores.sql.audit_retention.erase` on this database"""
+    """`SqlStores.erase` of this database"""
     after_restore: Callable[..., Awaitable[None]]
     """`stores.data_loss.after_restore` on this database"""
     key_encryption_key: str
@@ -93,21 +96,36 @@ class Engines:
     """opens a token of `corpid doctor`; raises SecretUnreadable (`rules.probes`)"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
     """Dependencies of a command: its actor, stores, password hashing, and the clock."""
 
-    actor: CommandLine
-    registry: Registry
-    transient: TransientStore
-    passwords: Passwords
-    clock: Callable[[], float]
-    rewrap: Callable[[AuditEvent], Awaitable[int]]
-    """encrypts every secret with the current key-encryption key; returns how many (D43)"""
-    prune: Callable[..., Awaitable[Pruned]]
-    """removes old audit entries and details (docs/decisions/0008); how many that were"""
-    erase: Callable[..., Awaitable[int]]
-    """erases details of audit entries (docs/decisions/0015); how many that were"""
+    def __init__(self, opened: Engines, *, hash_cost: HashCost, clock: Callable[[], float]) -> None:
+        self.actor: Final = at_command_line()
+        self.registry: Final = opened.registry
+        self.transient: Final = opened.transient
+        self.clock: Final = clock
+        self.rewrap: Final = opened.rewrap
+        """encrypts every secret with the current key-encryption key; returns how many (D43)"""
+        self.prune: Final = opened.prune
+        """removes old audit entries and details (docs/decisions/0008); how many that were"""
+        self.erase: Final = opened.erase
+        """erases details of audit entries (docs/decisions/0015); how many that were"""
+        self._hash_cost: Final = hash_cost
+        self._closing: Final = ExitStack()
+
+    @cached_property
+    def passwords(self) -> Passwords:
+        """Password hashing in one thread."""
+        # Most commands hash none, and start sooner without this.
+        from corpid.outbound.passwords import Argon2Passwords, parameters  # noqa: PLC0415
+
+        passwords = Argon2Passwords(threads=1, profile=parameters(self._hash_cost))
+        self._closing.callback(passwords.close)
+        return passwords
+
+    def close(self) -> None:
+        """Refuse passwords that wait to be hashed."""
+        self._closing.close()
 
 
 async def migrate(settings: Settings, *, contract: bool, report: Callable[[str], None]) -> str:
@@ -182,8 +200,8 @@ async def opened(settings: Settings, clock: Clock, *, accept_other: bool = False
             transient=transient,
             connections_in_use=lambda: stores.database.connections_in_use,
             rewrap=stores.rewrap,
-            prune=partial(audit_retention.prune, stores.database, stores.registry.audit),
-            erase=partial(audit_retention.erase, stores.database, stores.registry.audit),
+            prune=stores.prune,
+            erase=stores.erase,
             after_restore=partial(data_loss.after_restore, stores.database, stores.transient, stores.registry.audit),
             key_encryption_key=stores.cipher.current,
             open_probe=partial(stores.cipher.open, *probes.PLACE),
@@ -201,8 +219,7 @@ def _start_errors(settings: Settings) -> Iterator[None]:
         raise StartError(f"the data directory {settings.data_dir} cannot be used: {error.strerror}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartingEngine:
+class RestartingEngine(msgspec.Struct, frozen=True, kw_only=True):
     """The engine that `transient_url` names, and the database."""
 
     registry: Registry
@@ -271,21 +288,12 @@ async def open_registry(settings: Settings, *, clock: Callable[[], float] = time
 
     Its changes have the user of the process as their actor. Raises StartError. Source: D54
     """
-    passwords = Argon2Passwords(threads=1, profile=parameters(settings.hash_cost))
-    try:
-        async with opened(settings, clock) as stores:
-            yield Stores(
-                actor=at_command_line(),
-                registry=stores.registry,
-                transient=stores.transient,
-                passwords=passwords,
-                clock=clock,
-                rewrap=stores.rewrap,
-                prune=stores.prune,
-                erase=stores.erase,
-            )
-    finally:
-        passwords.close()
+    async with opened(settings, clock) as engines:
+        stores = Stores(engines, hash_cost=settings.hash_cost, clock=clock)
+        try:
+            yield stores
+        finally:
+            stores.close()
 
 
 async def _opened_database(

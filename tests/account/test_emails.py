@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from corpid.flows import notifications
-from corpid.ports import Action, Email
+from corpid.ports import Action, Code, Email
 from corpid.texts import phrase
-from corpid.web.pages.emails import INKS, EmailRenderer
+from corpid.web.pages.emails import COLUMNS, INKS, EmailRenderer
 from corpid.web.pages.layout import never_asks
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.theme import Theme
@@ -102,6 +105,32 @@ def test_a_name_writes_nothing_but_text(language: Language) -> None:
         assert "\nBcc" not in rendered.text
         assert "\u202e" not in rendered.text + rendered.html
     assert "<script>alert(1)" in Read(wild["password_changed"][1].html).text
+
+
+def test_an_email_is_the_same_whatever_was_rendered_before() -> None:
+    """What e-mails of a shape have in common is kept, and nothing else is."""
+    for name, email in plain().items():
+        RENDERER.render(email)
+        wild = hostile()[name]
+        assert RENDERER.render(wild) == EmailRenderer(name="CorpID", timezone=SINGAPORE).render(wild), name
+
+
+def test_no_text_is_taken_for_the_place_of_another() -> None:
+    """Whatever marks the places in a rendered e-mail that is kept."""
+    mark = "\x000\x00"
+    for each in (mark, "1234"):
+        email = Email(to="a@b", subject=phrase("Device"), preview=phrase("When"), parts=(Code(text=phrase("Device"), value=each),))  # fmt: skip
+        assert f">{each}</p>" in RENDERER.render(email).html
+
+
+@given(st.text(st.sampled_from("ab- .é"), max_size=290))
+def test_paragraphs_are_wrapped_between_words(text: str) -> None:
+    paragraph = " ".join(text.split())
+    expected = wrap(f"x {paragraph}", COLUMNS, break_long_words=False, break_on_hyphens=False)
+    rendered = RENDERER.render(
+        Email(to="a@b", subject=phrase("Device"), preview=phrase("When"), parts=(phrase("x {text}", text=paragraph),))
+    )
+    assert "\n".join(expected) in rendered.text
 
 
 @every_language

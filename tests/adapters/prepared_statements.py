@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from corpid.ports import AuditQuery
+from corpid.ports import REGISTRY_PARTS, AuditQuery
 from corpid.ports.provisioning import MemberState, SortedBy
 from corpid.stores.sql.audit import ways
 from corpid.stores.sql.statements import Prepared
@@ -59,7 +59,8 @@ def noted() -> Iterator[list[Prepared]]:
 
 
 def make_the_rest(stores: SqlStores) -> None:
-    """Prepare also what depends on how many are asked for."""
+    """Prepare also what is made when it is first used, or depends on how many are asked for."""
+    _make_stores(stores)
     for query in QUESTIONS:
         for way in ways(query):
             stores.database.prepare(way.page())
@@ -76,6 +77,11 @@ def make_the_rest(stores: SqlStores) -> None:
         if hasattr(made, "cache_info"):
             for number in _NUMBERS:
                 made(number)
+
+
+def _make_stores(stores: SqlStores) -> None:
+    for part in REGISTRY_PARTS:
+        getattr(stores.registry, part)
 
 
 def _make_filters(provisioning: SqlProvisioning) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from corpid.rules.oauth.records import Client
-from corpid.stores.sql.mappers import CLIENTS
+from corpid.stores.sql.clients import CLIENTS
 
 CLIENT = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), jwks='{"keys":[]}')
 FORMER, NAME = "token_endpoint_audience_until", "endpoint_audience_until"

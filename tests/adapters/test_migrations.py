@@ -17,7 +17,7 @@ from alembic.runtime.migration import MigrationContext
 
 from corpid.stores.sql import schema
 from corpid.stores.sql.column_types import METADATA
-from corpid.stores.sql.migration_plan import steps
+from corpid.stores.sql.migration_plan import is_last, steps
 from corpid.stores.sql.migration_target import DatabaseUnreachable, SchemaNewer, SchemaOlder
 from tests.adapters.opened import EVENT, race, sqlite
 
@@ -87,6 +87,13 @@ def sql_of(step: Step) -> str:
         with context.begin_transaction():
             step.upgrade(Operations(context))
     return sent.getvalue()
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    """So a database's revision and the number of files say whether anything is to be done."""
+    numbers = [step.revision for step in steps()]
+    assert numbers == [f"{number:04}" for number in range(1, len(numbers) + 1)]
+    assert [each for each in (*numbers, None, "") if is_last(each)] == numbers[-1:]
 
 
 def test_a_migration_that_adds_a_column_says_that_it_keeps_readers_out_too() -> None:

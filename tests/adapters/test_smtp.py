@@ -43,6 +43,16 @@ class PostOffice:
     replies: list[str] = field(default_factory=list)
     recipients: list[str] = field(default_factory=list)
     """its answers to the next recipients"""
+    senders: list[str] = field(default_factory=list)
+    """its answers to the next senders"""
+    greeted: int = 0
+    """sessions that were begun"""
+    left: int = 0
+    """sessions that were ended politely"""
+    knows_ehlo: bool = True
+    cut: bool = False
+    """whether it ends the session instead of the next answer to a message"""
+    lines: list[asyncio.Transport] = field(default_factory=list)
     tried: int = 0
     taken: list[tuple[list[str], EmailMessage]] = field(default_factory=list)
     raw: list[bytes] = field(default_factory=list)
@@ -50,6 +60,9 @@ class PostOffice:
 
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802 - the library's name
         self.tried += 1
+        if self.cut:
+            self.cut = False
+            self.hang_up()
         if self.replies:
             return self.replies.pop(0)
         message: Any = message_from_bytes(envelope.content, policy=policy.SMTP)
@@ -62,6 +75,39 @@ class PostOffice:
             return self.recipients.pop(0)
         envelope.rcpt_tos.append(address)
         return "250 known"
+
+    async def handle_MAIL(self, _server: Any, _session: Any, envelope: Any, address: str, options: Any) -> str:  # noqa: N802
+        if self.senders:
+            return self.senders.pop(0)
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return "250 taken"
+
+    async def handle_EHLO(self, server: Any, session: Any, _envelope: Any, name: str, answers: list[str]) -> list[str]:  # noqa: N802
+        if not self.knows_ehlo:
+            session.extended_smtp = False
+            return ["502 unknown"]
+        self._greeted(server, session, name)
+        return answers
+
+    async def handle_HELO(self, server: Any, session: Any, _envelope: Any, name: str) -> str:  # noqa: N802
+        self._greeted(server, session, name)
+        return "250 mail.test"
+
+    def _greeted(self, server: Any, session: Any, name: str) -> None:
+        session.host_name = name
+        self.greeted += 1
+        self.lines.append(server.transport)
+
+    async def handle_QUIT(self, _server: Any, _session: Any, _envelope: Any) -> str:  # noqa: N802
+        self.left += 1
+        return "221 bye"
+
+    def hang_up(self) -> None:
+        """End every session without a word."""
+        for line in self.lines:
+            line.abort()
+        self.lines.clear()
 
     def authenticate(self, _server: Any, _session: Any, _envelope: Any, _mechanism: str, given: Any) -> AuthResult:
         self.logged_in.append((given.login, given.password))

@@ -62,6 +62,22 @@ def test_two_workers_on_postgresql_and_redis_are_measured_together(tmp_path: Pat
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("servers")
+def test_several_workers_are_measured_beside_one_in_the_same_places(tmp_path: Path) -> None:
+    result, printed = measured(
+        *(tmp_path, "--engines=postgresql", "--beside-one", "--flows=12", "--repetitions=2", "--sessions=2"),
+        *("--warm-up=3", "--alone=2", "--connections=3", "--generation=current"),
+    )
+    assert result["valid"]
+    places = {side["place"] for side in result["sides"]}
+    assert [side["workers"] for side in result["sides"]] == [1, 2] * len(places)
+    for side in result["sides"]:
+        assert side["cpu_ms"].keys() == {*ENDPOINTS, "whole flow"}
+        assert all(spent > 0 for spent in side["cpu_ms"].values())
+    assert "| 2 workers, any processor |" in printed
+
+
+@pytest.mark.full
 def test_a_person_with_many_entities_is_measured_at_every_step(tmp_path: Path) -> None:
     result, printed = measured(tmp_path, "--many-entities=30", "--flows=2")
     assert result["valid"]

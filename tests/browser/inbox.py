@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
+
+from msgspec.structs import replace
 
 from corpid.web.pages.emails import EmailRenderer
 from tests.browser.gallery import AXE

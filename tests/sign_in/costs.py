@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 import corpid
 from corpid.rules.directory.entity_choice import accepted
 from corpid.rules.limits import PASSKEY_OFFER_AGAIN_SECONDS
-from corpid.stores.sql.mappers import RecordType, columns
+from corpid.stores.sql.codecs import columns
+from corpid.stores.sql.mappers import RecordType
 from corpid.stores.sql.postgresql import PostgresDatabase
 from corpid.stores.sql.sqlite import SqliteDatabase
 from corpid.stores.sql.statements import Prepared, parameters, upsert

@@ -6,9 +6,11 @@ A file is loaded when one of its commands is asked for, so a command pays for th
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import traceback
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
 from importlib import import_module
 from inspect import getdoc
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_group
+from typer.main import get_command_name, get_group
 
 from corpid import __version__
 from corpid.rules.printable import printable
@@ -114,7 +116,7 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, *arguments: Any) -> Any:  # noqa: ANN401
         name, command, rest = super().resolve_command(*arguments)
-        return name, loaded(name) if name in COMMANDS else command, rest
+        return name, loaded(name, rest[0] if rest else "") if name in COMMANDS else command, rest
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401
         with _printable_refusals():
@@ -169,12 +171,34 @@ def _uncollected() -> Iterator[None]:
         gc.enable()
 
 
+def _narrowed(subject: typer.Typer, wanted: str) -> typer.Typer:
+    """The subject with the one command of this name.
+
+    Unchanged if it has none.
+    """
+    of_name = [
+        each
+        for each in subject.registered_commands
+        if each.callback and (each.name or get_command_name(each.callback.__name__)) == wanted
+    ]
+    if not of_name:
+        return subject
+    narrowed = copy(subject)
+    narrowed.registered_commands = of_name
+    return narrowed
+
+
 @cache
 @_uncollected()
-def loaded(name: str) -> Any:  # noqa: ANN401 - typer keeps the type of its commands to itself
-    """A command or a subject, as typer runs it."""
+def loaded(name: str, wanted: str = "") -> Any:  # noqa: ANN401 - typer keeps the type of its commands to itself
+    """A command or a subject, as typer runs it.
+
+    Of a subject only the command `wanted` is made, if it has one of this name: each takes its time.
+    """
     listed = COMMANDS[name]
     found = getattr(import_module(f"{__name__}.{listed.module}"), listed.name)
+    if isinstance(found, typer.Typer):
+        found = _narrowed(found, wanted)
     holder = typer.Typer()
     if isinstance(found, typer.Typer):
         holder.add_typer(found, name=name, help=listed.help)
@@ -200,4 +224,6 @@ def _report_unforeseen(kind: type[BaseException], error: BaseException, trace: T
 def main() -> None:
     """The entry point of the command line."""
     sys.excepthook = _report_unforeseen
+    # Settings have passwords in them, and plugins of other packages would see them; looking for some takes time, too.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     app()

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from corpid import settings
 from corpid.cli import api_clients, listing, output

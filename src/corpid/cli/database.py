@@ -6,11 +6,11 @@ A backup is the SQLite database as one file.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec.structs import replace
 
 from corpid import engines, settings
 from corpid.cli import output

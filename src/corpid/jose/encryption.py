@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from corpid.jose.encoding import MalformedToken, base64url, base64url_bytes, from_base64url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from corpid.jose.keys import EncryptionKey
 
@@ -130,8 +130,7 @@ def _gcm(key: bytes, text: bytes, authenticated: bytes) -> tuple[bytes, bytes]:
     return iv, AESGCM(key).encrypt(iv, text, authenticated)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ContentEncryption:
+class _ContentEncryption(msgspec.Struct, frozen=True, kw_only=True):
     """A JWE enc: key size, tag size and encryption function.
 
     Source: RFC 7518 §5.1

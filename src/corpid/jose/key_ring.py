@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ from corpid.jose.encoding import base64url, from_base64url, json_object
 from corpid.jose.keys import ALGORITHMS, thumbprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 _ES256 = ALGORITHMS["ES256"]
 ACCESS_TOKEN: Final = "at+jwt"
@@ -63,8 +63,7 @@ class ValidSignatures:
         return self._signatures.get(sha256(signing_input).digest()) == signature
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningKey:
+class SigningKey(msgspec.Struct, frozen=True, kw_only=True):
     """One key of the ring.
 
     Times in epoch seconds, None if it has not come to that.
@@ -83,7 +82,7 @@ class SigningKey:
     """PEM; None: the certificate that it signs itself"""
     headers: Mapping[str, bytes]
     """typ → encoded protected header"""
-    valid: ValidSignatures = field(default_factory=ValidSignatures, repr=False, compare=False)
+    valid: ValidSignatures = msgspec.field(default_factory=ValidSignatures)
 
 
 def open_signing_key(
@@ -124,8 +123,7 @@ def open_signing_key(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRing:
+class KeyRing(msgspec.Struct, frozen=True, kw_only=True):
     """The signing keys of the deployment at one moment."""
 
     active: SigningKey

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -19,11 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from corpid.jose.encoding import JoseError, base64url, from_base64url, json_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Algorithm:
+class Algorithm(msgspec.Struct, frozen=True, kw_only=True):
     """One ECDSA algorithm; `size` is the bytes of a coordinate."""
 
     name: str
@@ -95,8 +95,7 @@ _ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"EC": (*WR
 _ENCRYPTION_CURVES: Final[Mapping[str, int]] = MappingProxyType({"P-256": 1, "P-384": 2, "P-521": 3})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationKey:
+class VerificationKey(msgspec.Struct, frozen=True, kw_only=True):
     """A public key with the one algorithm that it verifies."""
 
     kid: str | None
@@ -104,8 +103,7 @@ class VerificationKey:
     public: ec.EllipticCurvePublicKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncryptionKey:
+class EncryptionKey(msgspec.Struct, frozen=True, kw_only=True):
     """A client's key for encryption to it.
 
     `wrap` is the JWE alg that it is used with (D21).
@@ -118,8 +116,7 @@ class EncryptionKey:
     public: ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientKeySet:
+class ClientKeySet(msgspec.Struct, frozen=True, kw_only=True):
     """A client's key set, prepared.
 
     `problems` says what was left out and why.

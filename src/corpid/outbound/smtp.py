@@ -8,17 +8,14 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import suppress
-from datetime import UTC, datetime
-from email.errors import MessageError
 from email.headerregistry import Address
-from email.message import EmailMessage
-from email.policy import SMTP
-from email.utils import format_datetime, make_msgid
 from typing import TYPE_CHECKING, Final
 
 import aiosmtplib
 import structlog
 
+from corpid.outbound.mail_messages import MessageWriter
+from corpid.outbound.smtp_sessions import SmtpSessions, reply_code
 from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
 
 if TYPE_CHECKING:
@@ -35,8 +32,6 @@ WAITING: Final = 1000
 PAUSES: Final = (1.0, 5.0, 30.0)
 """seconds before each further attempt"""
 _SENDERS: Final = 4
-_SECONDS: Final = 20.0
-"""for one attempt"""
 _DELIVERY_SECONDS: Final = 120.0
 """for one e-mail that is waited for, with all commands"""
 _CANCEL_SECONDS: Final = 0.1
@@ -76,13 +71,12 @@ class SmtpMail:
 
         `tls` replaces the certificates that the system trusts.
         """
-        self._server = server
-        self._sender = Address(" ".join(name.split()), addr_spec=sender)
-        self._reply_to = reply_to
+        address = Address(" ".join(name.split()), addr_spec=sender)
+        self._writer = MessageWriter(address, reply_to=reply_to)
+        self._sessions = SmtpSessions(server, sender=address, tls=tls)
         self._render = render
         self._clock = clock
         self._pauses = pauses
-        self._tls = tls
         self._emails: asyncio.Queue[Email] = asyncio.Queue(WAITING)
         self._senders = [asyncio.create_task(self._send_all()) for _ in range(_SENDERS)]
 
@@ -100,11 +94,11 @@ class SmtpMail:
         """
         try:
             message = self._written(email)
-        except (ValueError, IndexError, MessageError) as error:
+        except ValueError as error:
             raise MailRefused(_reason(error)) from None
         try:
             async with asyncio.timeout(_DELIVERY_SECONDS):
-                await self._hand_over(message, email.to)
+                await self._sessions.send(message, email.to)
         except (aiosmtplib.SMTPException, OSError) as error:
             raise _kind(error)(_reason(error)) from None
 
@@ -118,6 +112,7 @@ class SmtpMail:
                 sender.cancel()
             # Python 3.11's wait_for, which the library uses, loses a cancellation that comes together with an answer
             _, left = await asyncio.wait(left, timeout=_CANCEL_SECONDS)
+        await self._sessions.close()
         if not self._emails.empty():
             _log("mail_dropped", f"{self._emails.qsize()} e-mails were waiting when CorpID stopped")
 
@@ -135,64 +130,22 @@ class SmtpMail:
         message = self._written(email)
         for pause in self._pauses:
             try:
-                await self._hand_over(message, email.to)
+                await self._sessions.send(message, email.to)
             except (aiosmtplib.SMTPException, OSError) as error:
-                if _code(error) >= _PERMANENT:
+                if reply_code(error) >= _PERMANENT:
                     raise
                 _log("mail_delayed", _reason(error))
                 await asyncio.sleep(pause)
             else:
                 return
-        await self._hand_over(message, email.to)
+        await self._sessions.send(message, email.to)
 
-    async def _hand_over(self, message: EmailMessage, to: str) -> None:
-        server = self._server
-        await aiosmtplib.send(
-            message,
-            sender=self._sender.addr_spec,
-            recipients=[to],
-            hostname=server.host,
-            port=server.port,
-            username=server.user_name,
-            password=server.password,
-            local_hostname=self._sender.domain,
-            timeout=_SECONDS,
-            use_tls=server.security == "tls",
-            start_tls=server.security == "starttls",
-            tls_context=self._tls,
-        )
-
-    def _written(self, email: Email) -> EmailMessage:
+    def _written(self, email: Email) -> bytes:
         """The message of an e-mail.
 
-        Raises ValueError, IndexError or, from Python 3.13 on, MessageError for an address that is none, or is several.
+        Raises ValueError for an address that is none, or is several.
         """
-        rendered = self._render(email)
-        message = EmailMessage(policy=SMTP)
-        message["From"] = self._sender
-        if self._reply_to:
-            message["Reply-To"] = Address(addr_spec=self._reply_to)
-        message["To"] = Address(addr_spec=email.to)
-        message["Subject"] = rendered.subject
-        message["Date"] = format_datetime(datetime.fromtimestamp(int(self._clock()), UTC))
-        message["Message-ID"] = make_msgid(domain=self._sender.domain)
-        message["Auto-Submitted"] = "auto-generated"
-        # Quoted-printable passes every server, with short lines in every script (RFC 2045 §6.7).
-        message.set_content(rendered.text + "\n", cte="quoted-printable")
-        message.add_alternative(rendered.html, subtype="html", cte="quoted-printable")
-        # At the end: the library moves what begins with Content- into the first part.
-        message["Content-Language"] = rendered.language
-        return message
-
-
-def _code(error: Exception) -> int:
-    """The server's reply code, 0 if there is none.
-
-    Of several refused recipients the first one's (RFC 5321 §4.2).
-    """
-    if isinstance(error, aiosmtplib.SMTPRecipientsRefused):
-        return error.recipients[0].code
-    return error.code if isinstance(error, aiosmtplib.SMTPResponseException) else 0
+        return self._writer.written(self._render(email), to=email.to, now=self._clock())
 
 
 def _kind(error: Exception) -> type[Exception]:
@@ -209,7 +162,7 @@ def _kind(error: Exception) -> type[Exception]:
     if isinstance(error, aiosmtplib.SMTPDataError):
         subject = _SUBJECT.match(error.message)
         return MailRefused if subject and subject[1] in _OF_EMAIL else EmailDelayed
-    return SenderRefused if _code(error) >= _PERMANENT else MailDelayed
+    return SenderRefused if reply_code(error) >= _PERMANENT else MailDelayed
 
 
 def _reason(error: Exception) -> str:
@@ -217,7 +170,7 @@ def _reason(error: Exception) -> str:
 
     A server's reply may repeat the address. Source: D48
     """
-    return f"{type(error).__name__} {_code(error) or ''}".strip()
+    return f"{type(error).__name__} {reply_code(error) or ''}".strip()
 
 
 def _log(event: str, detail: str) -> None:

@@ -69,6 +69,7 @@ from corpid.ports.records import (
     SessionPurpose,
 )
 from corpid.ports.registry import (
+    REGISTRY_PARTS,
     Accept,
     Change,
     CodeGuessCounts,
@@ -107,6 +108,7 @@ Clock: TypeAlias = "Callable[[], float]"
 
 __all__ = [
     "COMMAND_LINE",
+    "REGISTRY_PARTS",
     "Accept",
     "AccessReviews",
     "Account",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from datetime import datetime
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from datetime import datetime
+import msgspec
 
-    from corpid.texts import Phrase
+from corpid.texts import Phrase
 
 
 class Address(str):
@@ -17,24 +16,21 @@ class Address(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class Action(msgspec.Struct, frozen=True, kw_only=True):
     """A button, with its address in clear below."""
 
     text: Phrase
     url: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class Code(msgspec.Struct, frozen=True, kw_only=True):
     """A code to enter, in a line of its own after `text`."""
 
     text: Phrase
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """Names and values, such as time and device of a change."""
 
     rows: tuple[tuple[Phrase, str | datetime], ...]
@@ -45,8 +41,7 @@ Part: TypeAlias = "Phrase | Address | Action | Code | Facts"
 """of an e-mail's body; a phrase is a paragraph"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Email:
+class Email(msgspec.Struct, frozen=True, kw_only=True):
     """An e-mail to one person, in their language.
 
     A phrase in it may hold an aware `datetime`. The sentence about what nobody asks for follows by itself. Raises
@@ -70,8 +65,7 @@ class Email:
             raise ValueError("an e-mail has one action at most")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenderedEmail:
+class RenderedEmail(msgspec.Struct, frozen=True, kw_only=True):
     """An e-mail in one language, ready to be sent."""
 
     subject: str

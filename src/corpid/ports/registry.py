@@ -5,7 +5,7 @@ With changes of records.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -455,3 +455,7 @@ class Registry(Protocol):
     def notices(self) -> Notices: ...
     @property
     def access_reviews(self) -> AccessReviews: ...
+
+
+REGISTRY_PARTS: Final = tuple(name for name, member in vars(Registry).items() if isinstance(member, property))
+"""the names of its stores"""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+import msgspec
 
 from corpid.rules.oauth.errors import Attributed
 
@@ -118,8 +119,7 @@ class TransientStore(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineCondition:
+class EngineCondition(msgspec.Struct, frozen=True, kw_only=True):
     """The condition of an engine's node, for operators."""
 
     verdict: Literal["ok", "warning", "problem"]

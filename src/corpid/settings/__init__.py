@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import os
 import textwrap
-import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,9 +43,11 @@ def load(made: type[Settings] = Settings, /, **overrides: Any) -> Settings:  # n
     }
     named = {"preset": environment.get(f"{PREFIX}PRESET", ""), **from_file, **overrides}["preset"]
     preset = PRESETS[named].settings if isinstance(named, str) and named in PRESETS else {}
-    lowest = {name: value for name, value in preset.items() if PREFIX + name.upper() not in environment}
+    in_environment = {
+        name: environment[PREFIX + name.upper()] for name in made.model_fields if PREFIX + name.upper() in environment
+    }
     try:
-        return _consistent(made(**{**lowest, **from_file, **in_files, **overrides}))
+        return _consistent(made(**{**preset, **from_file, **in_environment, **in_files, **overrides}))
     except ValidationError as errors:
         error = errors.errors()[0]
         name = str(error["loc"][0]) if error["loc"] else ""
@@ -166,6 +167,8 @@ def settings_file() -> tuple[Path, dict[str, Any]]:
     path = Path(named or FILE)
     if not named and not path.exists():
         return path, {}
+    import tomllib  # noqa: PLC0415 - most commands have their settings from the environment
+
     try:
         written = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -19,7 +19,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from corpid.rules.authentication.password_hash import HashCost, chosen_cost
 from corpid.rules.networks import Network
@@ -100,14 +99,15 @@ class SettingsError(Exception):
 
 _MINUTE: Final = ", per minute; 0: no limit. In developer mode loopback addresses are not counted."
 
-List = Annotated[tuple[T, ...], NoDecode, BeforeValidator(checks.listed)]
+List = Annotated[tuple[T, ...], BeforeValidator(checks.listed)]
 BaseUrl = Annotated[str, AfterValidator(checks.base_url)]
 
 
 class IssuerSettings(BaseModel):
     """The settings that each issuer may have of its own (D62)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    # A validator takes long to build. Only that of what is read is needed, and this is only inherited from.
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
     base_url: BaseUrl = Field(
         default="http://localhost:8080",
@@ -174,12 +174,10 @@ class Issuer(IssuerSettings):
 _MAY_DIFFER: Final = tuple(name for name in IssuerSettings.model_fields if name not in {"base_url", "generations"})
 
 
-class Settings(IssuerSettings, BaseSettings):
+class Settings(IssuerSettings):
     """Everything an operator decides. Made by `load`."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, extra="forbid", arbitrary_types_allowed=True, env_ignore_empty=True
-    )
+    model_config = ConfigDict(validate_default=True)
     demo_on_network: ClassVar[bool] = False
     """whether developer mode may be on for other machines: in a demo with `--host`, and by no setting (D66)"""
 
@@ -201,12 +199,10 @@ class Settings(IssuerSettings, BaseSettings):
     )
     data_dir: Path = Field(
         default=Path("data"),
-        validate_default=True,
         description="Directory of the embedded database and its key; created if missing.",
     )
     database_url: Annotated[str, Secret()] = Field(
         default="",
-        validate_default=True,
         repr=False,
         description="postgresql://USER:PASSWORD@HOST/NAME or sqlite:///PATH. Empty: corpid.sqlite in data_dir.",
     )
@@ -224,7 +220,7 @@ class Settings(IssuerSettings, BaseSettings):
         description=f"{transient_urls()}, for short-lived data. For a cluster, one node, or several separated by "
         f"commas. Empty: LMDB in data_dir if database_url is empty, too; else the database.",
     )
-    issuers: Annotated[tuple[Issuer, ...], NoDecode, BeforeValidator(checks.tables)] = Field(
+    issuers: Annotated[tuple[Issuer, ...], BeforeValidator(checks.tables)] = Field(
         default=(),
         description="Further issuers of this deployment (docs/operate.md), each a table `[[issuers]]` with `id`, `base_url`, "
         f"`generations`, and where they differ {', '.join(f'`{name}`' for name in _MAY_DIFFER)}. In the environment: a JSON "

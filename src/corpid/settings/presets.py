@@ -5,18 +5,16 @@ A preset is the lowest layer: whatever the environment, corpid.toml or an overri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import msgspec
 
 from corpid.rules.oauth.records import ALG_OF_KEY
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
     """A deployment of one kind."""
 
     purpose: str

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.settings.fields import PREFIX, SECRETS, Settings, SettingsError
 
@@ -24,8 +25,7 @@ LONGEST: Final = 16 * 1024
 """bytes of a secret; the URL of a large cluster has some hundred"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecretFile:
+class SecretFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that is to have a secret."""
 
     secret: str

@@ -8,9 +8,10 @@ docs/architecture.md, "Where do I change", lists the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from corpid.ports import TransientEngine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineType:
+class EngineType(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about an engine before it is opened."""
 
     title: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 from joserfc import jws
 from joserfc.jwk import ECKey
+from msgspec.structs import replace
 
 from corpid.jose import certificates, compact, key_ring
 from corpid.jose.certificates import CertificateRefused

@@ -6,12 +6,12 @@ RFC 7517, RFC 7518 §6.2, D7, D8, D21, D27, D42
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc.jwk import ECKey
+from msgspec.structs import replace
 
 from corpid.jose.encoding import MalformedToken
 from corpid.jose.keys import (

@@ -11,7 +11,6 @@ Source: D44, D45, D46
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
@@ -262,7 +261,7 @@ async def remove_app(context: RequestContext, visit: AccountVisit) -> None:
     if not factors.app:
         raise StaleStep
     after = before.without_app("user")
-    needed = need_passkey(context, visit, replace(factors, credentials=after))
+    needed = need_passkey(context, visit, msgspec.structs.replace(factors, credentials=after))
     if needed and not factors.passkeys:
         raise Rejected(phrase("Without the app you could no longer sign in. Add a passkey first."))
     change = FactorChange(before=before, after=after, passkey_remains=needed, end_sessions_but=visit.session.session_id)

@@ -145,8 +145,8 @@ async def recognise_with(
 ) -> tuple[Browser | None, T | None]: ...
 @overload
 async def recognise_with(
-    context: RequestContext, cookie: str | None, other: Entry[T], another: Entry[R], /
-) -> tuple[Browser | None, T | None, R | None]: ...
+    context: RequestContext, cookie: str | None, other: Entry[T], another: Entry[R], third: Entry[R], /
+) -> tuple[Browser | None, T | None, R | None, R | None]: ...
 async def recognise_with(context: RequestContext, cookie: str | None, /, *others: Entry[Any]) -> tuple[Any, ...]:
     """As `recognise`, and look at other entries with it.
 

@@ -22,6 +22,7 @@ from corpid.rules.oauth.records import Grant, RequestingClient
 from corpid.rules.oauth.refusals import Reason
 
 if TYPE_CHECKING:
+    from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
     from corpid.ports import AuditEvent, TransientUnit
     from corpid.rules.oauth.authorization_response import AuthorizationResponse
@@ -129,9 +130,12 @@ async def win(context: RequestContext, unit: TransientUnit, interaction: Interac
     """
     if not await interactions.claim_request(context, unit, interaction):
         raise OtherBrowser
-    winner = f"{interaction.interaction_id} {int(context.now)}"
-    if not await interactions.completion_of(context, interaction).add(unit, winner):
+    if not await interactions.completion_of(context, interaction).add(unit, _winner(context, interaction)):
         raise AlreadyCompleted
+
+
+def _winner(context: RequestContext, interaction: Interaction) -> str:
+    return f"{interaction.interaction_id} {int(context.now)}"
 
 
 async def reopen(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> None:
@@ -142,17 +146,45 @@ async def reopen(context: RequestContext, unit: TransientUnit, interaction: Inte
     await interactions.completion_of(context, interaction).take(unit)
 
 
-async def write_code(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
-    """Complete the request and write its code; returns the code.
+async def write_code(context: RequestContext, unit: TransientUnit, interaction: Interaction, owner: str | None) -> str:
+    """Complete a new interaction, and write its code; returns the code.
 
-    Raises OtherBrowser and AlreadyCompleted. Source: D15, D18
+    All in one batch. `owner` is the browser that had claimed the request when it was loaded, if any. The completion
+    decides: a browser that claims the request at the same moment finds it completed. Raises OtherBrowser and
+    AlreadyCompleted. Source: D15, D18
     """
-    await win(context, unit, interaction)
-    return await write_grant(context, unit, interaction)
+    if owner not in (None, interaction.browser_id):
+        raise OtherBrowser
+    code, entry, grant = _granted(context, interaction)
+    completion, claim = interactions.completion_of(context, interaction), interactions.claim_of(context, interaction)
+    # First, since an engine that sends it with what follows answers everything at once. Nobody knows the code yet.
+    await entry.put(unit, grant)
+    is_first, _ = await namespaces.together(
+        unit, completion.adding(_winner(context, interaction)), claim.adding(interaction.browser_id)
+    )
+    if not is_first:
+        _, claimed_by = await namespaces.together(unit, entry.taking(), claim.getting())
+        raise AlreadyCompleted if claimed_by in (None, interaction.browser_id) else OtherBrowser
+    await _record(context, interaction, code)
+    return code
 
 
 async def write_grant(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
     """Write the code of a request that was won; returns the code. Source: D15, D18"""
+    code, entry, grant = _granted(context, interaction)
+    await entry.put(unit, grant)
+    await _record(context, interaction, code)
+    return code
+
+
+async def _record(context: RequestContext, interaction: Interaction, code: str) -> None:
+    context.provider.issued.code(code, interaction.request, context.now)
+    entry = event(context, interaction, AuditAction.SIGN_IN_COMPLETE)
+    await context.provider.registry.audit.write(entry, now=context.now)
+
+
+def _granted(context: RequestContext, interaction: Interaction) -> tuple[str, Entry[Grant], Grant]:
+    """Return the code of an interaction, its entry, and what it grants."""
     request = interaction.request
     code, habits = code_of(context, interaction), request.habits
     successor = GENERATIONS[request.generation].successor
@@ -176,12 +208,7 @@ async def write_grant(context: RequestContext, unit: TransientUnit, interaction:
     entry = namespaces.code_entry(
         context.provider.policy.base_url, request.generation, request.client_id, code, request.code_challenge
     )
-    await entry.put(unit, grant)
-    context.provider.issued.code(code, request, context.now)
-    await context.provider.registry.audit.write(
-        event(context, interaction, AuditAction.SIGN_IN_COMPLETE), now=context.now
-    )
-    return code
+    return code, entry, grant
 
 
 def _sid(context: RequestContext, interaction: Interaction) -> str:

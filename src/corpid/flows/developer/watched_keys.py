@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
+
+from msgspec.structs import asdict
 
 from corpid.flows.developer import exchanges
 from corpid.flows.developer.exchanges import Signed
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
     from corpid.ports import Registry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedRing(KeyRing):
+class WatchedRing(KeyRing, frozen=True, kw_only=True):
     """A key ring whose signatures are kept with the exchange in progress."""
 
     developer: Developer
@@ -25,7 +26,7 @@ class WatchedRing(KeyRing):
     @classmethod
     def of(cls, ring: KeyRing, developer: Developer) -> Self:
         """The ring, watched."""
-        return cls(developer=developer, **{each.name: getattr(ring, each.name) for each in fields(KeyRing)})
+        return cls(developer=developer, **asdict(ring))
 
     def sign(self, payload: bytes, typ: str) -> str:
         """A compact JWS; an order of the sandbox may replace it."""

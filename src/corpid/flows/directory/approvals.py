@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -188,7 +187,9 @@ async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: 
     agreed = await authorised(registry, actor, changes)
     if is_asked_for_oneself(request):
         still = await _still_belonging(registry, request)
-        done = recorded(replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester)
+        done = recorded(
+            msgspec.structs.replace(agreed, needing=()), approval=request.request_id, requested_by=request.requester
+        )
     else:
         asked, still = await _asked(registry, request, changes, now)
         done = recorded(asked, approval=request.request_id, approved_by=actor.name)

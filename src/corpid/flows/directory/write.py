@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -11,13 +10,15 @@ import msgspec
 from corpid.flows.directory.administrators import considered, needing_approval
 from corpid.flows.large import in_thread_if_many
 from corpid.ports import AuditEvent, Delete, RolesUnder, SignOut, Upsert
+from corpid.ports import Change as StoreChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
-from corpid.rules.directory.actors import Administering, ApiClient, CommandLine, ProvisioningToken
+from corpid.rules.directory.actors import Actor, Administering, ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.approvals import approvers, step
 from corpid.rules.directory.invitations import is_invitation
 from corpid.rules.directory.levels import APPROVERS
+from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Entity, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.directory.third_parties import Event, event_by, side_of, sides
@@ -28,10 +29,8 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from corpid.ports import Change as StoreChange
     from corpid.ports import Registry, Seen
-    from corpid.rules.directory.actors import Actor
-    from corpid.rules.directory.plan import Change, Verb
+    from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
 
 NEEDS_APPROVAL: Final = phrase("this needs the approval of another administrator")
@@ -87,8 +86,7 @@ class MembersRefused(Refused):
         self.faults = faults
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authorised:
+class Authorised(msgspec.Struct, frozen=True, kw_only=True):
     """Changes that an actor may make."""
 
     actor: Actor

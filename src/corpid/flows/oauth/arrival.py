@@ -199,16 +199,19 @@ def refuse_silence(request: AuthorizationRequest, required_prompt: OAuthError | 
         raise required_prompt or InteractionRequired(Reason.PAGE_REQUIRED, "prompt is none, and a page has to be shown")
 
 
-async def complete_at_once(context: RequestContext, client: Client, result: SsoResult) -> Answered:
+async def complete_at_once(
+    context: RequestContext, client: Client, result: SsoResult, *, owner: str | None = None
+) -> Answered:
     """Answer with a code, without a page.
 
-    Raises AccessDenied, InvalidRequestURI, OtherBrowser (D30, D50).
+    `owner` is the browser that had claimed the request, if any. Raises AccessDenied, InvalidRequestURI, OtherBrowser
+    (D30, D50).
     """
     interaction = result.interaction
     await completion.still_allowed(context, client, interaction)
     try:
         async with context.provider.transient.unit(context.now) as unit:
-            code = await completion.write_code(context, unit, interaction)
+            code = await completion.write_code(context, unit, interaction, owner)
             if result.session is not None:
                 await sessions.use_seldom(context, result.session)
     except completion.AlreadyCompleted:

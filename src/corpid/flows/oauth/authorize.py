@@ -157,8 +157,9 @@ async def _with_reference(
     issuer = context.provider.policy.base_url
     entry = namespaces.PUSHED_REQUEST.entry(issuer, client.client_id, reference)
     completion_of = namespaces.COMPLETED.entry(issuer, client.client_id, reference)
-    looked_at = await browsers.recognise_with(context, cookie, entry, completion_of)
-    browser, pushed, completed = looked_at
+    claim = namespaces.CLAIM.entry(issuer, client.client_id, reference)
+    looked_at = await browsers.recognise_with(context, cookie, entry, completion_of, claim)
+    browser, pushed, completed, owner = looked_at
     if pushed is None:
         interaction = await arrival.before(context, client.client_id, reference, browser)
         if interaction is None:
@@ -187,7 +188,7 @@ async def _with_reference(
         context,
         requesting_client,
         address,
-        _enter_pushed(context, arriving, in_time=in_time, completed=completed is not None),
+        _enter_pushed(context, arriving, in_time=in_time, completed=completed is not None, owner=owner),
     )
 
 
@@ -209,7 +210,7 @@ def _no_request(context: RequestContext, pushed_by: str | None, client_id: str) 
 
 
 async def _enter_pushed(
-    context: RequestContext, arriving: Arrival, *, in_time: bool, completed: bool
+    context: RequestContext, arriving: Arrival, *, in_time: bool, completed: bool, owner: str | None
 ) -> Entered | Answered:
     """Find or open the interaction of a request that was pushed.
 
@@ -220,7 +221,7 @@ async def _enter_pushed(
         await context.provider.registry_cache.refuse_maintenance(now)
         result = await arrival.sso_result(context, arriving)
         if in_time and result.required_prompt is None and arriving.may_complete:
-            return await arrival.complete_at_once(context, arriving.client, result)
+            return await arrival.complete_at_once(context, arriving.client, result, owner=owner)
         if completed:
             raise InvalidRequestURI(
                 Reason.REQUEST_ALREADY_COMPLETED, "this request was already completed: push a new one"

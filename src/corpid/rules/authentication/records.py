@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Literal
 
@@ -105,8 +104,7 @@ def recovery_code_hash(user_id: str, code: str) -> str:
     return sha256(tuple_bytes("recovery-code", user_id, usual)).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldFactors:
+class HeldFactors(msgspec.Struct, frozen=True, kw_only=True):
     """All factors of a person, except codes by e-mail.
 
     The e-mail address stands for those codes.

@@ -10,7 +10,6 @@ atomic on every engine. So one statement counts an attempt, one gives it back, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -24,8 +23,7 @@ _CYCLE: Final = 1 << 20
 _LONGEST_EXPONENT: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """The decoded value of a counter.
 
     `attempts` may be below zero after some were given back. `blocked` is compared, never read.

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final
-
-import precis_i18n
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from corpid.rules.printable import IGNORABLE
 
+if TYPE_CHECKING:
+    from precis_i18n.profile import Profile
+
 USER_NAME_CHARACTERS: Final = 128
 
-_USER_NAMES: Final = precis_i18n.get_profile("UsernameCaseMapped")
 _ASCII: Final = re.compile(r"[!-~]+")
 """user names of which the profile changes nothing but case (RFC 8264 §9.11)"""
 _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -29,6 +30,14 @@ _WRITTEN_TOGETHER: Final = tuple(
 )
 
 
+@cache
+def user_name_profile() -> Profile:
+    """The profile of user names (RFC 8265 §3.3)."""
+    import precis_i18n  # noqa: PLC0415 - most commands meet no such name
+
+    return precis_i18n.get_profile("UsernameCaseMapped")
+
+
 def user_name(text: str) -> str:
     """The canonical form of a user name, mapped from input.
 
@@ -40,7 +49,7 @@ def user_name(text: str) -> str:
     if _ASCII.fullmatch(text):
         return text.lower()
     try:
-        return str(_USER_NAMES.enforce(text))
+        return str(user_name_profile().enforce(text))
     except UnicodeEncodeError as error:
         raise ValueError(f"not a user name: {_why(error)}") from None
 

@@ -5,20 +5,20 @@ The same table for people is in docs/directory.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+import msgspec
 
 from corpid.rules.directory import values
 from corpid.rules.directory.names import user_name
 from corpid.rules.directory.nodes import Items, Node, Pairs, Scalar, quoted
 from corpid.rules.directory.records import AdministratorLevel, Approvals, GrantState, OperatorLevel
-from corpid.rules.directory.values import Malformed, text_of
+from corpid.rules.directory.values import Malformed, Reader, text_of
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from corpid.rules.directory.values import Reader
     from corpid.rules.oauth.client_members import Declared, Form
 
 Kind: TypeAlias = Literal[
@@ -101,8 +101,7 @@ def _country_or_empty(node: Node) -> object:
     return values.country(node) if text_of(node) else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(msgspec.Struct, frozen=True, kw_only=True):
     """A key of a section: record member, reader, required or not."""
 
     member: str
@@ -120,8 +119,7 @@ class Key:
         return None if taken_away else self.read(node)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(msgspec.Struct, frozen=True, kw_only=True):
     """A section of the file.
 
     `identity` names a row's members of identity. A keyed section has one, outside its keys.
@@ -132,7 +130,7 @@ class Section:
     identity: tuple[str, ...]
     identifier: Reader | None = None
     """how the key of an entry is read; None for a list of rows"""
-    former: dict[str, str] = field(default_factory=dict)
+    former: dict[str, str] = msgspec.field(default_factory=dict)
     """former name of a key, which is still read → its name"""
 
 

@@ -8,7 +8,6 @@ the values that can be registered, and the table in docs/directory.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -21,8 +20,7 @@ Form: TypeAlias = Literal["text", "identifier", "algorithm", "url", "day", "key 
 """how one value is written; `word` is one of `values`, `algorithm` an identifier that may hold +"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(msgspec.Struct, frozen=True, kw_only=True):
     """The declaration of a member, in addition to its type."""
 
     help: str = ""
@@ -55,8 +53,7 @@ class Member:
     """a value for tests, if one differs from the default; all examples can be registered together"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
     """A declared member: name, type in a closed form, and default."""
 
     name: str

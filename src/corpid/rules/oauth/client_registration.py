@@ -6,7 +6,7 @@ Source: D8, D11, D21, D22, D27, D38
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import date
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -23,7 +23,7 @@ from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.urls import UnfitUrl, check_public_url, check_redirect_uri, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from corpid.rules.oauth.api_client import RegisteredApiClient
 
@@ -72,27 +72,27 @@ _LAST_DAYS: Final[Mapping[str, str]] = MappingProxyType(
 """member that holds a last day → the field of the generations that have one"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuerRules:
+class IssuerRules(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one issuer for registrations (D62)."""
 
     pushed: Generation | None = None
     """what a client uses there that names no generation"""
     own_url: str = ""
     """its own, which no client may register to redirect to; empty: any may"""
-    new_client: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    new_client: Mapping[str, object] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """what a new client gets whose first issuer this is: member of the record → value"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a deployment that concern registrations."""
 
     developer_mode: bool = False
     """allows http on localhost and loopback addresses in redirect URIs"""
     any_key_url: bool = False
     """allows key URLs anywhere, and on http"""
-    issuers: Mapping[str, IssuerRules] = field(default_factory=lambda: MappingProxyType({FIRST_ISSUER: IssuerRules()}))
+    issuers: Mapping[str, IssuerRules] = msgspec.field(
+        default_factory=lambda: MappingProxyType({FIRST_ISSUER: IssuerRules()})
+    )
     """id of each issuer → its rules, the first one's first"""
 
 

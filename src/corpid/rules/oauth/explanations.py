@@ -6,7 +6,6 @@ a URL neither query nor fragment nor credentials, of a hash the beginning. Sourc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -24,8 +23,7 @@ _LISTED: Final = 4
 NOTHING: Final = "nothing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The cause of a refusal in the words of a developer.
 
     Empty values do not apply.

@@ -7,20 +7,19 @@ generation: what differs is a field here (decisions.md, "Generations").
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from corpid.jose.encryption import CONTENT_ENCRYPTIONS, ENCRYPTIONS
 from corpid.jose.keys import AGREEMENT, RSA, WRAPS
 from corpid.rules.oauth.scopes import SCOPES
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nesting:
+class Nesting(msgspec.Struct, frozen=True, kw_only=True):
     """A JWE around a signed answer.
 
     Without `alg` it is that of the client's key (D21, D22).
@@ -30,15 +29,14 @@ class Nesting:
     enc: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """A protected endpoint: its path and the form of its answer."""
 
     name: str
     path: str
     metadata_names: tuple[str, ...]
     """members of the discovery document that hold its URL"""
-    claim_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    claim_names: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """scope → name of the member that carries its block"""
     entity_member: str | None = None
     """name of the member that carries what entity.* scopes grant; a token without one is refused (D26)"""
@@ -63,13 +61,12 @@ class Resource:
         return Nesting(alg=None, enc=enc) if self.encrypted_by_enc else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthenticationRules:
+class AuthenticationRules(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of client assertions and DPoP proofs."""
 
     scheme: str
     """of access tokens; the token_type"""
-    statuses: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    statuses: Mapping[str, int] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """error code → status if it differs from the usual one, at PAR and token"""
     assertion_algorithms: tuple[str, ...]
     proof_algorithms: tuple[str, ...]
@@ -89,8 +86,7 @@ class AuthenticationRules:
         return bool(self.proof_algorithms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generation(AuthenticationRules):
+class Generation(AuthenticationRules, frozen=True, kw_only=True):
     """The parameters in which generations of the interface differ."""
 
     name: str
@@ -128,7 +124,7 @@ class Generation(AuthenticationRules):
     """always; else only if the client registered a signing algorithm"""
     certificates: bool
     """published keys carry x5c, x5t and x5t#S256"""
-    metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    metadata: Mapping[str, object] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     """members of its discovery document in addition to those of the fields above"""
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
+
+import msgspec
 
 ErrorCode: TypeAlias = Literal[
     "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope",
@@ -25,8 +26,7 @@ class Acts(StrEnum):
     ENTITY_ADMINISTRATOR = "entity administrator"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """The declaration of a reason.
 
     A second or third error is that of another generation or endpoint.

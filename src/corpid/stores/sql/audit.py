@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -14,12 +14,12 @@ from corpid.ports import AuditEntry, AuditEvent, AuditPart
 from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
 from corpid.rules.audit_seals import detail_digest
 from corpid.rules.directory.members import Members, changed
-from corpid.stores.sql.mappers import record_codec
+from corpid.stores.sql.codecs import record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import COMPLETED_SIGN_IN, NO_COMPLETED_SIGN_IN, OF_NO_SIGN_IN, audit, audit_details
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sqlalchemy.dialects.sqlite import Insert
 
@@ -298,8 +298,7 @@ def _selected() -> sa.Select[Any]:
     return sa.select(*(audit.c[name] for name in _COLUMNS), audit_details.c.detail).select_from(rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Way(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions on the start of an index, and their values.
 
     The other conditions of a query are written so that they lead neither engine to another index.

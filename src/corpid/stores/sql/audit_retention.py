@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import asdict
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement, Executable
 
@@ -14,7 +14,8 @@ from corpid.rules.audit_actions import AuditAction
 from corpid.rules.audit_seals import DAY_SECONDS, SIGN_IN
 from corpid.rules.directory.approvals import State
 from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, ways
-from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals, change_requests
+from corpid.stores.sql.directory_tables import change_requests
+from corpid.stores.sql.tables import audit, audit_details, audit_digests, audit_seals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -76,8 +77,7 @@ class _Removal:
         return removed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """Days that entries are kept; 0: for ever."""
 
     audit_days: int = 0
@@ -95,8 +95,7 @@ class Kept:
         return bool(self.audit_days or self.sign_in_days or self.audit_detail_days)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """The number of removed entries, and of erased details."""
 
     removed: int
@@ -169,8 +168,7 @@ async def _remove_requests(database: Database, limit: int) -> int:
     return removed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chunk:
+class _Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """Rows between two numbers, and how many of them are old."""
 
     after: int

@@ -16,11 +16,12 @@ import sqlite3
 import stat
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import StoreUnavailable
@@ -33,7 +34,6 @@ from corpid.stores.sql.sqlite_schema import LOCK_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
 
     from corpid.ports import AuditEvent, Clock
     from corpid.stores.encryption_at_rest import SecretCipher
@@ -55,8 +55,7 @@ class BackupRefused(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a restore."""
 
     kept: Path | None

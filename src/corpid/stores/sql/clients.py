@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
+import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import FetchedKeySet, UseCount
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
-from corpid.stores.sql.mappers import API_CLIENTS, CLIENTS, T, columns, record_codec
+from corpid.stores.sql.codecs import Codec, T, columns, record_codec
 from corpid.stores.sql.statements import insert, upsert
 from corpid.stores.sql.tables import api_client_key_sets, api_clients, clients, fetched_key_sets, generation_use
 
@@ -18,9 +19,62 @@ if TYPE_CHECKING:
 
     from corpid.ports import AuditEvent
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.mappers import Codec
     from corpid.stores.sql.statements import Database
 
+
+class _FormerClient(msgspec.Struct, frozen=True):
+    """The renamed member, under its name in the previous version.
+
+    That version reads and writes it.
+    """
+
+    token_endpoint_audience_until: str | None = None
+
+
+def _client_text(client: Client) -> str:
+    """A client's record.
+
+    A renamed value is written under both names, for nodes of the previous version.
+    """
+    former = {"token_endpoint_audience_until": client.endpoint_audience_until}
+    return msgspec.json.encode({**msgspec.to_builtins(client), **former}).decode()
+
+
+_OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
+"""columns of clients of either kind"""
+
+
+def _clients() -> Codec[Client]:
+    decoder, former = msgspec.json.Decoder(Client), msgspec.json.Decoder(_FormerClient)
+
+    def decode(row: Sequence[Any]) -> Client:
+        client, until = decoder.decode(row[0]), former.decode(row[0]).token_endpoint_audience_until
+        return client if until is None else msgspec.structs.replace(client, endpoint_audience_until=until)
+
+    return Codec(
+        columns=("record",),
+        written=_OF_CLIENTS,
+        encode=lambda client: _client_row(client, _client_text(client)),
+        decode=decode,
+    )
+
+
+def _api_clients() -> Codec[RegisteredApiClient]:
+    decoder = msgspec.json.Decoder(RegisteredApiClient)
+    return Codec(
+        columns=("record",),
+        written=_OF_CLIENTS,
+        encode=lambda client: _client_row(client, msgspec.json.encode(client).decode()),
+        decode=lambda row: decoder.decode(row[0]),
+    )
+
+
+def _client_row(client: Client | RegisteredApiClient, record: str) -> dict[str, Any]:
+    return {"client_id": client.client_id, "name": client.name, "enabled": client.enabled, "record": record}
+
+
+CLIENTS: Final = _clients()
+API_CLIENTS: Final = _api_clients()
 _FETCHED: Final = record_codec(FetchedKeySet)
 
 

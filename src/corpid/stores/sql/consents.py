@@ -8,9 +8,10 @@ import sqlalchemy as sa
 
 from corpid.rules.oauth.consent import Consent
 from corpid.stores import milliseconds
-from corpid.stores.sql.mappers import columns, record_codec
+from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.directory_tables import memberships
 from corpid.stores.sql.statements import insert
-from corpid.stores.sql.tables import clients, consents, memberships
+from corpid.stores.sql.tables import clients, consents
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent

@@ -26,9 +26,9 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.directory.sources import written
+from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.directory_lists import SqlDirectoryLists
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, columns, record_codec, user_name_key
-from corpid.stores.sql.tables import (
+from corpid.stores.sql.directory_tables import (
     administrators,
     assignments,
     entities,
@@ -39,6 +39,7 @@ from corpid.stores.sql.tables import (
     third_party_grants,
     users,
 )
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, user_name_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -22,9 +22,8 @@ from corpid.rules.directory.records import (
     ThirdPartyGrant,
     User,
 )
-from corpid.stores.sql.mappers import columns
-from corpid.stores.sql.records import SqlRecords
-from corpid.stores.sql.tables import (
+from corpid.stores.sql.codecs import columns
+from corpid.stores.sql.directory_tables import (
     BEGINNING_OF_ADDRESS,
     BEGINNING_OF_NAME,
     BEGINNING_OF_PERSONS_NAME,
@@ -34,7 +33,8 @@ from corpid.stores.sql.tables import (
     memberships,
     users,
 )
-from corpid.stores.sql.tables import third_party_grants as grants
+from corpid.stores.sql.directory_tables import third_party_grants as grants
+from corpid.stores.sql.records import SqlRecords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,9 +13,10 @@ import sqlalchemy as sa
 from corpid.ports import EmailChange
 from corpid.rules.directory.records import User
 from corpid.rules.directory.sources import written
-from corpid.stores.sql.mappers import columns, record_codec
+from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.statements import insert, parameters
-from corpid.stores.sql.tables import email_changes, users
+from corpid.stores.sql.tables import email_changes
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent, Finished

@@ -14,9 +14,9 @@ import sqlalchemy as sa
 from corpid.rules.oauth.records import Client
 from corpid.rules.server_processes import ServerProcess
 from corpid.stores.sql import schema, tables
+from corpid.stores.sql.clients import CLIENTS
 from corpid.stores.sql.database_identity import read_refusal
 from corpid.stores.sql.invitations import waiting
-from corpid.stores.sql.mappers import CLIENTS
 from corpid.stores.sql.migration_target import SchemaOlder
 from corpid.stores.sql.server_processes import PROCESSES, listed
 from corpid.stores.sql.sqlite_schema import SqliteTarget

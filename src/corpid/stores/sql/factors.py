@@ -11,26 +11,20 @@ from corpid.ports import Account, Conflict, Link, NameRefused
 from corpid.rules.authentication.records import Credentials, HeldFactors, Passkey
 from corpid.rules.authentication.throttling import CodeGuesses
 from corpid.rules.directory.members import Members, changed, together
-from corpid.stores.sql.mappers import USERS, columns, record_codec, user_name_key
+from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.directory_tables import users
+from corpid.stores.sql.mappers import USERS, user_name_key
 from corpid.stores.sql.sessions import unless_there
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import (
-    audit,
-    code_guesses,
-    credentials,
-    links,
-    passkey_offers,
-    passkeys,
-    recovery_codes,
-    users,
-)
+from corpid.stores.sql.tables import audit, code_guesses, credentials, links, passkey_offers, passkeys, recovery_codes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from corpid.ports import AuditEvent, FactorChange
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.mappers import Codec, Kinds, RecordType
+    from corpid.stores.sql.codecs import Codec
+    from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.sessions import SignOuts
     from corpid.stores.sql.statements import Database, Prepared, Row
 

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from corpid.ports import Conflict, MissingReference
 from corpid.rules.signing_keys import SealedKey
+from corpid.stores.sql.codecs import columns, encrypted_codec, record_codec
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.mappers import columns, encrypted_codec, record_codec
 from corpid.stores.sql.statements import insert, parameters
 from corpid.stores.sql.tables import credentials, deployment, keys
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Union, get_origin
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from corpid.ports import NameRefused
 from corpid.rules.authentication.records import Credentials
@@ -30,76 +30,16 @@ from corpid.rules.directory.records import (
 from corpid.rules.directory.sources import UNKNOWN, Sources
 from corpid.rules.oauth.api_client import RegisteredApiClient
 from corpid.rules.oauth.records import Client
-from corpid.stores.sql import tables
+from corpid.stores.sql import directory_tables, tables
+from corpid.stores.sql.clients import API_CLIENTS, CLIENTS
+from corpid.stores.sql.codecs import Codec, columns, encrypted_codec, record_codec
 from corpid.stores.sql.statements import insert, parameters, upsert
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from corpid.stores.encryption_at_rest import SecretCipher
     from corpid.stores.sql.statements import Database, Prepared
-
-T = TypeVar("T", bound=msgspec.Struct)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Codec(Generic[T]):
-    """A mapping between one type of record and a row's columns."""
-
-    columns: tuple[str, ...]
-    """what `decode` reads, in this order"""
-    written: tuple[str, ...]
-    """what `encode` gives"""
-    encode: Callable[[T], dict[str, Any]]
-    decode: Callable[[Sequence[Any]], T]
-
-
-def record_codec(record: type[T]) -> Codec[T]:
-    """The codec of a struct of texts, integers, flags, tuples and dictionaries."""
-    fields = msgspec.structs.fields(record)
-    names = tuple(field.name for field in fields)
-    structured = {field.name for field in fields if get_origin(field.type) in (tuple, dict, Union)}
-    readers = [
-        (field.name, bool if field.type is bool else msgspec.json.Decoder(field.type).decode)
-        for field in fields
-        if field.type is bool or field.name in structured
-    ]
-
-    def encode(value: T) -> dict[str, Any]:
-        row = msgspec.structs.asdict(value)
-        for name in structured:
-            row[name] = msgspec.json.encode(row[name]).decode()
-        return row
-
-    def decode(row: Sequence[Any]) -> T:
-        values = dict(zip(names, row, strict=True))
-        for name, read in readers:
-            values[name] = read(values[name])
-        return record(**values)
-
-    return Codec(columns=names, written=names, encode=encode, decode=decode)
-
-
-def encrypted_codec(codec: Codec[T], cipher: SecretCipher, table: str, key: str, column: str) -> Codec[T]:
-    """The codec of a record with one encrypted column (D43).
-
-    `decode` raises EncryptionError.
-    """
-    key_place, secret_place = codec.columns.index(key), codec.columns.index(column)
-
-    def encode(value: T) -> dict[str, Any]:
-        row = codec.encode(value)
-        if row[column] is not None:
-            row[column] = cipher.seal(table, row[key], column, row[column])
-        return row
-
-    def decode(row: Sequence[Any]) -> T:
-        values = list(row)
-        if values[secret_place] is not None:
-            values[secret_place] = cipher.open(table, values[key_place], column, values[secret_place])
-        return codec.decode(values)
-
-    return replace(codec, encode=encode, decode=decode)
 
 
 def user_name_key(name: str) -> str:
@@ -140,62 +80,9 @@ def _entities() -> Codec[Entity]:
     )
 
 
-class _FormerClient(msgspec.Struct, frozen=True):
-    """The renamed member, under its name in the previous version.
-
-    That version reads and writes it.
-    """
-
-    token_endpoint_audience_until: str | None = None
-
-
-def _client_text(client: Client) -> str:
-    """A client's record.
-
-    A renamed value is written under both names, for nodes of the previous version.
-    """
-    former = {"token_endpoint_audience_until": client.endpoint_audience_until}
-    return msgspec.json.encode({**msgspec.to_builtins(client), **former}).decode()
-
-
-_OF_CLIENTS: Final = ("client_id", "name", "enabled", "record")
-"""columns of clients of either kind"""
-
-
-def _clients() -> Codec[Client]:
-    decoder, former = msgspec.json.Decoder(Client), msgspec.json.Decoder(_FormerClient)
-
-    def decode(row: Sequence[Any]) -> Client:
-        client, until = decoder.decode(row[0]), former.decode(row[0]).token_endpoint_audience_until
-        return client if until is None else msgspec.structs.replace(client, endpoint_audience_until=until)
-
-    return Codec(
-        columns=("record",),
-        written=_OF_CLIENTS,
-        encode=lambda client: _client_row(client, _client_text(client)),
-        decode=decode,
-    )
-
-
-def _api_clients() -> Codec[RegisteredApiClient]:
-    decoder = msgspec.json.Decoder(RegisteredApiClient)
-    return Codec(
-        columns=("record",),
-        written=_OF_CLIENTS,
-        encode=lambda client: _client_row(client, msgspec.json.encode(client).decode()),
-        decode=lambda row: decoder.decode(row[0]),
-    )
-
-
-def _client_row(client: Client | RegisteredApiClient, record: str) -> dict[str, Any]:
-    return {"client_id": client.client_id, "name": client.name, "enabled": client.enabled, "record": record}
-
-
 ENTITIES: Final = _entities()
 USERS: Final = _users()
 MEMBERSHIPS: Final = _memberships()
-CLIENTS: Final = _clients()
-API_CLIENTS: Final = _api_clients()
 
 
 PAGE: Final = 500
@@ -208,20 +95,20 @@ _MEMBERS: Final = msgspec.json.Decoder(dict[str, str])
 
 _TABLES: Final[Mapping[type[Any], sa.Table]] = {
     Client: tables.clients,
-    Entity: tables.entities,
-    User: tables.users,
-    Service: tables.services,
+    Entity: directory_tables.entities,
+    User: directory_tables.users,
+    Service: directory_tables.services,
     Credentials: tables.credentials,
-    Membership: tables.memberships,
-    Administrator: tables.administrators,
-    Operator: tables.operators,
-    Assignment: tables.assignments,
-    ThirdPartyGrant: tables.third_party_grants,
-    ThirdPartyAssignment: tables.third_party_assignments,
+    Membership: directory_tables.memberships,
+    Administrator: directory_tables.administrators,
+    Operator: directory_tables.operators,
+    Assignment: directory_tables.assignments,
+    ThirdPartyGrant: directory_tables.third_party_grants,
+    ThirdPartyAssignment: directory_tables.third_party_assignments,
     RegisteredApiClient: tables.api_clients,
-    ChangeRequest: tables.change_requests,
-    RegisteredProvisioningToken: tables.provisioning_tokens,
-    DeletionRequest: tables.deletion_requests,
+    ChangeRequest: directory_tables.change_requests,
+    RegisteredProvisioningToken: directory_tables.provisioning_tokens,
+    DeletionRequest: directory_tables.deletion_requests,
 }
 """in the order of their references; no file writes the last four, so they keep no sources"""
 _CODECS: Final[Mapping[type[Any], Codec[Any]]] = {
@@ -377,23 +264,18 @@ def record_types(database: Database, cipher: SecretCipher) -> Kinds:
     }
 
 
-def columns(table: sa.FromClause, codec: Codec[Any]) -> list[sa.ColumnElement[Any]]:
-    """The columns that a codec decodes, in its order."""
-    return [table.c[name] for name in codec.columns]
-
-
 def _kept(table: sa.Table) -> dict[str, Any]:
     """Column values that an upsert must not undo.
 
     The last accepted TOTP step only rises: writing a person's record never makes a spent code good. An identifier of
     a membership stays, and what was accepted is never an invitation again. Source: D45, D60
     """
-    if table is tables.memberships:
+    if table is directory_tables.memberships:
         identifier: sa.ColumnElement[str] = sa.case(
             (table.c.membership_id != "", table.c.membership_id), else_=sa.literal_column("excluded.membership_id")
         )
         return {"membership_id": identifier, "invited": _still(table, "invited")}
-    if table is tables.users:
+    if table is directory_tables.users:
         return {"placeholder": _still(table, "placeholder")}
     if table is not tables.credentials:
         return {}

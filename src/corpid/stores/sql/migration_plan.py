@@ -8,19 +8,21 @@ and on every later one that was not contracted since.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from corpid.stores.sql.migration_target import ContractFirst
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from alembic.operations import Operations
+    from alembic.operations import Operations  # noqa: TC004 - it takes long to load, and migrations load it
 
 EXPAND: Final = "expand"
 FILL: Final = "fill"
@@ -31,8 +33,7 @@ LOCATIONS: Final = [str(Path(__file__).parent / "migrations" / "versions")]
 """the folders of migrations"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backfill:
+class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     """Rows to be updated, walked in key order; the same everywhere."""
 
     table: str
@@ -46,8 +47,7 @@ class Backfill:
     """a value smaller than every key"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One migration, as declared in its file."""
 
     revision: str
@@ -69,8 +69,19 @@ def steps() -> tuple[Step, ...]:
 @cache
 def _steps(locations: tuple[str, ...]) -> tuple[Step, ...]:
     """Read once a process: a server asks several times while it starts."""
-    files = [file for folder in locations for file in Path(folder).glob("[!_]*.py")]
-    return tuple(sorted(map(_step, files), key=attrgetter("revision")))
+    return tuple(sorted(map(_step, _files(locations)), key=attrgetter("revision")))
+
+
+def is_last(revision: str | None) -> bool:
+    """Return whether this is the revision of the last migration.
+
+    They are numbered from 0001 without gaps, so counting the files is enough, and takes a tenth of reading them.
+    """
+    return revision == f"{len(_files(tuple(LOCATIONS))):04}"
+
+
+def _files(locations: tuple[str, ...]) -> list[Path]:
+    return [file for folder in locations for file in Path(folder).glob("[!_]*.py")]
 
 
 def _step(file: Path) -> Step:

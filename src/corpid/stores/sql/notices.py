@@ -12,11 +12,9 @@ from corpid.rules.directory.invitations import SENDING_SECONDS
 from corpid.rules.directory.notices import QueuedNotice
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.stores.sql.administration_tables import notices
+from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.deployment import NamedValues
-from corpid.stores.sql.mappers import columns, record_codec
-from corpid.stores.sql.provisioning import TOKENS
-from corpid.stores.sql.statements import insert
-from corpid.stores.sql.tables import (
+from corpid.stores.sql.directory_tables import (
     HAS_END,
     assignments,
     entities,
@@ -24,6 +22,8 @@ from corpid.stores.sql.tables import (
     third_party_assignments,
     users,
 )
+from corpid.stores.sql.provisioning import TOKENS
+from corpid.stores.sql.statements import insert
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

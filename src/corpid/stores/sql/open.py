@@ -7,111 +7,37 @@ several processes and hosts: `await open_postgresql(url, cipher, clock)`. `await
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from corpid.ports import AuditEvent
 from corpid.rules.audit_actions import AuditAction
 from corpid.stores import machine_start
 from corpid.stores.data_loss import Takeovers, after_copy, after_machine_restart
+from corpid.stores.encryption_at_rest import SecretCipher
 from corpid.stores.sql import migration_plan, schema
-from corpid.stores.sql.access_reviews import SqlAccessReviews
-from corpid.stores.sql.audit import SqlAudit
-from corpid.stores.sql.audit_seals import SqlSeals
-from corpid.stores.sql.client_clocks import SqlClientClocks
-from corpid.stores.sql.client_refusals import SqlClientRefusals
-from corpid.stores.sql.clients import SqlApiClients, SqlClients, SqlUsage
-from corpid.stores.sql.consents import SqlConsents
-from corpid.stores.sql.deployment import SqlDeployment
-from corpid.stores.sql.directory import SqlDirectory
-from corpid.stores.sql.email_changes import SqlEmailChanges
-from corpid.stores.sql.factors import SqlCodeGuesses, SqlFactors
-from corpid.stores.sql.hourly_counts import SqlHourlyCounts
-from corpid.stores.sql.idempotency import SqlIdempotencyKeys
-from corpid.stores.sql.invitations import SqlInvitations
-from corpid.stores.sql.keys import SqlKeys, check_cipher, rewrap
-from corpid.stores.sql.mappers import record_types
+from corpid.stores.sql.audit import AFTER_EVERY_NUMBER, SqlAudit
+from corpid.stores.sql.keys import check_cipher, rewrap
 from corpid.stores.sql.migration_target import SchemaOlder
-from corpid.stores.sql.notices import SqlNotices
-from corpid.stores.sql.provisioning import SqlProvisioning
-from corpid.stores.sql.server_processes import SqlServerProcesses
-from corpid.stores.sql.sessions import SignOuts, SqlSessions
+from corpid.stores.sql.registry import SqlRegistry
 from corpid.stores.sql.sqlite import SqliteDatabase
+from corpid.stores.sql.statements import Database
 from corpid.stores.sql.transient import SqlTransientStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from corpid.ports import Clock
-    from corpid.stores.encryption_at_rest import SecretCipher
-    from corpid.stores.sql.statements import Database
+    from corpid.ports import AuditQuery, Clock
+    from corpid.stores.sql.audit_retention import Kept, Pruned
 
 POOL_SIZE: Final = 10
 """connections of one process to PostgreSQL"""
 _COPY_FOUND: Final = AuditEvent(actor="system", action=AuditAction.DEPLOYMENT_RESTORE, object="copy of a backup")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlRegistry:
-    """A ports.Registry."""
-
-    clients: SqlClients
-    api_clients: SqlApiClients
-    directory: SqlDirectory
-    keys: SqlKeys
-    sessions: SqlSessions
-    consents: SqlConsents
-    email_changes: SqlEmailChanges
-    factors: SqlFactors
-    invitations: SqlInvitations
-    code_guesses: SqlCodeGuesses
-    usage: SqlUsage
-    client_refusals: SqlClientRefusals
-    client_clocks: SqlClientClocks
-    hourly_counts: SqlHourlyCounts
-    server_processes: SqlServerProcesses
-    audit: SqlAudit
-    seals: SqlSeals
-    deployment: SqlDeployment
-    idempotency_keys: SqlIdempotencyKeys
-    provisioning: SqlProvisioning
-    notices: SqlNotices
-    access_reviews: SqlAccessReviews
-
-
-def sql_registry(database: Database, cipher: SecretCipher, clock: Clock) -> SqlRegistry:
-    """The registry, its statements prepared."""
-    audit, records, sign_outs = SqlAudit(database, clock), record_types(database, cipher), SignOuts(database)
-    notices = SqlNotices(database, records)
-    return SqlRegistry(
-        clients=SqlClients(database, audit),
-        api_clients=SqlApiClients(database, audit),
-        directory=SqlDirectory(database, audit, records, sign_outs),
-        keys=SqlKeys(database, cipher, audit),
-        sessions=SqlSessions(database, audit, records, sign_outs),
-        consents=SqlConsents(database, audit),
-        email_changes=SqlEmailChanges(database, audit, records, sign_outs),
-        factors=SqlFactors(database, audit, records, sign_outs),
-        invitations=SqlInvitations(database),
-        code_guesses=SqlCodeGuesses(database, audit),
-        usage=SqlUsage(database),
-        client_refusals=SqlClientRefusals(database),
-        client_clocks=SqlClientClocks(database),
-        hourly_counts=SqlHourlyCounts(database),
-        server_processes=SqlServerProcesses(database),
-        audit=audit,
-        seals=SqlSeals(database),
-        deployment=SqlDeployment(database, audit),
-        idempotency_keys=SqlIdempotencyKeys(database),
-        provisioning=SqlProvisioning(database),
-        notices=notices,
-        access_reviews=SqlAccessReviews(database, notices),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqlStores:
+class SqlStores(msgspec.Struct, frozen=True, kw_only=True):
     """Both ports on one database, and its end."""
 
     registry: SqlRegistry
@@ -125,6 +51,24 @@ class SqlStores:
         Returns the number of secrets. Raises EncryptionError, then nothing changed. Source: D43
         """
         return await rewrap(self.database, self.cipher, self.registry.audit, event)
+
+    async def prune(self, event: AuditEvent, *, now: float, kept: Kept, last: int = AFTER_EVERY_NUMBER) -> Pruned:
+        """Remove old audit entries, as `audit_retention.prune`.
+
+        docs/decisions/0008
+        """
+        from corpid.stores.sql import audit_retention  # noqa: PLC0415 - one command needs it
+
+        return await audit_retention.prune(self.database, self.registry.audit, event, now=now, kept=kept, last=last)
+
+    async def erase(self, event: AuditEvent, query: AuditQuery, *, now: float) -> int:
+        """Erase details of audit entries, as `audit_retention.erase`.
+
+        docs/decisions/0015
+        """
+        from corpid.stores.sql import audit_retention  # noqa: PLC0415 - one command needs it
+
+        return await audit_retention.erase(self.database, self.registry.audit, event, query, now=now)
 
     async def close(self) -> None:
         """Write remaining changes and close the database.
@@ -214,7 +158,7 @@ def _stores(
     reject_issued_before: Callable[[], float],
 ) -> SqlStores:
     return SqlStores(
-        registry=sql_registry(database, cipher, clock),
+        registry=SqlRegistry(database, cipher, clock),
         transient=SqlTransientStore(database, reject_issued_before=reject_issued_before),
         database=database,
         cipher=cipher,

@@ -12,9 +12,9 @@ from corpid.ports.provisioning import SEARCH_WORDS, StoredMember
 from corpid.rules.directory.names import folded, is_storable
 from corpid.rules.directory.names import user_name as mapped
 from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
+from corpid.stores.sql.codecs import columns, record_codec
 from corpid.stores.sql.directory import containing, listed
-from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS, columns, record_codec
-from corpid.stores.sql.tables import (
+from corpid.stores.sql.directory_tables import (
     SHOWN_EMAIL,
     SHOWN_USER_NAME,
     assignments,
@@ -23,6 +23,7 @@ from corpid.stores.sql.tables import (
     provisioning_tokens,
     users,
 )
+from corpid.stores.sql.mappers import ENTITIES, MEMBERSHIPS, USERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -36,8 +36,8 @@ from corpid.rules.directory.records import (
 )
 from corpid.rules.directory.sources import ABSENT, UNKNOWN, Sourced, written
 from corpid.rules.directory.third_parties import without_grant
-from corpid.stores.sql.mappers import PAGE, columns
-from corpid.stores.sql.tables import (
+from corpid.stores.sql.codecs import columns
+from corpid.stores.sql.directory_tables import (
     administrators,
     assignments,
     memberships,
@@ -45,6 +45,7 @@ from corpid.stores.sql.tables import (
     third_party_assignments,
     users,
 )
+from corpid.stores.sql.mappers import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

@@ -8,11 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import sqlalchemy as sa
 
 from corpid.stores.sql.migration_plan import (
@@ -20,6 +20,7 @@ from corpid.stores.sql.migration_plan import (
     FILL,
     fills_before,
     is_enough,
+    is_last,
     outstanding,
     pending,
     serves_since,
@@ -52,8 +53,7 @@ _SERVES_SINCE: Final = "schema_serves_since"
 """the oldest version that may run on this schema, named by its last migration"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """A planned migration."""
 
     revision: str
@@ -68,8 +68,7 @@ class Planned:
     """the approximate duration, from earlier measurements"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Steps of `corpid migrate`, and those left to `corpid migrate --contract`."""
 
     database: str
@@ -79,8 +78,7 @@ class Plan:
     later: tuple[Planned, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _SchemaState:
+class _SchemaState(msgspec.Struct, frozen=True):
     """The migration state of a database."""
 
     revision: str | None
@@ -115,9 +113,12 @@ def migrate(
 
     Raises SchemaError. docs/decisions/0009
     """
-    every, stop = steps(), stop or threading.Event()
+    stop = stop or threading.Event()
     with _opened(database, create=True) as place, place.alone(report, stop):
         state = place.read(_schema_state)
+        if is_last(state.revision):
+            return place.shown
+        every = steps()
         if _is_later(state, every, place.shown):
             return place.shown
         walked: set[str] = set()
@@ -134,9 +135,11 @@ def check(database: Path | str) -> None:
 
     SchemaOlder, SchemaNewer or another one. docs/decisions/0009
     """
-    every = steps()
     with _opened(database, create=False) as place:
         state = place.read(_schema_state)
+        if is_last(state.revision):
+            return
+        every = steps()
         if not _is_later(state, every, place.shown) and not is_enough(pending(every, state.revision)):
             raise SchemaOlder(
                 f"the database {place.shown} has an older schema than this CorpID needs: run `corpid migrate` "

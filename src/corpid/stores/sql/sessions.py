@@ -7,28 +7,29 @@ Source: D30, D44, D46
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import sqlalchemy as sa
 
 from corpid.ports import Session, SessionFactors
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.limits import BROWSER_NAMES
 from corpid.stores import milliseconds
-from corpid.stores.sql.mappers import columns, record_codec
+from corpid.stores.sql.codecs import columns, record_codec
+from corpid.stores.sql.directory_tables import users
 from corpid.stores.sql.statements import insert, parameters, upsert
-from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions, users
+from corpid.stores.sql.tables import browser_names, credentials, email_changes, links, passkeys, sessions
 
 if TYPE_CHECKING:
     from corpid.ports import AuditEvent
     from corpid.stores.sql.audit import SqlAudit
-    from corpid.stores.sql.mappers import Codec, Kinds, RecordType
+    from corpid.stores.sql.codecs import Codec
+    from corpid.stores.sql.mappers import Kinds, RecordType
     from corpid.stores.sql.statements import Database, Prepared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockedRows:
+class LockedRows(msgspec.Struct, frozen=True, kw_only=True):
     """Sessions and links of a person, locked until this transaction ends."""
 
     sessions: frozenset[str]

@@ -21,7 +21,7 @@ from corpid.stores.valkey.link import packed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from corpid.stores.valkey.link import Answer, Command, Link
+    from corpid.stores.valkey.link import Answer, Link
 
 NONE: Final = b""
 """before every other"""
@@ -32,13 +32,14 @@ _SET_BACK: Final = b"back"
 class Epoch:
     """An epoch as one process sees it: the nodes of its parts."""
 
-    __slots__ = ("_marks", "_prefixes", "_questions", "name", "serving")
+    __slots__ = ("_markers", "_marks", "_prefixes", "_questions", "name", "serving")
 
     def __init__(self, name: bytes, serving: Sequence[Link | StoreUnavailable]) -> None:
         self.name: Final = name
         self.serving: Final = tuple(serving)
-        self._prefixes: Final = [b"%b:%b:" % (marker(part), name) for part in range(len(serving))]
-        self._questions: Final = [packed(("GET", marker(part))) for part in range(len(serving))]
+        self._markers: Final = [marker(part) for part in range(len(serving))]
+        self._prefixes: Final = [b"%b:%b:" % (marker, name) for marker in self._markers]
+        self._questions: Final = [packed(("GET", marker)) for marker in self._markers]
         self._marks: Final = [b"" if isinstance(link, StoreUnavailable) else marked(link, name) for link in serving]
 
     def entry(self, kind: str, key: bytes) -> tuple[int, bytes]:
@@ -50,20 +51,34 @@ class Epoch:
         """Those of all parts. Raises StoreUnavailable if one cannot be asked."""
         return {self._link(part) for part in range(len(self.serving))}
 
-    async def ask(self, part: int, *commands: Command) -> list[Answer]:
-        """The answers, valid in this epoch.
+    async def ask(self, part: int, commands: Sequence[bytes]) -> list[Answer]:
+        """The answers to packed commands, valid in this epoch.
 
         The last command in the same pipeline asks for the part's epoch. Names of epochs never come back, but of an
         engine that was closed and lost nothing (orderly_stops), so that it is still this one means that it was this one
         all along.
         """
-        link = self._link(part)
-        answers = await link.send([*map(packed, commands), self._questions[part]])
+        answers = await self._link(part).send([*commands, self._questions[part]])
         if answers.pop() != self._marks[part]:
-            raise StoreUnavailable(
-                f"{link.address.name} was closed for a restart, or has forgotten something, or somebody found that another has"
-            )
+            raise self._another(part)
         return answers
+
+    async def look(self, part: int, names: Sequence[bytes]) -> list[bytes | None]:
+        """The values of entries of a part, valid in this epoch.
+
+        The part's epoch is in the same answer.
+        """
+        [values] = await self._link(part).send([packed(("MGET", *names, self._markers[part]))])
+        if values.pop() != self._marks[part]:
+            raise self._another(part)
+        found: list[bytes | None] = values
+        return found
+
+    def _another(self, part: int) -> StoreUnavailable:
+        place = self._link(part).address.name
+        return StoreUnavailable(
+            f"{place} was closed for a restart, or has forgotten something, or somebody found that another has"
+        )
 
     def _link(self, part: int) -> Link:
         link = self.serving[part]

@@ -25,7 +25,7 @@ from corpid.rules.limits import CLOCKS_APART_SECONDS
 from corpid.stores import milliseconds
 from corpid.stores.valkey import epochs, orderly_stops
 from corpid.stores.valkey.epochs import Epoch
-from corpid.stores.valkey.link import ANSWER_SECONDS
+from corpid.stores.valkey.link import ANSWER_SECONDS, packed
 from corpid.stores.valkey.nodes import PAUSE_SECONDS, Topology
 from corpid.stores.valkey.orderly_stops import Closing
 
@@ -137,7 +137,7 @@ class Keyspace:
         epoch.links()
         parts = {link: part for part, link in enumerate(epoch.serving)}
         writes = (
-            epoch.ask(part, ("SET", b"%b:%b" % (epochs.marker(part), name), b"", "PX", milliseconds(seconds)))
+            epoch.ask(part, [packed(("SET", b"%b:%b" % (epochs.marker(part), name), b"", "PX", milliseconds(seconds)))])
             for part in parts.values()
         )
         await asyncio.gather(*writes)

@@ -21,7 +21,7 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
 import hiredis
 from redis.asyncio.connection import Connection, parse_url
@@ -176,19 +176,18 @@ class _Answers(asyncio.Protocol):
         self._driver.connection_lost(error)
 
 
-def packed(command: Command) -> bytes:
-    """A command as it is sent."""
-    content: bytes = hiredis.pack_command(command)  # type: ignore[arg-type]
-    return content
+packed: Final = cast("Callable[[Command], bytes]", hiredis.pack_command)
+"""a command as it is sent"""
 
 
 class _Asked:
     """Commands that were sent together, and their answers so far."""
 
-    __slots__ = ("answers", "commands", "outcome")
+    __slots__ = ("answers", "missing", "outcome")
 
     def __init__(self, commands: int, outcome: asyncio.Future[list[Answer]]) -> None:
-        self.commands: Final = commands
+        self.missing = commands
+        """answers"""
         self.outcome: Final = outcome
         self.answers: Final[list[Answer]] = []
 
@@ -223,7 +222,8 @@ class Link:
 
     def send(self, commands: Sequence[bytes]) -> asyncio.Future[list[Answer]]:
         """As `ask`, for commands that are packed."""
-        self._check()
+        if self.ended.done() or self._transport.is_closing() or self._unanswered > _WAITING_MOST:
+            self._refuse_more()
         asked = _Asked(len(commands), self._loop.create_future())
         self._waiting.append(asked)
         self._unanswered += len(commands)
@@ -270,13 +270,12 @@ class Link:
             # else an engine that hangs keeps it open until it takes what is still to be sent
             self._transport.abort()
 
-    def _check(self) -> None:
+    def _refuse_more(self) -> NoReturn:
         if self._transport.is_closing():
             self.end(_CLOSED)
         if self.ended.done():
             raise StoreUnavailable(f"{self._name}: {self._reason}")
-        if self._unanswered > _WAITING_MOST:
-            raise StoreUnavailable(f"{self._name}: {self._unanswered} commands wait for their answers already")
+        raise StoreUnavailable(f"{self._name}: {self._unanswered} commands wait for their answers already")
 
     def _write(self) -> None:
         if self._unsent:  # not if the link has ended meanwhile
@@ -289,27 +288,27 @@ class Link:
             return
         try:
             self._reader.feed(data)
-            while (answer := self._reader.gets()) is not _UNFINISHED:
-                self._take(answer)
+            # Every answer comes here, so that a call for each would cost as much as the rest.
+            answered = self._reader.gets
+            while (answer := answered()) is not _UNFINISHED:
+                if not self._waiting:
+                    self.end(_UNASKED)
+                    return
+                asked = self._waiting[0]
+                asked.answers.append(answer)
+                asked.missing -= 1
+                if isinstance(answer, Exception):
+                    self._refuse(asked, answer)
+                    if str(answer).startswith(_READ_ONLY):
+                        self.end("it has become a replica of another")
+                        return
+                if not asked.missing:
+                    self._waiting.popleft()
+                    self._unanswered -= len(asked.answers)
+                    if not asked.outcome.done():
+                        asked.outcome.set_result(asked.answers)
         except hiredis.ProtocolError as error:
             self.end(str(error))
-
-    def _take(self, answer: Answer) -> None:
-        if not self._waiting:
-            self.end(_UNASKED)
-            return
-        asked = self._waiting[0]
-        asked.answers.append(answer)
-        self._unanswered -= 1
-        is_refusal = isinstance(answer, Exception)
-        if is_refusal:
-            self._refuse(asked, answer)
-        if len(asked.answers) == asked.commands:
-            self._waiting.popleft()
-            if not asked.outcome.done():
-                asked.outcome.set_result(asked.answers)
-        if is_refusal and str(answer).startswith(_READ_ONLY):
-            self.end("it has become a replica of another")
 
     def _refuse(self, asked: _Asked, reason: object) -> None:
         if not asked.outcome.done():  # the caller may have given up, and another command may have been refused

@@ -23,12 +23,12 @@ from corpid.rules.oauth.errors import OAuthError
 from corpid.stores import READINESS, READINESS_SECONDS, milliseconds
 from corpid.stores.valkey import epochs, orderly_stops
 from corpid.stores.valkey.keyspace import Keyspace
-from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
+from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect, packed
 from corpid.stores.valkey.nodes import primaries
 from corpid.stores.valkey.orderly_stops import NoOrderlyStops
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Sequence
     from types import TracebackType
 
     from corpid.ports import BatchedVerb, Clock, OrderlyStops, TransientStore
@@ -88,17 +88,25 @@ class ValkeyTransientStore:
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:  # noqa: ARG002 - as in `unit`
         epoch = await self.keyspace.epoch()
         part, name = epoch.entry(kind, key)
-        [value] = await epoch.ask(part, ("GET", name))
-        return _content(value)
+        [value] = await epoch.look(part, (name,))
+        return value
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:  # noqa: ARG002 - as in `unit`
-        """The looks at one part of the engine travel together."""
+        """One look at each part of the engine."""
         epoch = await self.keyspace.epoch()
-        asked = []
+        asked: dict[int, list[bytes]] = {}
+        positions = []
         for kind, key in places:
             part, name = epoch.entry(kind, key)
-            asked.append((part, (("GET", name),)))
-        return [_content(value) for [value] in await _each(epoch, {}, asked)]
+            names = asked.setdefault(part, [])
+            positions.append((part, len(names)))
+            names.append(name)
+        if len(asked) == 1:
+            [(part, names)] = asked.items()
+            return await epoch.look(part, names)
+        found = await asyncio.gather(*(epoch.look(part, names) for part, names in asked.items()))
+        values = dict(zip(asked, found, strict=True))
+        return [values[part][at] for part, at in positions]
 
     async def engine_time(self) -> float:
         """Every node has to answer."""
@@ -136,7 +144,7 @@ class ValkeyTransientUnit:
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
-        self._unsent: dict[int, list[Command]] = {}
+        self._unsent: dict[int, list[bytes]] = {}
 
     async def __aenter__(self) -> Self:
         self._epoch = await self._keyspace.epoch()
@@ -150,11 +158,14 @@ class ValkeyTransientUnit:
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
         part, name = self._epoch.entry(kind, key)
-        self._unsent.setdefault(part, []).append(("SET", name, value, "PX", _lifetime(ttl)))
+        self._add(part, ("SET", name, value, "PX", _lifetime(ttl)))
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
         part, name = self._epoch.entry(kind, key)
-        return _content((await self._ask(part, ("GET", name)))[-1])
+        if self._unsent:
+            return _content((await self._ask(part, ("GET", name)))[-1])
+        [value] = await self._epoch.look(part, (name,))
+        return value
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
         part, name = self._epoch.entry(kind, key)
@@ -171,65 +182,47 @@ class ValkeyTransientUnit:
 
     async def count_unseen(self, kind: str, key: bytes, ttl: float, by: int) -> None:
         part, name = self._epoch.entry(kind, key)
-        self._unsent.setdefault(part, []).extend((("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX")))
+        self._add(part, ("INCRBY", name, by), ("PEXPIRE", name, _lifetime(ttl), "NX"))
 
     async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
-        sent = []
-        for each in verbs:
-            part, name = self._epoch.entry(each.kind, each.key)
-            given = (each.value, "PX", _lifetime(each.ttl), "NX") if each.verb == "add" else ()
-            sent.append((part, ((_COMMANDS[each.verb], name, *given),)))
-        answers = await self._ask_each(sent)
+        places = []
+        for verb, kind, key, ttl, value in verbs:
+            part, name = self._epoch.entry(kind, key)
+            given = (value, "PX", _lifetime(ttl), "NX") if verb == "add" else ()
+            places.append((verb, part, self._add(part, (_COMMANDS[verb], name, *given))))
+        answers = await self._send()
         return [
-            value is not None if each.verb == "add" else _content(value)
-            for each, [value] in zip(verbs, answers, strict=True)
+            answers[part][at] is not None if verb == "add" else _content(answers[part][at]) for verb, part, at in places
         ]
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
         asked = []
         for kind, key, ttl in places:
             part, name = self._epoch.entry(kind, key)
-            asked.append((part, (("INCRBY", name, 1), ("PEXPIRE", name, _lifetime(ttl), "NX"))))
-        return [int(counted) for counted, _ in await self._ask_each(asked)]
+            asked.append((part, self._add(part, ("INCRBY", name, 1), ("PEXPIRE", name, _lifetime(ttl), "NX"))))
+        answers = await self._send()
+        return [int(answers[part][at]) for part, at in asked]
 
-    async def _ask_each(self, asked: Sequence[tuple[int, tuple[Command, ...]]]) -> list[list[Answer]]:
-        unsent, self._unsent = self._unsent, {}
-        return await _each(self._epoch, unsent, asked)
+    def _add(self, part: int, *commands: Command) -> int:
+        """Keep commands until the next exchange; returns the first place."""
+        unsent = self._unsent.setdefault(part, [])
+        first = len(unsent)
+        unsent.extend(map(packed, commands))
+        return first
 
     async def _ask(self, part: int, *commands: Command) -> list[Answer]:
-        if not self._unsent:
-            return await self._epoch.ask(part, *commands)
-        self._unsent.setdefault(part, []).extend(commands)
+        """The answers of a part, those of what was unsent before them."""
+        self._add(part, *commands)
         return (await self._send())[part]
 
     async def _send(self) -> dict[int, list[Answer]]:
+        """The answers of each part to what was unsent."""
         unsent, self._unsent = self._unsent, {}
-        return await _of_parts(self._epoch, unsent)
-
-
-async def _each(
-    epoch: Epoch, unsent: dict[int, list[Command]], asked: Sequence[tuple[int, tuple[Command, ...]]]
-) -> list[list[Answer]]:
-    """Ask for several answers, in one exchange with each part.
-
-    What is unsent goes first.
-    """
-    places = []
-    for part, commands in asked:
-        sent = unsent.setdefault(part, [])
-        places.append((part, len(sent), len(sent) + len(commands)))
-        sent.extend(commands)
-    answers = await _of_parts(epoch, unsent)
-    return [answers[part][first:end] for part, first, end in places]
-
-
-async def _of_parts(epoch: Epoch, wanted: Mapping[int, list[Command]]) -> dict[int, list[Answer]]:
-    """The answers of each part to its commands."""
-    if len(wanted) == 1:
-        [(part, commands)] = wanted.items()
-        return {part: await epoch.ask(part, *commands)}
-    answers = await asyncio.gather(*(epoch.ask(part, *commands) for part, commands in wanted.items()))
-    return dict(zip(wanted, answers, strict=True))
+        if len(unsent) == 1:
+            [(part, commands)] = unsent.items()
+            return {part: await self._epoch.ask(part, commands)}
+        answers = await asyncio.gather(*(self._epoch.ask(part, commands) for part, commands in unsent.items()))
+        return dict(zip(unsent, answers, strict=True))
 
 
 def _content(answer: Answer) -> bytes | None:

@@ -6,13 +6,14 @@ of another site.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from importlib.resources import files
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from unicodedata import east_asian_width
 
 from jinja2 import PackageLoader
+from markupsafe import escape
 
 from corpid.ports import Action, Address, Code, Facts, RenderedEmail
 from corpid.rules.printable import printable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from corpid.ports import Email
     from corpid.ports.emails import Part
     from corpid.web.pages.theme import Theme
-    from corpid.web.pages.translations import Translator
+    from corpid.web.pages.translations import Language, Translator
 
 INKS: Final = (
     *((ink, ground) for ink in ("text", "muted", "accent") for ground in ("surface", "page", "quiet")),
@@ -40,8 +41,14 @@ LONGEST_NAME: Final = 300
 """characters of a name in an e-mail; the rest is left out"""
 COLUMNS: Final = 72
 """of plain text, in languages with spaces between words"""
+_LINES: Final = re.compile(rf"(.{{1,{COLUMNS}}}|[^ ]+)(?: +|$)", re.DOTALL)
+"""a line of whole words, or a longer word"""
 _LONGEST_SUBJECT: Final = 200
 _FONTS: Final = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
+_SHAPES: Final = 256
+"""of which the HTML is kept, 8 kB each; more than there are kinds of e-mails, since some are lists"""
+_MARK: Final = re.compile("\0([0-9]+)\0")
+"""in place of a text: no template has this character, and none escapes it"""
 _PADDING: Final = "\u200c\u00a0" * 80
 """keeps the list of e-mails from showing the text after the preview"""
 
@@ -66,49 +73,39 @@ class EmailRenderer:
         }
         environment = page_environment(PackageLoader("corpid", "web/templates"), StaticFiles({}))
         self._template = environment.get_template("_email.html")
+        self._shapes: dict[_Shape, tuple[list[str], list[int]]] = {}
+        """HTML by shape, with a mark for each text, and the texts' numbers"""
 
     def render(self, email: Email) -> RenderedEmail:
         """The e-mail in its language, else in English (DESIGN "Pages")."""
         voice = translator(lookup((email.language,), LANGUAGES) or ENGLISH)
 
         def say(said: Phrase) -> str:
-            return voice.say(self._prepared(said))
+            return voice.say(said, self._prepared)
 
         subject = _short(" ".join(say(email.subject).split()), _LONGEST_SUBJECT)
         greeting = say(phrase("Hello {name},", name=email.name) if email.name else phrase("Hello,"))
-        alone = not any(isinstance(part, Action) for part in email.parts)
-        parts = [(_KINDS[type(part)], self._said(part, voice, alone=alone)) for part in email.parts]
+        parts = [(_KINDS[type(part)], self._said(part, voice)) for part in email.parts]
         operator = self._theme.operator_in(voice.language.tag)
         foot = [say(never_asks(self._name)), *([say(run_by(self._name, operator))] if operator else [])]
-        html = self._template.render(
-            language=voice.language,
-            subject=subject,
-            preview=say(email.preview),
-            padding=_PADDING,
-            provider_name=self._name,
-            initial=self._name[:1].upper(),
-            greeting=greeting,
-            parts=parts,
-            foot=foot,
-            **self._looks,
-        )
+        html = self._html(voice.language, (subject, say(email.preview), greeting, parts, foot))
         return RenderedEmail(subject=subject, text=_text(greeting, parts, foot), html=html, language=voice.language.tag)
 
-    def _said(self, part: Part, voice: Translator, *, alone: bool) -> Any:  # noqa: ANN401 - as the template takes it
+    def _said(self, part: Part, voice: Translator) -> Any:  # noqa: ANN401 - as the template takes it
         def say(said: Phrase) -> str:
-            return voice.say(self._prepared(said))
+            return voice.say(said, self._prepared)
 
         match part:
             case Action(text=text, url=url):
                 label = say(phrase("{text}:", text=text))
                 return {"text": say(text), "label": label, "url": url, "instead": say(_INSTEAD)}
             case Code(text=text, value=value):
-                return {"text": say(text), "value": value, "alone": alone}
+                return {"text": say(text), "value": value}
             case Facts(rows=rows):
                 return [
                     (
                         say(name),
-                        say(Phrase("{value}", "", {"value": value})),
+                        str(voice.shown(value, self._prepared)),
                         say(phrase("{name}: {value}", name=name, value=value)),
                     )
                     for name, value in rows
@@ -118,23 +115,72 @@ class EmailRenderer:
             case _:
                 return str(part)
 
-    def _prepared(self, said: Phrase) -> Phrase:
-        """A phrase with times in the zone, and names on one line."""
-        values = {name: self._value(value) for name, value in said.values.items()}
-        return Phrase(said.message, said.many, values)
-
-    def _value(self, value: object) -> object:
+    def _prepared(self, value: object) -> object:
+        """A time in the zone, a name on one line."""
         if isinstance(value, datetime):
             return value.astimezone(self._zone)
-        if isinstance(value, Phrase):
-            return self._prepared(value)
-        if isinstance(value, tuple):
-            return tuple(self._value(each) for each in value)
         return _short(printable(" ".join(value.split())), LONGEST_NAME) if isinstance(value, str) else value
+
+    def _html(self, language: Language, said: _Said) -> str:
+        """The HTML of an e-mail.
+
+        What all e-mails of its shape have in common is rendered once.
+        """
+        subject, preview, greeting, parts, foot = said
+        texts: list[str] = []
+        marked = (
+            *_marked((subject, preview, greeting), texts),
+            [(kind, _marked(part, texts)) for kind, part in parts],
+            _marked(foot, texts),
+        )
+        shape = (language, tuple((kind, len(part) if kind == "facts" else 1) for kind, part in parts), len(foot))
+        found = self._shapes.get(shape)
+        if found is None:
+            if len(self._shapes) >= _SHAPES:
+                self._shapes.clear()
+            pieces = _MARK.split(self._rendered(language, marked))
+            found = self._shapes[shape] = (pieces, [int(number) for number in pieces[1::2]])
+        pieces = found[0].copy()
+        pieces[1::2] = [escape(texts[number]) for number in found[1]]
+        return "".join(pieces)
+
+    def _rendered(self, language: Language, said: _Said) -> str:
+        subject, preview, greeting, parts, foot = said
+        return self._template.render(
+            language=language,
+            subject=subject,
+            preview=preview,
+            padding=_PADDING,
+            provider_name=self._name,
+            initial=self._name[:1].upper(),
+            greeting=greeting,
+            parts=parts,
+            # A code without a button is what the e-mail is about.
+            alone=not any(kind == "action" for kind, _ in parts),
+            foot=foot,
+            **self._looks,
+        )
 
 
 _INSTEAD: Final = phrase("If the button does not work, open this address:")
 _KINDS: Final = {Phrase: "paragraph", Address: "address", Action: "action", Code: "code", Facts: "facts"}
+_Said: TypeAlias = tuple[str, str, str, list[tuple[str, Any]], list[str]]
+"""subject, preview, greeting, parts with their kinds, foot"""
+_Shape: TypeAlias = "tuple[Language, tuple[tuple[str, int], ...], int]"
+"""language, parts with their numbers of rows, lines of the foot"""
+
+
+def _marked(said: Any, texts: list[str]) -> Any:  # noqa: ANN401 - of any depth
+    """The same with a mark for each text.
+
+    The texts are added to `texts`.
+    """
+    if isinstance(said, str):
+        texts.append(said)
+        return f"\0{len(texts) - 1}\0"
+    if isinstance(said, dict):
+        return {name: _marked(each, texts) for name, each in said.items()}
+    return type(said)(_marked(each, texts) for each in said)
 
 
 def _legible(palette: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
@@ -166,6 +212,8 @@ def _text(greeting: str, parts: list[tuple[str, Any]], foot: list[str]) -> str:
 
 def _wrapped(paragraph: str) -> str:
     """A paragraph in lines, unless its words have no spaces between them."""
-    if any(east_asian_width(each) == "W" for each in paragraph):
+    if len(paragraph) <= COLUMNS:
         return paragraph
-    return "\n".join(wrap(paragraph, COLUMNS, break_long_words=False, break_on_hyphens=False))
+    if not paragraph.isascii() and any(east_asian_width(each) == "W" for each in paragraph):
+        return paragraph
+    return "\n".join(_LINES.findall(paragraph))

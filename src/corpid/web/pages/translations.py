@@ -27,7 +27,8 @@ from babel.numbers import format_decimal
 from corpid.texts import Phrase, filled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import tzinfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,14 +173,19 @@ class Translator:
         """The plural form of a literal for a number."""
         return self._translations.ngettext(one, many, count)
 
-    def say(self, phrase: Phrase) -> str:
-        """The translation of a phrase, with its values."""
+    def say(self, phrase: Phrase, prepared: Callable[[object], object] | None = None) -> str:
+        """The translation of a phrase, with its values.
+
+        `prepared` changes each value before it is shown, also those of phrases in it.
+        """
         values = phrase.values
         if phrase.many:
             wording = self.ngettext(phrase.message, phrase.many, int(str(values["count"])))
         else:
             wording = self.gettext(phrase.message)
-        return filled(wording, {name: self._shown(value) for name, value in values.items()}) if values else wording
+        if not values:
+            return wording
+        return filled(wording, {name: self.shown(value, prepared) for name, value in values.items()})
 
     def number(self, number: int) -> str:
         """A whole number, with its digits grouped."""
@@ -201,27 +207,31 @@ class Translator:
 
     def moment_with_zone(self, moment: datetime) -> str:
         """A day and time with its zone: `… 14:32 (Singapore Standard Time)`."""
-        formats, zone = self.language.formats, moment.tzname()
-        if zone != "UTC":
-            zone = get_timezone_name(moment, "long", locale=formats)
-        together = str(get_datetime_format("medium", formats))
-        return f"{together.format(format_time(moment, 'short', locale=formats), self.day(moment))} ({zone})"
+        # Two minutes of the same time of day, before and after the clocks go back, are equal.
+        minute = moment.replace(second=0, microsecond=0, tzinfo=None)
+        return _moment_with_zone(minute, moment.tzinfo, moment.tzname(), self.language.formats)
 
     def day(self, moment: date) -> str:
         """A day: `21 Nov 2026`."""
         return format_date(moment, "medium", locale=self.language.formats)
 
-    def _shown(self, value: object) -> object:
+    def shown(self, value: object, prepared: Callable[[object], object] | None = None) -> object:
+        """A value of a phrase as it is shown.
+
+        `prepared` is that of `say`.
+        """
         if isinstance(value, Phrase):
-            return self.say(value)
+            return self.say(value, prepared)
+        if isinstance(value, tuple):
+            return self._separator.join(str(self.shown(each, prepared)) for each in value)
+        if prepared is not None:
+            value = prepared(value)
         if isinstance(value, int):
             return self.number(value)
         if isinstance(value, datetime):
             return self.moment_with_zone(value)
         if isinstance(value, date):
             return self.day(value)
-        if isinstance(value, tuple):
-            return self._separator.join(str(self._shown(each)) for each in value)
         return f"\u2068{value}\u2069" if self._turns(str(value)) else value
 
     def _turns(self, name: str) -> bool:
@@ -229,7 +239,18 @@ class Translator:
 
         Such a name is isolated. Source: D51
         """
-        return self.language.direction == "rtl" or any(bidirectional(each) in _RIGHT_TO_LEFT for each in name)
+        if self.language.direction == "rtl":
+            return True
+        return not name.isascii() and any(bidirectional(each) in _RIGHT_TO_LEFT for each in name)
+
+
+@lru_cache(maxsize=256)
+def _moment_with_zone(minute: datetime, zone: tzinfo | None, name: str | None, formats: str) -> str:
+    if name != "UTC":
+        name = get_timezone_name(minute.replace(tzinfo=zone), "long", locale=formats)
+    together = str(get_datetime_format("medium", formats))
+    time, day = format_time(minute, "short", locale=formats), format_date(minute, "medium", locale=formats)
+    return f"{together.format(time, day)} ({name})"
 
 
 @cache

@@ -34,7 +34,7 @@ from opentelemetry.trace import (
 )
 
 from corpid import __version__
-from corpid.ports.registry import Registry
+from corpid.ports import REGISTRY_PARTS
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.web.http.requests import header_values, trace_parent
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from corpid.ports import Passwords, TransientStore, TransientUnit
+    from corpid.ports import Passwords, Registry, TransientStore, TransientUnit
 
     Attributes = Mapping[str, str | int]
     Fetch = Callable[[str], Awaitable[bytes]]
@@ -59,7 +59,6 @@ ATTRIBUTES: Final = (
 """all that a span may hold"""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _OTHER: Final = "_OTHER"
-_PARTS: Final = tuple(name for name, member in vars(Registry).items() if isinstance(member, property))
 _SILENT: Final = {"record_exception": False, "set_status_on_exception": False}
 """an exception's message can contain a caller's text (D48)"""
 
@@ -94,7 +93,7 @@ class Spans:
     def registry(self, registry: Registry, system: str) -> Registry:
         """A registry whose calls are spans, named by its engine."""
         attributes = {"db.system.name": system}
-        parts = {name: _Traced(self, getattr(registry, name), name, attributes) for name in _PARTS}
+        parts = {name: _Traced(self, getattr(registry, name), name, attributes) for name in REGISTRY_PARTS}
         return cast("Registry", SimpleNamespace(**parts))
 
     def transient(self, store: TransientStore, system: str) -> TransientStore:

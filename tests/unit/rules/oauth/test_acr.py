@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from corpid.rules.oauth.acr import PASSKEY, PASSWORD_AND_CODE, PASSWORD_AND_PASSKEY, choose, met, urn
 from corpid.rules.oauth.errors import InvalidRequest

@@ -46,7 +46,7 @@ def test_no_list_of_the_metadata_is_empty() -> None:
 
 def test_assertions_and_proofs_are_judged_as_in_the_current_generation() -> None:
     """D59: as strictly, but that nobody may name an endpoint as audience."""
-    fields = [name for name in AuthenticationRules.__dataclass_fields__ if name != "endpoint_audience"]
+    fields = [name for name in AuthenticationRules.__struct_fields__ if name != "endpoint_audience"]
     assert [getattr(RULES, name) for name in fields] == [getattr(CURRENT, name) for name in fields]
     assert not RULES.endpoint_audience
 

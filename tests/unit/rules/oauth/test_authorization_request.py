@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from corpid.rules.oauth.authorization_request import PUSHED_PARAMETERS, REQUEST_PARAMETERS, mode_of_answer, validate
 from corpid.rules.oauth.errors import InvalidRequest, InvalidScope, RequestNotSupported, RequestURINotSupported

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from corpid.rules.oauth import deprecated_usage
 from corpid.rules.oauth.generations import CURRENT, FAPI2, GENERATIONS, LEGACY

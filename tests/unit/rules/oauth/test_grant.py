@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -67,7 +66,7 @@ def test_a_missing_or_malformed_verifier_is_the_error_that_the_generation_names(
     with pytest.raises(InvalidRequest, match="code_verifier must be 43 to 128"):
         validate(given, CURRENT)
     with pytest.raises(InvalidGrant, match="code_verifier must be 43 to 128"):
-        validate(given, dataclasses.replace(CURRENT, bad_verifier_code="invalid_grant"))
+        validate(given, msgspec.structs.replace(CURRENT, bad_verifier_code="invalid_grant"))
 
 
 def test_whether_a_verifier_may_be_missing_is_decided_when_the_client_is_known() -> None:
