@@ -5,8 +5,10 @@ Source: DESIGN "Pages"
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
 
 from corpid.flows.account import enrolments, reauthenticate, set_factor
 from corpid.flows.account.links import PURPOSES, Step, chosen_steps
@@ -285,7 +287,9 @@ async def _mailed_code(
         frame=frame,
         action=enrolment_path(web, enrolment_id, "code"),
         heading=heading,
-        asked=replace(wanted, hint=wanted.hint if can_go_on else _NO_MORE_CODES, ways=(*wanted.ways, _APP_INSTEAD)),
+        asked=msgspec.structs.replace(
+            wanted, hint=wanted.hint if can_go_on else _NO_MORE_CODES, ways=(*wanted.ways, _APP_INSTEAD)
+        ),
         errors=errors,
     )
 
