@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
+import asyncpg
+
+from corpid.flows import namespaces
+from corpid.flows.oauth.par import REQUEST_URI_PREFIX
 from corpid.ports import AuditEvent
+from corpid.rules.oauth.refusals import Reason
 from tests import engines
 from tests.account.scene import sessions
 from tests.sign_in.factors import CODES, answer_of, at_sign_in, passkey, recovery
-from tests.sign_in.world import FORM, PASSWORD, cookies_of, form_of, post, run, walk_to, wear
+from tests.sign_in.test_one_code_at_once import arrive, signed_in
+from tests.sign_in.world import FORM, PASSWORD, cookies_of, entity, form_of, post, run, walk_to, wear
 
 if TYPE_CHECKING:
     from corpid.sandbox.browser import Browser
@@ -120,3 +126,37 @@ def test_a_last_factor_and_a_sign_out_at_once_leave_one_cookie_value_and_say_whi
 
     with engines.postgresql(migrated=True) as dsn:
         run(story, database_url=dsn, key_encryption_key=SEALING, session_seconds=3600)
+
+
+def test_a_claim_and_a_sign_in_without_a_page_at_once_do_not_wait_for_each_other() -> None:
+    """D15: both claim the request before they complete it, so neither is refused as if the database were gone."""
+
+    async def story(made: World) -> None:
+        await made.person("bob", entity("200000001A", "Acme Pte. Ltd."))
+        browser = await signed_in(made, "bob")
+        url = await (await made.relying_party()).begin()
+        provider = made.provider
+        reference = parse_qs(urlsplit(url).query)["request_uri"][0].removeprefix(REQUEST_URI_PREFIX)
+        place = (provider.policy.base_url, "rp1", reference)
+        claim, completion = namespaces.CLAIM.entry(*place), namespaces.COMPLETED.entry(*place)
+        async with asyncio.timeout(PATIENCE_SECONDS), provider.transient.unit(provider.clock()) as unit:
+            assert await claim.add(unit, "another browser")
+            arriving = asyncio.create_task(arrive(made, url, browser))
+            await waits_for_a_row(dsn)
+            assert await completion.add(unit, "another 1")
+        assert await arriving == Reason.SIGN_IN_IN_ANOTHER_BROWSER.code
+
+    with engines.postgresql(migrated=True) as dsn:
+        run(story, database_url=dsn, key_encryption_key=SEALING, session_seconds=3600)
+
+
+async def waits_for_a_row(dsn: str) -> None:
+    """Until a transaction waits for another one."""
+    observer = await asyncpg.connect(dsn)
+    try:
+        while True:
+            if await observer.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                return
+            await asyncio.sleep(0.01)
+    finally:
+        await observer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -50,12 +51,13 @@ class ValidSignatures:
     MOST: Final = 8192
 
     def __init__(self) -> None:
-        self._signatures: dict[bytes, bytes] = {}
+        # A dict looks at all that were deleted before it finds the oldest.
+        self._signatures: OrderedDict[bytes, bytes] = OrderedDict()
 
     def add(self, signing_input: bytes, signature: bytes) -> None:
         """Add a valid signature; the oldest gives way."""
         if len(self._signatures) >= self.MOST:
-            del self._signatures[next(iter(self._signatures))]
+            self._signatures.popitem(last=False)
         self._signatures[sha256(signing_input).digest()] = signature
 
     def has(self, signing_input: bytes, signature: bytes) -> bool:

@@ -11,6 +11,7 @@ from msgspec import structs
 
 from corpid.texts import phrase
 from corpid.web.pages.layout import Form, Frame, TimeLimit
+from corpid.web.pages.prepared import separated
 from corpid.web.pages.rendering import Renderer
 from corpid.web.pages.translations import LANGUAGES, Language
 from corpid.web.pages.views import (
@@ -70,6 +71,9 @@ def views(sign_in: str, user_name: str, seconds: int) -> dict[str, View]:
             code, frame=structs.replace(frame, limit=structs.replace(limit, extend=None, last_time=phrase("No more.")))
         ),
         "code": code,
+        "code, by e-mail": replace(
+            code, asked=structs.replace(app, hint=phrase("We sent it to {address}.", address=user_name))
+        ),
         "second factor, passkey": replace(code, asked=structs.replace(app, label=None, passkey=passkey)),
         "entity": choose,
         "entities": replace(choose, choices=several, total=len(several), other_account=True),
@@ -121,6 +125,16 @@ def test_a_page_shows_nothing_of_another_persons_sign_in(name: str) -> None:
     page = renderer.render(own)
     assert b"ownsignin" in page
     assert b"their" not in page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_that_is_kept_serves_everybody(name: str) -> None:
+    """What is kept holds nothing of a person: it is the same for the next one."""
+    theirs, own = (separated(views(who, who, 600)[name], str) for who in ("theirs", "own"))
+    assert (theirs is None) == (own is None)
+    if theirs is not None and own is not None:
+        assert theirs[0] == own[0]
+        assert "theirs" not in repr(theirs[0])
 
 
 @pytest.mark.parametrize("member", ["client_name", "step", "reason", "step_name", "up"])

@@ -159,8 +159,9 @@ async def write_code(context: RequestContext, unit: TransientUnit, interaction: 
     completion, claim = interactions.completion_of(context, interaction), interactions.claim_of(context, interaction)
     # First, since an engine that sends it with what follows answers everything at once. Nobody knows the code yet.
     await entry.put(unit, grant)
-    is_first, _ = await namespaces.together(
-        unit, completion.adding(_winner(context, interaction)), claim.adding(interaction.browser_id)
+    # The claim before the completion, as `win` writes them, else both wait for each other's rows in PostgreSQL.
+    _, is_first = await namespaces.together(
+        unit, claim.adding(interaction.browser_id), completion.adding(_winner(context, interaction))
     )
     if not is_first:
         _, claimed_by = await namespaces.together(unit, entry.taking(), claim.getting())

@@ -185,8 +185,10 @@ def _sign_in(view: SignIn, frame: Frame, filling: Filling) -> SignIn | None:
     )
 
 
-def _second_factor(view: SecondFactor, frame: Frame, filling: Filling) -> SecondFactor:
+def _second_factor(view: SecondFactor, frame: Frame, filling: Filling) -> SecondFactor | FrameView:
     here, asked = view.frame.sign_in, view.asked
+    if asked.hint.values:  # an e-mail address in it is one person's
+        return _around(view, frame, filling)
     return dataclasses.replace(
         view,
         frame=frame,
