@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from corpid.stores.sql.statements import ended
+from corpid.stores.sql.statements import end_transaction
 from corpid.stores.wrapped_store import WrappedStore
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class JoinedUnit:
 
     async def __aenter__(self) -> TransientUnit:
         unit = await self._unit.__aenter__()
-        self._is_outermost = self._database.keep_open()
+        self._is_outermost = self._database.hold_transaction()
         return unit
 
     async def __aexit__(
@@ -66,5 +66,5 @@ class JoinedUnit:
             error = failure
             raise
         finally:
-            if self._is_outermost and self._database.let_go():
-                await ended(self._database, error)
+            if self._is_outermost and self._database.release_transaction():
+                await end_transaction(self._database, error)

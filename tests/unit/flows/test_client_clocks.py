@@ -98,7 +98,7 @@ class Nodes:
         context = await request_context(at, request_id="r", address="192.0.2.1")
         lead = await at.client_clocks.examined(assertion, at.transient)
         async with at.transient.unit(context.now) as unit:
-            await dpop.spend_both(context, unit, None, assertion, lead)
+            await dpop.spend_proof_and_assertion(context, unit, None, assertion, lead)
 
     async def is_accepted(self, assertion: Assertion, node: int = 0, **how: float) -> bool:
         try:

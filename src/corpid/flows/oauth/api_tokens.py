@@ -63,7 +63,7 @@ async def issue(
             )
         lead = await context.provider.client_clocks.examined(assertion, context.provider.transient)
         async with context.provider.transient.unit(context.now) as unit:
-            await dpop.spend_both(context, unit, proof, assertion, lead)
+            await dpop.spend_proof_and_assertion(context, unit, proof, assertion, lead)
     claims = api_server.access_token_claims(
         base_url=policy.base_url,
         client_id=client.client_id,

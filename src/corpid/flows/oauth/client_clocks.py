@@ -20,7 +20,7 @@ _ENTRIES: Final = 4096
 
 
 class Lead(NamedTuple):
-    """The lead of an assertion's client, for `dpop.spend_both`."""
+    """The lead of an assertion's client, for `dpop.spend_proof_and_assertion`."""
 
     loss: str = ""
     """the name of the loss that it was looked up after; empty if there was none"""
@@ -59,7 +59,7 @@ class ClientClocks:
     async def examined(self, assertion: Assertion, store: TransientStore) -> Lead:
         """Record the lead of an assertion that is about to be spent.
 
-        It is called before the unit that spends it. Returns what `dpop.spend_both` needs if data was lost.
+        It is called before the unit that spends it. Returns what `dpop.spend_proof_and_assertion` needs if data was lost.
         Raises StoreUnavailable. Source: D67, docs/decisions/0026
         """
         moment = store.engine_time_at_least()

@@ -96,7 +96,7 @@ async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, c
         raise await _replayed(context, client_id)
 
 
-async def spend_both(
+async def spend_proof_and_assertion(
     context: RequestContext, unit: TransientUnit, proof: Proof | None, assertion: Assertion, lead: Lead
 ) -> None:
     """Spend a client's proof, if any, and its assertion, in one batch.

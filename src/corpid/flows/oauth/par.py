@@ -96,7 +96,7 @@ async def _write(
         entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
         await entry.put(unit, PushedRequest(request=request, pushed_at=context.now))
         try:
-            await dpop.spend_both(context, unit, proof, caller.assertion, lead)
+            await dpop.spend_proof_and_assertion(context, unit, proof, caller.assertion, lead)
         except OAuthError:
             await entry.take(unit)
             raise

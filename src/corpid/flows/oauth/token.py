@@ -180,7 +180,7 @@ async def _spend(context: RequestContext, redemption: _Redemption) -> tuple[Gran
     lead = await context.provider.client_clocks.examined(redemption.caller.assertion, context.provider.transient)
     async with context.provider.transient.unit(context.now) as unit:
         loss_tag = context.provider.transient.loss.token_tag(context.now)
-        await dpop.spend_both(context, unit, redemption.proof, redemption.caller.assertion, lead)
+        await dpop.spend_proof_and_assertion(context, unit, redemption.proof, redemption.caller.assertion, lead)
         code = namespaces.code_entry(issuer, generation.name, client_id, request.code, request.challenge)
         grant = await code.take(unit)
         if grant is None:

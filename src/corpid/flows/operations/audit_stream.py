@@ -103,7 +103,7 @@ class AuditStream:
             position = await self._stream(stored, position)
         else:
             if self._streams:  # another process took over
-                await self._let_go()
+                await self._release()
             await self._watch(stored, position, now)
         self._waiting_since = await oldest_waiting(self._registry, after=position.number)
 
@@ -112,7 +112,7 @@ class AuditStream:
 
         Raises StoreUnavailable. Source: docs/decisions/0030
         """
-        await self._let_go()
+        await self._release()
         stored = await self._registry.deployment.audit_stream()
         position = read(stored)
         if position.process == self._process:
@@ -193,7 +193,7 @@ class AuditStream:
         self._failures += 1
         self._retry_at = _moment() + min(2.0 ** min(self._failures, _MOST_DOUBLINGS), _LONGEST_PAUSE)
         number = self._unread_from(position.number, self._confirmed)
-        await self._let_go()
+        await self._release()
         if await self._change(stored, position, number=number, process="", failed=reason) and not position.failed:
             self._warn("audit_stream_failed", f"{reason}; entries wait, and none is lost")
         return msgspec.structs.replace(position, number=number)
@@ -203,7 +203,7 @@ class AuditStream:
         again = [before for at, before in confirmed if at >= now - _RESENT_SECONDS]
         return number if self._target.is_lasting else min([number, *again])
 
-    async def _let_go(self) -> None:
+    async def _release(self) -> None:
         self._streams, self._highest = False, 0
         self._confirmed.clear()
         self._first.clear()

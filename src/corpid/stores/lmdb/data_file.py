@@ -111,7 +111,7 @@ class DataFile:
         self._failed_at = -_FAILURE_SECONDS
         with _unavailable(self.path):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _give_to_service(directory, os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW), close=True)
+            _chown_to_service(directory, os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW), close=True)
             self._size_lock: Final = _opened_file(directory / _SIZE_LOCK)
             with _locked(self._size_lock):
                 _remove_others(directory, boot)
@@ -245,11 +245,11 @@ def _remove_others(directory: Path, boot: str) -> None:
 
 def _opened_file(path: Path) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    _give_to_service(path, descriptor)
+    _chown_to_service(path, descriptor)
     return descriptor
 
 
-def _give_to_service(path: Path, descriptor: int, *, close: bool = False) -> None:
+def _chown_to_service(path: Path, descriptor: int, *, close: bool = False) -> None:
     """Give what root has created to the owner of its folder.
 
     SQLite does so, too: else the service could not use what a command of root has opened. Not what has another name:

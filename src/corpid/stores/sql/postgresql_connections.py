@@ -29,9 +29,9 @@ class Connections:
         self._idle: Final[list[Any]] = []
         self._taken: Final[set[Any]] = set()
         """those that are not in the pool: in use, or idle here"""
-        self._coming = 0
+        self._requested = 0
         """those that the pool has been asked for"""
-        self._turns: Final[deque[asyncio.Future[Any]]] = deque()
+        self._waiting: Final[deque[asyncio.Future[Any]]] = deque()
         """callers who wait: each gets a connection, or None if the pool may open another"""
 
     @property
@@ -45,10 +45,10 @@ class Connections:
         while True:
             if self._idle:
                 connection = self._idle.pop()
-            elif len(self._taken) + self._coming < self._pool.get_max_size():
+            elif len(self._taken) + self._requested < self._pool.get_max_size():
                 return await self._from_pool()
             else:
-                connection = await self._handed_over(end)
+                connection = await self._from_another_caller(end)
             if connection is not None and _is_open(connection):
                 return connection
             if connection is not None:
@@ -56,7 +56,7 @@ class Connections:
 
     def keep(self, connection: Any) -> None:  # noqa: ANN401
         """Keep a connection that did its work."""
-        if not self._call_next(connection):
+        if not self._hand_over(connection):
             self._idle.append(connection)
 
     async def release(self, connection: Any) -> None:  # noqa: ANN401
@@ -70,7 +70,7 @@ class Connections:
         finally:
             if connection in self._taken:
                 self._taken.remove(connection)
-                self._call_next(None)
+                self._hand_over(None)
 
     async def drop(self, connection: Any) -> None:  # noqa: ANN401
         """Close a connection instead of keeping it; the pool opens another."""
@@ -79,7 +79,7 @@ class Connections:
         await self.release(connection)
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         try:
             async with asyncio.timeout(ACQUIRE_SECONDS):
                 while self._idle:
@@ -89,31 +89,31 @@ class Connections:
             self._pool.terminate()
 
     async def _from_pool(self) -> Any:  # noqa: ANN401
-        self._coming += 1
+        self._requested += 1
         connection = None
         try:
             connection = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
         finally:
-            self._coming -= 1
+            self._requested -= 1
             if connection is None:
-                self._call_next(None)
+                self._hand_over(None)
             else:
                 self._taken.add(connection)
         return connection
 
-    async def _handed_over(self, end: float) -> Any:  # noqa: ANN401
+    async def _from_another_caller(self, end: float) -> Any:  # noqa: ANN401
         """Wait for a connection of another caller.
 
         Raises TimeoutError at `end`, by the loop's time.
         """
-        turn = self._loop.create_future()
-        self._turns.append(turn)
-        too_late = self._loop.call_at(end, _end_turn, turn)
+        waiting = self._loop.create_future()
+        self._waiting.append(waiting)
+        too_late = self._loop.call_at(end, _time_out, waiting)
         try:
-            return await turn
+            return await waiting
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._pass_on(turn.result())
+            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                self._pass_on(waiting.result())
             raise
         finally:
             too_late.cancel()
@@ -121,26 +121,26 @@ class Connections:
     def _pass_on(self, connection: Any) -> None:  # noqa: ANN401
         """Pass on what a caller got and no longer wants."""
         if connection is None:
-            self._call_next(None)
+            self._hand_over(None)
         else:
             self.keep(connection)
 
-    def _call_next(self, connection: Any) -> bool:  # noqa: ANN401
+    def _hand_over(self, connection: Any) -> bool:  # noqa: ANN401
         """Hand over to the caller who has waited longest.
 
         False if nobody waits.
         """
-        while self._turns:
-            turn = self._turns.popleft()
-            if not turn.done():
-                turn.set_result(connection)
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(connection)
                 return True
         return False
 
 
-def _end_turn(turn: asyncio.Future[Any]) -> None:
-    if not turn.done():
-        turn.set_exception(TimeoutError())
+def _time_out(waiting: asyncio.Future[Any]) -> None:
+    if not waiting.done():
+        waiting.set_exception(TimeoutError())
 
 
 def _is_open(connection: Any) -> bool:  # noqa: ANN401

@@ -184,8 +184,8 @@ class SqliteDatabase:
         self._lock: Final = asyncio.Lock()
         self._loop: Final = asyncio.get_running_loop()
         self._owner: asyncio.Task[Any] | None = None
-        self._keeping: Final[set[asyncio.Task[Any] | None]] = set()
-        """the tasks whose next transaction stays open until `let_go`"""
+        self._holding: Final[set[asyncio.Task[Any] | None]] = set()
+        """the tasks whose next transaction stays open until `release_transaction`"""
         self._commits = 0
         self._write_failed_at = -math.inf
         try:
@@ -265,24 +265,24 @@ class SqliteDatabase:
     def transaction(self) -> Transaction:
         return Transaction(self)
 
-    def keep_open(self) -> bool:
-        """Keep this task's next transaction open until `let_go`.
+    def hold_transaction(self) -> bool:
+        """Keep this task's next transaction open until `release_transaction`.
 
         False if it has one, or does so already.
         """
         task = current_task(self._loop)
-        if task in self._keeping or (self._owner is task and task is not None):
+        if task in self._holding or (self._owner is task and task is not None):
             return False
-        self._keeping.add(task)
+        self._holding.add(task)
         return True
 
-    def let_go(self) -> bool:
+    def release_transaction(self) -> bool:
         """Return whether a transaction was begun meanwhile.
 
         The caller has to end it.
         """
         task = current_task(self._loop)
-        self._keeping.discard(task)
+        self._holding.discard(task)
         return self._owner is task and task is not None
 
     async def begin(self) -> bool:
@@ -308,7 +308,7 @@ class SqliteDatabase:
             self._lock.release()
             raise
         self._owner = task
-        return task not in self._keeping
+        return task not in self._holding
 
     async def end(self, *, commit: bool) -> None:
         """End this task's transaction.

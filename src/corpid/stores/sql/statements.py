@@ -230,10 +230,10 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._outermost:
-            await ended(self._database, error)
+            await end_transaction(self._database, error)
 
 
-async def ended(database: Database, error: BaseException | None) -> None:
+async def end_transaction(database: Database, error: BaseException | None) -> None:
     """End a transaction that was left with this error.
 
     What was spent stays spent when a flow refuses. Raises StoreUnavailable.
