@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--warm-up", type=_count, help=f"flows that are not measured (default {FULL.warm_up})")
     parser.add_argument("--alone", type=_count, help=f"flows one at a time (default {FULL.alone})")
     parser.add_argument(
-        "--beside-one", action="store_true", help="of --workers (2): with one worker in the same places, in turn"
+        "--and-one-worker", action="store_true", help="of --workers (2): with one worker in the same places, in turn"
     )
     _add_others(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured there")
@@ -156,7 +156,7 @@ def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], di
         result = {"machine": report.machine(cpus), **measured}
         return result, {"many entities": report.many_entities_table(result)}
     plan = _plan(chosen)
-    if chosen.beside_one:
+    if chosen.and_one_worker:
         plan = replace(plan, workers=max(2, plan.workers))
         result = {"machine": report.machine(cpus), **uvloop.run(workers.measure(plan, cpus, _say))}
         conditions = report.conditions(result, placed="load and engines on one")

@@ -63,9 +63,9 @@ def test_two_workers_on_postgresql_and_redis_are_measured_together(tmp_path: Pat
 
 @pytest.mark.full
 @pytest.mark.usefixtures("servers")
-def test_several_workers_are_measured_beside_one_in_the_same_places(tmp_path: Path) -> None:
+def test_several_workers_are_measured_and_one_worker_in_the_same_places(tmp_path: Path) -> None:
     result, printed = measured(
-        *(tmp_path, "--engines=postgresql", "--beside-one", "--flows=12", "--repetitions=2", "--sessions=2"),
+        *(tmp_path, "--engines=postgresql", "--and-one-worker", "--flows=12", "--repetitions=2", "--sessions=2"),
         *("--warm-up=3", "--alone=2", "--connections=3", "--generation=current"),
     )
     assert result["valid"]
