@@ -53,7 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--warm-up", type=_count, help=f"flows that are not measured (default {FULL.warm_up})")
     parser.add_argument("--alone", type=_count, help=f"flows one at a time (default {FULL.alone})")
     parser.add_argument(
-        "--and-one-worker", action="store_true", help="of --workers (2): with one worker in the same places, in turn"
+        "--and-one-worker",
+        action="store_true",
+        help="measure one worker and several (--workers, at least 2) in turn, in the same places",
     )
     _add_others(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything that was measured there")

@@ -1,4 +1,4 @@
-"""Whole sign-ins of each kind with all their pages, and what they cost: of this commit, and of another to compare it with.
+"""The cost of whole sign-ins, of one commit or two.
 
 Each sign-in except single sign-on is in a new browser. It fetches every page, but not the static files, which a real one
 keeps for a year. People with an e-mail address get an e-mail about a new browser, too; its cost is part of the sign-in.

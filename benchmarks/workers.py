@@ -1,8 +1,7 @@
-"""One worker beside several, in turn: what a flow costs where they serve alike.
+"""Flow costs of one worker and of several, in turn.
 
-A flow's CPU depends on how many requests a worker handles at once (what it reads and writes together costs
-less each), and on what else uses its processors. So one worker is measured twice: where there is room, which is where
-several serve, and on the server's processor; and several on that processor, too.
+A flow's CPU depends on how many requests a worker handles at once, and on what else runs on its processors. So one
+worker and several are both measured in two places: on any processor, and on the server's processor.
 """
 
 from __future__ import annotations
@@ -28,7 +27,10 @@ PLACES = ("any processor", "the server's processor")
 
 
 async def measure(plan: Plan, cpus: Cpus, say: Callable[[str], None]) -> dict[str, Any]:
-    """Every side, as a document; a repetition measures each in turn. Raises provider.NotStarted, load.Hopeless."""
+    """Measure every side in turn; returns a document.
+
+    Raises provider.NotStarted, load.Hopeless.
+    """
     problems: Counter[str] = Counter()
     async with AsyncExitStack() as stack:
         runs = {}
@@ -76,7 +78,7 @@ def _medians(found: list[dict[str, float]]) -> dict[str, float]:
 
 
 def table(result: dict[str, Any], plan: Plan, conditions: str) -> str:
-    """Each side's endpoints and whole flow, and several workers by one in the same place."""
+    """The results as a Markdown table."""
     sides = result["sides"]
     names = list(sides[0]["cpu_ms"])
     steps = [name for name in names if name != WHOLE]
@@ -91,9 +93,9 @@ def table(result: dict[str, Any], plan: Plan, conditions: str) -> str:
             f"| {_title(side['workers'])}, {side['place']} | {cells} | {phases:.3f} | {spent[WHOLE]:.3f} | {compared} |"
         )
     heads = ("CPU ms", *steps, "in phases", WHOLE, "phases, by one worker's", "whole, by one worker's")
-    told = (
+    caption = (
         f"{engines.title(plan.engines, plan.transient_url)}; {plan.generations[0]}, {plan.flows:,} flows, "
         f"{plan.repetitions} times in turn (medians), {plan.connections} at a time, {plan.sessions} signed-in browsers; "
         f"{conditions}."
     )
-    return "\n".join([told, "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])
+    return "\n".join([caption, "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])

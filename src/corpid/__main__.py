@@ -8,7 +8,7 @@ import gc
 def main() -> None:
     """Run a command.
 
-    Garbage is collected once its modules are loaded, which stay until the end.
+    The garbage collector starts after the modules are loaded: they stay until the end.
     """
     gc.disable()
     from corpid.cli import main as run  # noqa: PLC0415 - see above

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
     Fetch = Callable[[str], Awaitable[bytes]]
 
-# A command loads what it uses; whoever serves loads all of it before workers are forked.
+# A command loads only what it uses; a server loads everything before it forks its workers.
 load_stores()
 user_name_profile()
 

@@ -83,7 +83,7 @@ class Engines(msgspec.Struct, frozen=True, kw_only=True):
     connections_in_use: Callable[[], int]
     """connections to the database that are busy; 0 if it has none"""
     rewrap: Callable[[AuditEvent], Awaitable[int]]
-    """seals every secret at rest with the current key-encryption key; how many that were (D43)"""
+    """seals every secret at rest with the current key-encryption key; returns the number (D43)"""
     prune: Callable[..., Awaitable[Pruned]]
     """`SqlStores.prune` of this database"""
     erase: Callable[..., Awaitable[int]]
@@ -105,11 +105,11 @@ class Stores:
         self.transient: Final = opened.transient
         self.clock: Final = clock
         self.rewrap: Final = opened.rewrap
-        """encrypts every secret with the current key-encryption key; returns how many (D43)"""
+        """encrypts every secret with the current key-encryption key; returns the number (D43)"""
         self.prune: Final = opened.prune
-        """removes old audit entries and details (docs/decisions/0008); how many that were"""
+        """removes old audit entries and details (docs/decisions/0008); returns the number"""
         self.erase: Final = opened.erase
-        """erases details of audit entries (docs/decisions/0015); how many that were"""
+        """erases details of audit entries (docs/decisions/0015); returns the number"""
         self._hash_cost: Final = hash_cost
         self._closing: Final = ExitStack()
 

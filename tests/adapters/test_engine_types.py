@@ -148,9 +148,7 @@ def test_a_lineage_that_could_not_be_read_again_is_refused(shelf: type[Shelf], l
 
 
 @pytest.mark.parametrize("engine", transient_engines(), ids=lambda engine: engine.title)
-def test_an_engine_that_the_table_names_can_be_made_and_release_transaction_without_being_opened(
-    engine: EngineType,
-) -> None:
+def test_an_engine_that_the_table_names_can_be_made_and_closed_without_being_opened(engine: EngineType) -> None:
     """The module and class of its line exist; its own example is one of its URLs."""
     assert engine_type(engine.url) is engine
     asyncio.run(transient_engine(engine.url).close())

@@ -147,5 +147,8 @@ def signed(
 
 
 def serialized(signing_input: bytes, signature: bytes) -> str:
-    """The compact serialization. Source: RFC 7515 §7.1"""
+    """The compact serialization.
+
+    Source: RFC 7515 §7.1
+    """
     return (signing_input + b"." + base64url_bytes(signature)).decode("ascii")

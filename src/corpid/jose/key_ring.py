@@ -44,18 +44,18 @@ def generate_private_jwk() -> str:
 class ValidSignatures:
     """Signatures by one key that this process has made or verified.
 
-    Of the latest tokens: a client reads a resource soon after it was issued its access token, and often again with the same
-    one. A token is identified by the hash of its signing input. Source: docs/decisions/0033
+    Only the latest: a client uses an access token soon after it was issued, and often again. A token is identified by
+    the hash of its signing input. Source: docs/decisions/0033
     """
 
     MOST: Final = 8192
 
     def __init__(self) -> None:
-        # A dict looks at all that were deleted before it finds the oldest.
+        # Taking the first key of a dict scans every deleted entry before it.
         self._signatures: OrderedDict[bytes, bytes] = OrderedDict()
 
     def add(self, signing_input: bytes, signature: bytes) -> None:
-        """Add a valid signature; the oldest gives way."""
+        """Add a valid signature; drops the oldest if full."""
         if len(self._signatures) >= self.MOST:
             self._signatures.popitem(last=False)
         self._signatures[sha256(signing_input).digest()] = signature

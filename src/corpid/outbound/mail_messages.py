@@ -102,7 +102,10 @@ def _subject(text: str) -> str:
 
 
 def _words(text: str) -> list[bytes]:
-    """A text as UTF-8, in pieces that divide no character (RFC 2047 §5)."""
+    """Pieces of a text as UTF-8 that split no character.
+
+    Source: RFC 2047 §5
+    """
     found, rest = [], text.encode()
     while len(rest) > _WORD_BYTES:
         end = _WORD_BYTES
@@ -116,6 +119,6 @@ def _words(text: str) -> list[bytes]:
 def _quoted(text: str) -> bytes:
     """A text as quoted-printable.
 
-    It passes every server, with short lines in every script. Source: RFC 2045 §6.7
+    Every server accepts it, and its lines are short in every script. Source: RFC 2045 §6.7
     """
     return b2a_qp(b"\r\n".join([*text.encode().splitlines(), b""]))

@@ -1,4 +1,4 @@
-"""Sessions with a mail server, each for e-mails that follow one another (RFC 5321).
+"""Sessions with a mail server, shared by successive e-mails (RFC 5321).
 
 A session takes a connection, several commands and, with TLS, a handshake; so the next e-mail within seconds uses the
 same one.
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from corpid.outbound.mail import MailServer
 
 IDLE_SECONDS: Final = 5.0
-"""in which a further e-mail may use a session"""
+"""a session stays open this long for a further e-mail"""
 AGE_SECONDS: Final = 300.0
-"""after which a session ends all the same, so that a change of the server's address is noticed"""
+"""the longest life of a session, so that a new address of the server is noticed"""
 _SECONDS: Final = 20.0
 """for the answer to one command"""
-_LEAVING_SECONDS: Final = 1.0
+_QUIT_SECONDS: Final = 1.0
 """for the answers to the last commands when CorpID stops"""
-_TAKEN: Final = frozenset({250, 251})
+_ACCEPTED: Final = frozenset({250, 251})
 """replies to a recipient that mean: yes (RFC 5321 §4.3.2)"""
 _CLOSING: Final = 421
 """the reply of a server that ends the session (RFC 5321 §3.8)"""
@@ -46,7 +46,7 @@ class _Session:
 class SmtpSessions:
     """The sessions of one sender with one server.
 
-    To be used in a running loop, and closed.
+    Use it in a running loop, and close it.
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class SmtpSessions:
         self._idle_seconds = idle_seconds
         self._age_seconds = age_seconds
         self._idle: list[_Session] = []
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._quitting: set[asyncio.Task[None]] = set()
 
     async def send(self, message: bytes, to: str) -> None:
         """Hand a message to the server, once.
 
         Its lines end with CRLF; `to` is an address that a directory takes. An idle session that the server has ended
-        meanwhile, or in which it takes no further sender, is replaced at once: of this message it has nothing. Raises
-        aiosmtplib.SMTPException, OSError. Source: RFC 5321 §3.3, §3.8
+        meanwhile, or in which it takes no further sender, is replaced at once: the server has received nothing of this
+        message. Raises aiosmtplib.SMTPException, OSError. Source: RFC 5321 §3.3, §3.8
         """
-        session = self._taken()
+        session = self._idle_session()
         if session is None or not await self._begun_again(session, message, to):
             session = await self._opened()
             with self._in_use(session):
@@ -87,12 +87,12 @@ class SmtpSessions:
         """End all sessions, in a moment."""
         while self._idle:
             self._end(self._idle[-1])
-        if self._leaving:
-            _, late = await asyncio.wait(self._leaving, timeout=_LEAVING_SECONDS)
+        if self._quitting:
+            _, late = await asyncio.wait(self._quitting, timeout=_QUIT_SECONDS)
             for task in late:
                 task.cancel()
 
-    def _taken(self) -> _Session | None:
+    def _idle_session(self) -> _Session | None:
         """The idle session that was used last, if there is one."""
         while self._idle:
             session = self._idle.pop()
@@ -112,15 +112,15 @@ class SmtpSessions:
             self._end(session)
 
     def _end(self, session: _Session) -> None:
-        """Leave the server, in the background."""
+        """End a session, in the background."""
         if session in self._idle:
             self._idle.remove(session)
         if session.timer is not None:
             session.timer.cancel()
         if session.client.is_connected:
-            task = asyncio.create_task(_leave(session.client))
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
+            task = asyncio.create_task(_quit(session.client))
+            self._quitting.add(task)
+            task.add_done_callback(self._quitting.discard)
 
     @contextmanager
     def _in_use(self, session: _Session) -> Iterator[None]:
@@ -153,7 +153,7 @@ class SmtpSessions:
     async def _begin(self, client: aiosmtplib.SMTP, message: bytes, to: str) -> None:
         """Announce a message: sender, recipient and size.
 
-        The library's functions for it parse each address anew, and search the message for line ends. Source: RFC 5321
+        The library's functions for it parse each address again, and search the message for line ends. Source: RFC 5321
         §4.1.1, RFC 1870 §6
         """
         sender = self._sender.addr_spec
@@ -162,7 +162,7 @@ class SmtpSessions:
         if answer.code != aiosmtplib.SMTPStatus.completed:
             raise aiosmtplib.SMTPSenderRefused(answer.code, answer.message, sender)
         answer = await client.execute_command(b"RCPT", b"TO:<%s>" % to.encode("ascii"))
-        if answer.code not in _TAKEN:
+        if answer.code not in _ACCEPTED:
             refused = aiosmtplib.SMTPRecipientRefused(answer.code, answer.message, to)
             raise aiosmtplib.SMTPRecipientsRefused([refused])
         answer = await client.execute_command(b"DATA")
@@ -193,9 +193,9 @@ class SmtpSessions:
 
 
 async def _greet(client: aiosmtplib.SMTP) -> None:
-    """Say EHLO, unless it was said.
+    """Send EHLO, unless it was sent already.
 
-    A server that does not know it hears HELO. Source: RFC 5321 §3.2
+    A server that does not know EHLO gets HELO. Source: RFC 5321 §3.2
     """
     if not client.is_ehlo_or_helo_needed:
         return
@@ -230,7 +230,7 @@ def reply_code(error: Exception) -> int:
     return error.code if isinstance(error, aiosmtplib.SMTPResponseException) else 0
 
 
-async def _leave(client: aiosmtplib.SMTP) -> None:
+async def _quit(client: aiosmtplib.SMTP) -> None:
     try:
         with suppress(aiosmtplib.SMTPException, OSError):
             await client.quit()

@@ -106,7 +106,7 @@ BaseUrl = Annotated[str, AfterValidator(checks.base_url)]
 class IssuerSettings(BaseModel):
     """The settings that each issuer may have of its own (D62)."""
 
-    # A validator takes long to build. Only that of what is read is needed, and this is only inherited from.
+    # Building a validator is slow, and this class is only a base: build none for it.
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
     base_url: BaseUrl = Field(

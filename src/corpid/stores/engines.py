@@ -3,7 +3,7 @@
 Settings, doctor, metrics and traces read this.
 
 Another engine for what lives for minutes takes its own module with a ports.TransientEngine and a line here;
-docs/architecture.md, "Where do I change", lists the rest.
+docs/architecture.md, "Where to change …", lists the rest.
 """
 
 from __future__ import annotations

@@ -171,7 +171,10 @@ async def write_code(context: RequestContext, unit: TransientUnit, interaction: 
 
 
 async def write_grant(context: RequestContext, unit: TransientUnit, interaction: Interaction) -> str:
-    """Write the code of a request that was won; returns the code. Source: D15, D18"""
+    """Write the code of a request that was won; returns the code.
+
+    Source: D15, D18
+    """
     code, entry, grant = _granted(context, interaction)
     await entry.put(unit, grant)
     await _record(context, interaction, code)

@@ -246,7 +246,7 @@ async def _try(
             return guesses, await _accepts(context, visit, account, way, code)
         await browsers.note_form(context, unit, visit.cookie, visit.form)
         await throttle.attempt_unguessable(context, unit)
-    # By itself: its owner is told of it by then.
+    # In a transaction of its own: the owner is notified at once, so this must not be rolled back afterwards.
     return None, await _accepts(context, visit, account, way, code)
 
 

@@ -32,15 +32,15 @@ _SET_BACK: Final = b"back"
 class Epoch:
     """An epoch as one process sees it: the nodes of its parts."""
 
-    __slots__ = ("_markers", "_marks", "_prefixes", "_questions", "name", "serving")
+    __slots__ = ("_expected", "_marker_gets", "_markers", "_prefixes", "name", "serving")
 
     def __init__(self, name: bytes, serving: Sequence[Link | StoreUnavailable]) -> None:
         self.name: Final = name
         self.serving: Final = tuple(serving)
         self._markers: Final = [marker(part) for part in range(len(serving))]
         self._prefixes: Final = [b"%b:%b:" % (marker, name) for marker in self._markers]
-        self._questions: Final = [packed(("GET", marker)) for marker in self._markers]
-        self._marks: Final = [b"" if isinstance(link, StoreUnavailable) else marked(link, name) for link in serving]
+        self._marker_gets: Final = [packed(("GET", marker)) for marker in self._markers]
+        self._expected: Final = [b"" if isinstance(link, StoreUnavailable) else marked(link, name) for link in serving]
 
     def entry(self, kind: str, key: bytes) -> tuple[int, bytes]:
         """The part of an entry, and its name in the engine."""
@@ -58,23 +58,23 @@ class Epoch:
         engine that was closed and lost nothing (orderly_stops), so that it is still this one means that it was this one
         all along.
         """
-        answers = await self._link(part).send([*commands, self._questions[part]])
-        if answers.pop() != self._marks[part]:
-            raise self._another(part)
+        answers = await self._link(part).send([*commands, self._marker_gets[part]])
+        if answers.pop() != self._expected[part]:
+            raise self._epoch_changed(part)
         return answers
 
-    async def look(self, part: int, names: Sequence[bytes]) -> list[bytes | None]:
+    async def read(self, part: int, names: Sequence[bytes]) -> list[bytes | None]:
         """The values of entries of a part, valid in this epoch.
 
         The part's epoch is in the same answer.
         """
         [values] = await self._link(part).send([packed(("MGET", *names, self._markers[part]))])
-        if values.pop() != self._marks[part]:
-            raise self._another(part)
+        if values.pop() != self._expected[part]:
+            raise self._epoch_changed(part)
         found: list[bytes | None] = values
         return found
 
-    def _another(self, part: int) -> StoreUnavailable:
+    def _epoch_changed(self, part: int) -> StoreUnavailable:
         place = self._link(part).address.name
         return StoreUnavailable(
             f"{place} was closed for a restart, or has forgotten something, or somebody found that another has"

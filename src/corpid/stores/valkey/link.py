@@ -183,11 +183,11 @@ packed: Final = cast("Callable[[Command], bytes]", hiredis.pack_command)
 class _Asked:
     """Commands that were sent together, and their answers so far."""
 
-    __slots__ = ("answers", "missing", "outcome")
+    __slots__ = ("answers", "outcome", "unanswered")
 
     def __init__(self, commands: int, outcome: asyncio.Future[list[Answer]]) -> None:
-        self.missing = commands
-        """answers"""
+        self.unanswered = commands
+        """the number of answers to come"""
         self.outcome: Final = outcome
         self.answers: Final[list[Answer]] = []
 
@@ -296,13 +296,13 @@ class Link:
                     return
                 asked = self._waiting[0]
                 asked.answers.append(answer)
-                asked.missing -= 1
+                asked.unanswered -= 1
                 if isinstance(answer, Exception):
                     self._refuse(asked, answer)
                     if str(answer).startswith(_READ_ONLY):
                         self.end("it has become a replica of another")
                         return
-                if not asked.missing:
+                if not asked.unanswered:
                     self._waiting.popleft()
                     self._unanswered -= len(asked.answers)
                     if not asked.outcome.done():

@@ -88,7 +88,7 @@ class ValkeyTransientStore:
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:  # noqa: ARG002 - as in `unit`
         epoch = await self.keyspace.epoch()
         part, name = epoch.entry(kind, key)
-        [value] = await epoch.look(part, (name,))
+        [value] = await epoch.read(part, (name,))
         return value
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:  # noqa: ARG002 - as in `unit`
@@ -103,8 +103,8 @@ class ValkeyTransientStore:
             names.append(name)
         if len(asked) == 1:
             [(part, names)] = asked.items()
-            return await epoch.look(part, names)
-        found = await asyncio.gather(*(epoch.look(part, names) for part, names in asked.items()))
+            return await epoch.read(part, names)
+        found = await asyncio.gather(*(epoch.read(part, names) for part, names in asked.items()))
         values = dict(zip(asked, found, strict=True))
         return [values[part][at] for part, at in positions]
 
@@ -164,7 +164,7 @@ class ValkeyTransientUnit:
         part, name = self._epoch.entry(kind, key)
         if self._unsent:
             return _content((await self._ask(part, ("GET", name)))[-1])
-        [value] = await self._epoch.look(part, (name,))
+        [value] = await self._epoch.read(part, (name,))
         return value
 
     async def take(self, kind: str, key: bytes) -> bytes | None:
@@ -204,7 +204,7 @@ class ValkeyTransientUnit:
         return [int(answers[part][at]) for part, at in asked]
 
     def _add(self, part: int, *commands: Command) -> int:
-        """Keep commands until the next exchange; returns the first place."""
+        """Keep commands until the next exchange; returns the position of the first."""
         unsent = self._unsent.setdefault(part, [])
         first = len(unsent)
         unsent.extend(map(packed, commands))

@@ -28,7 +28,7 @@ from corpid.web.http.requests import (
 )
 from corpid.web.pages import errors
 from corpid.web.pages.layout import BARE, Frame
-from corpid.web.pages.responses import _NO_STORE, _Plain, enter, leave, see_other
+from corpid.web.pages.responses import NO_STORE_HEADER, BytesResponse, enter, leave, see_other
 from corpid.web.pages.translations import LANGUAGES
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ _PUBLIC: Final = {
     "Cache-Control": f"public, max-age={METADATA_CACHE_SECONDS}",
     "Access-Control-Allow-Origin": "*",
 }
-_JSON: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"application/json"))
-_JWT: Final = (_NO_STORE, (b"pragma", b"no-cache"), (b"content-type", b"application/jwt"))
+_JSON: Final = (NO_STORE_HEADER, (b"pragma", b"no-cache"), (b"content-type", b"application/json"))
+_JWT: Final = (NO_STORE_HEADER, (b"pragma", b"no-cache"), (b"content-type", b"application/jwt"))
 
 
 async def discovery(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
@@ -82,7 +82,7 @@ async def pushed_authorization_request(request: Request, web: WebContext, genera
     )
     request.scope["state"]["log"]["client_id"] = pushed.client_id
     content = {"request_uri": pushed.request_uri, "expires_in": pushed.expires_in}
-    return _Plain(msgspec.json.encode(content), 201, _JSON)
+    return BytesResponse(msgspec.json.encode(content), 201, _JSON)
 
 
 async def token_endpoint(request: Request, web: WebContext) -> Response:
@@ -103,7 +103,7 @@ async def token_endpoint(request: Request, web: WebContext) -> Response:
         "expires_in": issued.expires_in,
         "scope": issued.scope,
     }
-    return _Plain(msgspec.json.encode(content), 200, _JSON)
+    return BytesResponse(msgspec.json.encode(content), 200, _JSON)
 
 
 async def resource_endpoint(request: Request, web: WebContext, generation: Generation, which: Resource) -> Response:
@@ -119,7 +119,7 @@ async def resource_endpoint(request: Request, web: WebContext, generation: Gener
         proofs=headers(request, b"dpop"),
     )
     request.scope["state"]["log"]["client_id"] = answer.client_id
-    return _Plain(answer.content, 200, _JWT if answer.signed else _JSON)
+    return BytesResponse(answer.content, 200, _JWT if answer.signed else _JSON)
 
 
 async def authorization(request: Request, web: WebContext) -> Response:

@@ -46,7 +46,7 @@ _LINES: Final = re.compile(rf"(.{{1,{COLUMNS}}}|[^ ]+)(?: +|$)", re.DOTALL)
 _LONGEST_SUBJECT: Final = 200
 _FONTS: Final = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
 _SHAPES: Final = 256
-"""of which the HTML is kept, 8 kB each; more than there are kinds of e-mails, since some are lists"""
+"""e-mail shapes whose HTML is cached, 8 kB each; more than there are kinds, since lists vary in length"""
 _MARK: Final = re.compile("\0([0-9]+)\0")
 """in place of a text: no template has this character, and none escapes it"""
 _PADDING: Final = "\u200c\u00a0" * 80

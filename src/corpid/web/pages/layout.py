@@ -152,7 +152,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """the tag of the language of the person's account, which the page may offer; before the first factor that of
     the browser's last one; empty: none is known"""
     sign_in: str = ""
-    """what the paths of this page have of the sign-in that it belongs to"""
+    """the identifier of the sign-in, as it occurs in this page's paths; empty: none"""
     here: str = ""
     """the address path of this page, to return to after another language is picked; empty: the browser says"""
 

@@ -1,8 +1,8 @@
 """Pages of a sign-in, rendered once and filled for each request.
 
 What belongs to one request is taken out of a view, and a gap put in its place: the identifier of the sign-in, the form
-token, the time limit, names and texts of this person. The page of what is left is rendered once and kept; a view that
-differs in anything else is another page. So no page that is kept has ever held what belongs to a request.
+token, the time limit, names and texts of this person. The page of what is left is rendered once and cached; a view that
+differs in anything else is another page. So no page that is cached has ever held what belongs to a request.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import AskPasskey, View
 
 _MARK: Final = f"gap{secrets.token_hex(16)}"
-"""nobody's text contains it, and neither HTML nor an address has to escape it"""
+"""no text contains it, and it needs no escaping in HTML or a URL"""
 _MARKED: Final = re.compile(f"({_MARK}[a-z]+[0-9]*_)")
 
 
@@ -67,7 +67,7 @@ _MESSAGE: Final = Gap.of("message")
 _ENTITY: Final = Gap.of("entity")
 _OPTIONS: Final = Gap.of("options")
 CONTENT: Final = Gap.of("content")
-"""of a page of which only the frame is kept"""
+"""of a page of which only the frame is cached"""
 _CHOICES: Final = [
     {member: Gap.of(f"{member}{number}") for member in ("id", "name", "number")}
     for number in range(CHOICES_WITHOUT_SEARCH)
@@ -88,7 +88,7 @@ class FrameView:
     errors: tuple[FieldError, ...] = ()
 
 
-Kept: TypeAlias = SignIn | SecondFactor | ChooseEntity | Leave | FrameView
+CachedView: TypeAlias = SignIn | SecondFactor | ChooseEntity | Leave | FrameView
 """a view with gaps"""
 
 
@@ -108,7 +108,7 @@ class Page:
         return "".join(parts).encode()
 
 
-def separated(view: View, marked_up: Callable[[datetime], str]) -> tuple[Kept, Filling] | None:
+def separated(view: View, marked_up: Callable[[datetime], str]) -> tuple[CachedView, Filling] | None:
     """A view with gaps, and what this request fills them with.
 
     `marked_up` gives the HTML of a time of day. None if the page is rendered as a whole: one that belongs to no sign-in,
@@ -119,8 +119,8 @@ def separated(view: View, marked_up: Callable[[datetime], str]) -> tuple[Kept, F
     if separate is None:
         return None
     filling: Filling = {_SIGN_IN: frame.sign_in, _TOKEN: str(escape(frame.form_token))}
-    kept = separate(view, _frame(frame, filling, marked_up), filling)
-    return None if kept is None else (kept, filling)
+    cached = separate(view, _frame(frame, filling, marked_up), filling)
+    return None if cached is None else (cached, filling)
 
 
 def _frame(frame: Frame, filling: Filling, marked_up: Callable[[datetime], str]) -> Frame:
@@ -145,6 +145,7 @@ def _frame(frame: Frame, filling: Filling, marked_up: Callable[[datetime], str])
 
 
 def _limit(limit: TimeLimit, sign_in: str) -> TimeLimit:
+    # The template asks only whether the end is near, so one value stands for each answer.
     seconds = _Seconds(0 if limit.near else limit.warn_seconds + 1)
     return replace(limit, at=cast("datetime", _END), seconds=seconds, extend=_form(limit.extend, sign_in))
 
@@ -229,7 +230,7 @@ def _around(view: View, frame: Frame, _: Filling) -> FrameView:
     return FrameView(template=view.template, heading=view.heading, frame=frame)
 
 
-_SEPARATE: Final[Mapping[type[Any], Callable[[Any, Frame, Filling], Kept | None]]] = {
+_SEPARATE: Final[Mapping[type[Any], Callable[[Any, Frame, Filling], CachedView | None]]] = {
     SignIn: _sign_in,
     SecondFactor: _second_factor,
     Leave: _leave,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
     from corpid.web.pages.layout import Frame
-    from corpid.web.pages.prepared import Kept
+    from corpid.web.pages.prepared import CachedView
     from corpid.web.pages.theme import Theme
     from corpid.web.pages.translations import Language, Translator
     from corpid.web.pages.views import View
@@ -46,7 +46,7 @@ STATIC_PATH: Final = "/static/"
 LANGUAGE_PATH: Final = "/language/"
 _PIECES: Final = ("head", "masthead", "foot", "illustration", "time_left")
 _PAGES: Final = 512
-"""kept with gaps, of 10 kB each: a few for each client and language"""
+"""cached with gaps, of 10 kB each: a few for each client and language"""
 _BACK: Final = "\0"
 """stands in the links to languages for the address of the page"""
 MEDIA_TYPES: Final = {
@@ -201,17 +201,17 @@ class Renderer:
         found = separated(view, template.environment.filters["time"])
         if found is None:
             return template.render(_values(view, offered)).encode()
-        kept, filling = found
-        if isinstance(kept, FrameView):
+        cached, filling = found
+        if isinstance(cached, FrameView):
             content = template.blocks["content"](template.new_context(_values(view, offered)))
             filling[CONTENT] = "".join(content)
-        return self._page(kept, language, offered).filled(filling)
+        return self._page(cached, language, offered).filled(filling)
 
-    def _prepared(self, kept: Kept, language: Language, offered: Language | None) -> Page:
+    def _prepared(self, cached: CachedView, language: Language, offered: Language | None) -> Page:
         """The page of a view with gaps."""
-        template = self._template(language, kept.template)
-        context = template.new_context(_values(kept, offered))
-        if isinstance(kept, FrameView):
+        template = self._template(language, cached.template)
+        context = template.new_context(_values(cached, offered))
+        if isinstance(cached, FrameView):
             context.blocks["content"] = [lambda _: iter((CONTENT,))]
         return Page("".join(template.root_render_func(context)))
 
@@ -223,7 +223,7 @@ class Renderer:
         return self.static.file(name)
 
 
-def _values(view: View | Kept, offered: Language | None) -> dict[str, object]:
+def _values(view: View | CachedView, offered: Language | None) -> dict[str, object]:
     return {"view": view, "frame": view.frame, "errors": view.errors, "offered": offered}
 
 

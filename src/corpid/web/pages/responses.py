@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """names in lower case"""
-_NO_STORE: Final = (b"cache-control", b"no-store")
+NO_STORE_HEADER: Final = (b"cache-control", b"no-store")
 LANGUAGE_COOKIES: Final = ("__Host-corpid_language", "corpid_language")
 """on https; and on plain http, since browsers refuse that prefix there"""
 _WHERE: Final = re.compile(rf"(?:{SIGN_IN_PATH}|\?{SIGN_IN}=)([A-Za-z0-9_-]{{1,8}})")
@@ -114,7 +114,7 @@ def page_response(
     """
     language = reader_language(request, renderer, ui_locales=view.frame.ui_locales, here=view.frame.here)
     offered = _account_language(request, view.frame, language)
-    answer = _Plain(renderer.render(view, language, offered=offered), status, _page_headers(language))
+    answer = BytesResponse(renderer.render(view, language, offered=offered), status, _page_headers(language))
     if more is not None:
         answer.headers.update(more)
     return answer
@@ -123,7 +123,7 @@ def page_response(
 @cache
 def _page_headers(language: Language) -> Headers:
     return (
-        _NO_STORE,
+        NO_STORE_HEADER,
         (b"content-language", language.tag.encode()),
         (b"vary", b"Accept-Language, Cookie"),
         (b"content-type", b"text/html; charset=utf-8"),
@@ -152,7 +152,7 @@ def see_other(where: str) -> Response:
 
     Source: RFC 9110 §15.4.4
     """
-    return _Plain(b"", 303, (_NO_STORE, (b"location", where.encode("latin-1"))))
+    return BytesResponse(b"", 303, (NO_STORE_HEADER, (b"location", where.encode("latin-1"))))
 
 
 def throttled(page: Response, slowed: Throttled) -> Response:
@@ -214,7 +214,7 @@ _HELD_CHARACTERS: Final = 2048
 answer"""
 
 
-class _Plain(Response):
+class BytesResponse(Response):
     """A response whose headers are bytes already."""
 
     def __init__(self, content: bytes, status: int, headers: Headers) -> None:
@@ -256,7 +256,7 @@ def leave(request: Request, web: WebContext, response: AuthorizationResponse, ar
     Source: D37, D38
     """
     if not response.posted:
-        return _Plain(b"", 302, (_NO_STORE, (b"location", response.url.encode("latin-1"))))
+        return BytesResponse(b"", 302, (NO_STORE_HEADER, (b"location", response.url.encode("latin-1"))))
     view = FormPost(
         frame=replace(around, under_way=True, here=""),
         action=response.redirect_uri,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Language:
     """A language: tag (BCP 47, names its catalogue) and native name.
 
-    There is one object of each, which pages are kept by.
+    Compared by identity: one object each, so that it is a quick cache key.
     """
 
     tag: str
