@@ -18,6 +18,7 @@ from markupsafe import escape
 from corpid.ports import Action, Address, Code, Facts, RenderedEmail
 from corpid.rules.printable import printable
 from corpid.texts import Phrase, phrase
+from corpid.web.pages.gaps import Gap, Page
 from corpid.web.pages.layout import never_asks, run_by
 from corpid.web.pages.rendering import StaticFiles, page_environment
 from corpid.web.pages.theme import NO_THEME, TEXT_RATIO, contrast, palettes
@@ -47,8 +48,6 @@ _LONGEST_SUBJECT: Final = 200
 _FONTS: Final = '-apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
 _SHAPES: Final = 256
 """e-mail shapes whose HTML is cached, 8 kB each; more than there are kinds, since lists vary in length"""
-_MARK: Final = re.compile("\0([0-9]+)\0")
-"""in place of a text: no template has this character, and none escapes it"""
 _PADDING: Final = "\u200c\u00a0" * 80
 """keeps the list of e-mails from showing the text after the preview"""
 
@@ -73,8 +72,8 @@ class EmailRenderer:
         }
         environment = page_environment(PackageLoader("corpid", "web/templates"), StaticFiles({}))
         self._template = environment.get_template("_email.html")
-        self._shapes: dict[_Shape, tuple[list[str], list[int]]] = {}
-        """HTML by shape, with a mark for each text, and the texts' numbers"""
+        self._shapes: dict[_Shape, Page] = {}
+        """HTML by shape, with a gap for each text"""
 
     def render(self, email: Email) -> RenderedEmail:
         """The e-mail in its language, else in English (DESIGN "Pages")."""
@@ -128,21 +127,18 @@ class EmailRenderer:
         """
         subject, preview, greeting, parts, foot = said
         texts: list[str] = []
-        marked = (
-            *_marked((subject, preview, greeting), texts),
-            [(kind, _marked(part, texts)) for kind, part in parts],
-            _marked(foot, texts),
+        with_gaps = (
+            *_with_gaps((subject, preview, greeting), texts),
+            [(kind, _with_gaps(part, texts)) for kind, part in parts],
+            _with_gaps(foot, texts),
         )
         shape = (language, tuple((kind, len(part) if kind == "facts" else 1) for kind, part in parts), len(foot))
         found = self._shapes.get(shape)
         if found is None:
             if len(self._shapes) >= _SHAPES:
                 self._shapes.clear()
-            pieces = _MARK.split(self._rendered(language, marked))
-            found = self._shapes[shape] = (pieces, [int(number) for number in pieces[1::2]])
-        pieces = found[0].copy()
-        pieces[1::2] = [escape(texts[number]) for number in found[1]]
-        return "".join(pieces)
+            found = self._shapes[shape] = Page(self._rendered(language, with_gaps))
+        return found.filled({_gap(number): str(escape(text)) for number, text in enumerate(texts)})
 
     def _rendered(self, language: Language, said: _Said) -> str:
         subject, preview, greeting, parts, foot = said
@@ -170,17 +166,21 @@ _Shape: TypeAlias = "tuple[Language, tuple[tuple[str, int], ...], int]"
 """language, parts with their numbers of rows, lines of the foot"""
 
 
-def _marked(said: Any, texts: list[str]) -> Any:  # noqa: ANN401 - of any depth
-    """The same with a mark for each text.
+def _gap(number: int) -> Gap:
+    return Gap.of(f"text{number}")
+
+
+def _with_gaps(said: Any, texts: list[str]) -> Any:  # noqa: ANN401 - of any depth
+    """The same with a gap for each text.
 
     The texts are added to `texts`.
     """
     if isinstance(said, str):
         texts.append(said)
-        return f"\0{len(texts) - 1}\0"
+        return _gap(len(texts) - 1)
     if isinstance(said, dict):
-        return {name: _marked(each, texts) for name, each in said.items()}
-    return type(said)(_marked(each, texts) for each in said)
+        return {name: _with_gaps(each, texts) for name, each in said.items()}
+    return type(said)(_with_gaps(each, texts) for each in said)
 
 
 def _legible(palette: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:

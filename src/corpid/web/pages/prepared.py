@@ -8,13 +8,12 @@ differs in anything else is another page. So no page that is cached has ever hel
 from __future__ import annotations
 
 import dataclasses
-import re
-import secrets
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from markupsafe import escape
 from msgspec.structs import replace
 
+from corpid.web.pages.gaps import Gap
 from corpid.web.pages.layout import Form
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
@@ -31,23 +30,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from corpid.texts import Phrase
+    from corpid.web.pages.gaps import Filling
     from corpid.web.pages.layout import FieldError, Frame, TimeLimit
     from corpid.web.pages.views import AskPasskey, View
-
-_MARK: Final = f"gap{secrets.token_hex(16)}"
-"""no text contains it, and it needs no escaping in HTML or a URL"""
-_MARKED: Final = re.compile(f"({_MARK}[a-z]+[0-9]*_)")
-
-
-class Gap(str):
-    """A place in a page that each request fills."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, name: str) -> Gap:
-        """`name` in lower-case letters, perhaps with a number."""
-        return cls(f"{_MARK}{name}_")
 
 
 class _Seconds(int):
@@ -74,9 +59,6 @@ _CHOICES: Final = [
 ]
 """what is each entity's own, in a list that is short enough for all to be shown"""
 
-Filling: TypeAlias = dict[str, str]
-"""HTML by gap"""
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FrameView:
@@ -90,22 +72,6 @@ class FrameView:
 
 CachedView: TypeAlias = SignIn | SecondFactor | ChooseEntity | Leave | FrameView
 """a view with gaps"""
-
-
-class Page:
-    """A rendered page with gaps."""
-
-    __slots__ = ("_gaps", "_parts")
-
-    def __init__(self, html: str) -> None:
-        self._parts = _MARKED.split(html)
-        self._gaps = self._parts[1::2]
-
-    def filled(self, filling: Filling) -> bytes:
-        """The page as UTF-8 HTML."""
-        parts = self._parts.copy()
-        parts[1::2] = map(filling.__getitem__, self._gaps)
-        return "".join(parts).encode()
 
 
 def separated(view: View, marked_up: Callable[[datetime], str]) -> tuple[CachedView, Filling] | None:

@@ -23,8 +23,9 @@ from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
 from corpid.web.pages.charts import drawn
+from corpid.web.pages.gaps import Gap, Page
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
-from corpid.web.pages.prepared import CONTENT, FrameView, Gap, Page, separated
+from corpid.web.pages.prepared import CONTENT, FrameView, separated
 from corpid.web.pages.theme import NO_THEME
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 
@@ -205,7 +206,7 @@ class Renderer:
         if isinstance(cached, FrameView):
             content = template.blocks["content"](template.new_context(_values(view, offered)))
             filling[CONTENT] = "".join(content)
-        return self._page(cached, language, offered).filled(filling)
+        return self._page(cached, language, offered).filled(filling).encode()
 
     def _prepared(self, cached: CachedView, language: Language, offered: Language | None) -> Page:
         """The page of a view with gaps."""

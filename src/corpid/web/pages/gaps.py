@@ -1,0 +1,42 @@
+"""HTML that is rendered once with gaps, and filled many times."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Final, TypeAlias
+
+_MARK: Final = f"gap{secrets.token_hex(16)}"
+"""no text contains it, and it needs no escaping in HTML or a URL"""
+_MARKED: Final = re.compile(f"({_MARK}[a-z]+[0-9]*_)")
+
+
+class Gap(str):
+    """A place in a page that each request fills."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, name: str) -> Gap:
+        """`name` in lower-case letters, perhaps with a number."""
+        return cls(f"{_MARK}{name}_")
+
+
+Filling: TypeAlias = dict[str, str]
+"""HTML by gap"""
+
+
+class Page:
+    """Rendered HTML with gaps."""
+
+    __slots__ = ("_gaps", "_parts")
+
+    def __init__(self, html: str) -> None:
+        self._parts = _MARKED.split(html)
+        self._gaps = self._parts[1::2]
+
+    def filled(self, filling: Filling) -> str:
+        """The HTML without gaps."""
+        parts = self._parts.copy()
+        parts[1::2] = map(filling.__getitem__, self._gaps)
+        return "".join(parts)
