@@ -257,7 +257,7 @@ class Link:
         self._unanswered = 0
 
     async def close(self) -> None:
-        """Let go of the connection.
+        """Close the connection.
 
         In order, if it still works and every command has its answer.
         """
@@ -267,8 +267,10 @@ class Link:
             with suppress(RedisError):
                 await self._connection.disconnect(nowait=not works)
         finally:
-            # else an engine that hangs keeps it open until it takes what is still to be sent
-            self._transport.abort()
+            # Else an engine that hangs keeps it open until it takes what is still to be sent. In early versions of Python 3.11
+            # asyncio's TLS raises this after the end of a connection.
+            with suppress(AttributeError):
+                self._transport.abort()
 
     def _refuse_more(self) -> NoReturn:
         if self._transport.is_closing():
