@@ -58,6 +58,11 @@ class Nodes:
             )  # fmt: skip
         _until_ready(self.processes[number], port, log)
 
+    def requests(self, number: int) -> int:
+        """How many requests a node has logged, except the proxy's checks."""
+        lines = (self.directory / f"node-{number}.log").read_text().splitlines()
+        return sum('"event":"request"' in line and '"path":"/readyz"' not in line for line in lines)
+
     def stop(self, number: int) -> None:
         """Tell a node to stop and wait until it has."""
         process = self.processes.pop(number)
