@@ -46,12 +46,6 @@ def parse_secret(text: str) -> str:
     This is base32 in upper case, without spaces and padding. Raises UnusableSecret if the text is not base32 or has
     fewer than 160 bits. Source: RFC 4648 §6, D45
     """
-    secret, _ = _parsed(text)
-    return secret
-
-
-def _parsed(text: str) -> tuple[str, bytes]:
-    """A secret in its usual form, and its bytes."""
     secret = "".join(text.split()).upper().rstrip("=")
     try:
         octets = base64.b32decode(secret + "=" * (-len(secret) % 8))
@@ -59,7 +53,7 @@ def _parsed(text: str) -> tuple[str, bytes]:
         raise UnusableSecret("a TOTP secret is base32: the letters A to Z and the digits 2 to 7") from None
     if len(octets) < SECRET_BYTES:
         raise UnusableSecret(f"a TOTP secret has 160 bits (32 characters of base32); this one has {len(octets) * 8}")
-    return secret, octets
+    return secret
 
 
 def code_at(secret: str, now: float) -> str:
@@ -67,8 +61,7 @@ def code_at(secret: str, now: float) -> str:
 
     `now` is in epoch seconds. Raises UnusableSecret. Source: RFC 6238 §4.2
     """
-    _, octets = _parsed(secret)
-    return _code(octets, _step(now))
+    return _app(parse_secret(secret)).generate_otp(_step(now))
 
 
 def matching_step(secret: str, code: str, now: float) -> int:
@@ -78,10 +71,10 @@ def matching_step(secret: str, code: str, now: float) -> int:
     A step works only once, which the caller ensures by raising the last accepted step. All steps are compared, each in
     constant time. Raises WrongCode, and UnusableSecret for an invalid secret. Source: RFC 6238 §5.2, D45
     """
-    (_, octets), typed, current = _parsed(secret), _digits(code), _step(now)
+    app, typed, current = _app(parse_secret(secret)), _digits(code), _step(now)
     matching = None
     for step in range(max(0, current - STEPS_ASIDE), current + STEPS_ASIDE + 1):
-        if hmac.compare_digest(_code(octets, step), typed):
+        if hmac.compare_digest(app.generate_otp(step), typed):
             matching = step
     if matching is None:
         raise WrongCode("the code is none of this minute")
@@ -101,15 +94,8 @@ def _step(now: float) -> int:
     return int(now // STEP_SECONDS)
 
 
-def _code(secret: bytes, step: int) -> str:
-    """The six digits of a step (RFC 4226 §5.3).
-
-    Not by pyotp, which decodes the secret for each of them.
-    """
-    mac = hmac.digest(secret, step.to_bytes(8), "sha1")
-    start = mac[-1] & 0xF
-    number = int.from_bytes(mac[start : start + 4]) & 0x7FFFFFFF
-    return f"{number % 10**DIGITS:0{DIGITS}}"
+def _app(secret: str) -> pyotp.TOTP:
+    return pyotp.TOTP(secret, digits=DIGITS, interval=STEP_SECONDS)
 
 
 def _digits(code: str) -> str:
