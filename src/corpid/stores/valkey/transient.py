@@ -28,12 +28,15 @@ from corpid.stores.valkey.nodes import primaries
 from corpid.stores.valkey.orderly_stops import NoOrderlyStops
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from types import TracebackType
 
     from corpid.ports import BatchedVerb, Clock, OrderlyStops, TransientStore
     from corpid.stores.valkey.epochs import Epoch
     from corpid.stores.valkey.link import Address, Answer, Command, Link
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class ValkeyTransientStore:
@@ -101,11 +104,7 @@ class ValkeyTransientStore:
             names = asked.setdefault(part, [])
             positions.append((part, len(names)))
             names.append(name)
-        if len(asked) == 1:
-            [(part, names)] = asked.items()
-            return await epoch.read(part, names)
-        found = await asyncio.gather(*(epoch.read(part, names) for part, names in asked.items()))
-        values = dict(zip(asked, found, strict=True))
+        values = await _of_parts(asked, epoch.read)
         return [values[part][at] for part, at in positions]
 
     async def engine_time(self) -> float:
@@ -218,11 +217,16 @@ class ValkeyTransientUnit:
     async def _send(self) -> dict[int, list[Answer]]:
         """The answers of each part to what was unsent."""
         unsent, self._unsent = self._unsent, {}
-        if len(unsent) == 1:
-            [(part, commands)] = unsent.items()
-            return {part: await self._epoch.ask(part, commands)}
-        answers = await asyncio.gather(*(self._epoch.ask(part, commands) for part, commands in unsent.items()))
-        return dict(zip(unsent, answers, strict=True))
+        return await _of_parts(unsent, self._epoch.ask)
+
+
+async def _of_parts(wanted: Mapping[int, T], exchange: Callable[[int, T], Awaitable[R]]) -> dict[int, R]:
+    """The answers of each part, asked at the same time."""
+    if len(wanted) == 1:
+        [(part, asked)] = wanted.items()
+        return {part: await exchange(part, asked)}
+    answers = await asyncio.gather(*(exchange(part, asked) for part, asked in wanted.items()))
+    return dict(zip(wanted, answers, strict=True))
 
 
 def _content(answer: Answer) -> bytes | None:
@@ -258,7 +262,6 @@ async def open_valkey(url: str, *, clock: Clock, stops: OrderlyStops | None = No
 
 _PLENTY: Final = 0.8
 """of maxmemory"""
-T = TypeVar("T")
 
 
 class ValkeyEngine(TransientEngine):

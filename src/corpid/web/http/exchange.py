@@ -49,20 +49,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_bytes_left",
-        "_changed",
-        "_chunked",
-        "_counted",
-        "_event",
-        "_head",
-        "_peer",
-        "body",
-        "disconnected",
-        "keep_alive",
-        "more_body",
-        "response_complete",
-        "response_started",
-        "scope",
+        "_bytes_left", "_changed", "_chunked", "_counted", "_event", "_head", "_peer", "body", "disconnected", "keep_alive",
+        "more_body", "response_complete", "response_started", "scope",
     )  # fmt: skip
 
     def __init__(self, peer: Peer, scope: Scope, *, keep_alive: bool) -> None:
