@@ -6,6 +6,7 @@ at without being named here. What a real sign-in asks is looked at once more by 
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING, get_args
 
@@ -249,6 +250,14 @@ def test_a_service_with_a_million_roles_is_not_read_for_one_entitys(filled: Fill
     for text in looks:
         assert "_service_id" not in "\n".join(filled.plan(text)), text
     assert len(looks) >= 6
+
+
+def test_a_roles_page_is_planned_from_the_text_that_postgresql_keeps(filled: Filled) -> None:
+    """`make bench-scale` reads texts in which constants have become parameters without a type."""
+    for prepared in filled.pages.values():
+        numbers = itertools.count(plans.parameters(prepared.text) + 1)
+        kept = re.sub(r"\b(true|false)\b", lambda _: f"${next(numbers)}", prepared.text)
+        assert filled.plan(kept)
 
 
 def test_a_member_is_found_by_user_name_without_reading_the_entitys_other_members(filled: Filled) -> None:

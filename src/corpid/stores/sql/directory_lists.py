@@ -122,7 +122,7 @@ def page(known: RecordType, given: tuple[str, ...]) -> sa.Select[Any]:
     for name in given:
         is_last = name == "service_id" and not _NARROWER.isdisjoint(given)
         fits = table.c[name] == sa.bindparam(name, type_=sa.Text)
-        found = found.where(sa.case((fits, sa.true()), else_=sa.false()) if is_last else fits)
+        found = found.where(sa.func.coalesce(fits, sa.false()) if is_last else fits)
     return found.where(sa.tuple_(*keys) > after).order_by(*keys).limit(_LIMIT)
 
 
