@@ -10,7 +10,7 @@ import pytest
 from corpid.rules.directory.actors import ALL_SCOPES
 from corpid.rules.directory.objects import RESOURCES
 from corpid.web.api.operations import OPERATIONS
-from corpid.web.http.connections import CROWDED
+from corpid.web.http.connections import OVERLOADED
 from tests.api.calling import ENTITY, HARBOUR, ORCHARD, Api, bound, calling, pointers
 from tests.protocol.deployment import ISSUER
 from tests.protocol.directory import ALICE, CAROL
@@ -278,7 +278,7 @@ def test_a_process_that_is_busy_says_when_to_come_again(world: World) -> None:
     """D47: before the token is looked at."""
 
     async def busy(scope: Any, receive: Any, send: Any) -> None:
-        await world.application.asgi({**scope, "state": {CROWDED: True}}, receive, send)
+        await world.application.asgi({**scope, "state": {OVERLOADED: True}}, receive, send)
 
     async def ask() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=busy)) as http:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import time
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from corpid.web.http.connections import Limits
 from tests.web.served import SHORT, Recorder, Served, served
@@ -51,6 +55,22 @@ def test_pipelined_requests_are_answered_in_their_order(usual: Served) -> None:
             )
         )
         assert [caller.answer().body for _ in range(9)] == [b"/%d %d" % (n, n) for n in range(9)]
+
+
+def test_a_caller_that_leaves_with_requests_in_the_pipeline_leaves_no_error(usual: Served, app: Recorder) -> None:
+    """D48: an error in the log is one of ours."""
+    with capture_logs() as lines:
+        with usual.call() as caller:
+            caller.say(GET.replace(b"/a", b"/wait") + GET)
+            assert app.waiting.wait(5)
+            caller.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        while usual.server.open_connections:
+            time.sleep(0.01)
+        app.gate.set()
+        while usual.server.in_progress.taken:
+            time.sleep(0.01)
+    assert lines == []
+    assert len(app.asked) == 1, "nobody waits for the second"
 
 
 def test_more_pipelined_requests_than_may_wait_end_the_connection(usual: Served, app: Recorder) -> None:

@@ -25,7 +25,7 @@ WORKER = """
 import gc, os, signal
 from corpid.cli.serve import supervise
 
-def work(served):
+def work(served, place):
     print(gc.get_freeze_count(), flush=True)
     os.kill(os.getppid(), signal.SIGTERM)
     signal.pause()

@@ -33,7 +33,7 @@ def is_first():
         return False
     return True
 
-def work(served):
+def work(served, place):
     {work}
     signal.pause()
 

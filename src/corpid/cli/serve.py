@@ -18,7 +18,7 @@ import time
 from contextlib import AsyncExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -28,6 +28,7 @@ from corpid.settings.diagnostics import examined
 from corpid.settings.issuers import issuers
 from corpid.web.http import server, tls
 from corpid.web.http.addresses import ClientAddresses, OwnHosts
+from corpid.web.http.connection_shares import ConnectionShares
 from corpid.web.http.connections import Limits, files_for
 from corpid.web.telemetry import access_log, tracing
 
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
     from socket import socket
 
     from corpid.settings import Settings
+    from corpid.web.http.connection_shares import ConnectionShare
 
-    Work = Callable[[Callable[[], None]], int]
+    Work = Callable[[Callable[[], None], int], int]
 
 _COLLECT: Final = (20_000, 50, 50)
 """thresholds of the garbage collector, which runs rarely, since requests leave no cycles"""
@@ -74,11 +76,13 @@ def serve(
     _warn_of_settings(chosen)
     if chosen.workers == 1:
         raise typer.Exit(_work(chosen, listening, lambda: None))
-    reporting = _FirstToComplain()
+    reporting, shares = _FirstToComplain(), ConnectionShares(chosen.workers)
     with metrics_folder() if listening.metrics else nullcontext(_keep_nothing) as forget:
         raise typer.Exit(
             supervise(
-                lambda served: _work(chosen, listening, served, may_complain=reporting.is_this),
+                lambda served, place: _work(
+                    chosen, listening, served, share=shares.of(place), may_complain=reporting.is_this
+                ),
                 chosen.workers,
                 on_ended=forget,
             )
@@ -128,6 +132,7 @@ def _work(
     listening: _Listening,
     served: Callable[[], None],
     *,
+    share: ConnectionShare | None = None,
     may_complain: Callable[[], bool] = lambda: True,
 ) -> int:
     """Serve until a signal to stop.
@@ -135,7 +140,7 @@ def _work(
     The exit status. `served` is called when ready; `may_complain` says whether this process reports why it cannot start.
     """
     try:
-        server.run(_serve(chosen, listening, served))
+        server.run(_serve(chosen, listening, served, share))
     except REFUSALS as error:
         if may_complain():
             output.complain(str(error))
@@ -175,7 +180,9 @@ def _warn_of_settings(chosen: Settings) -> None:
             access_log.log().warning("settings_problem", detail=f"{finding.seen} {finding.change}")
 
 
-async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], None]) -> None:
+async def _serve(
+    chosen: Settings, listening: _Listening, served: Callable[[], None], share: ConnectionShare | None
+) -> None:
     access_log.configure(clock=time.time, level=chosen.log_level, pretty=chosen.developer_mode and sys.stdout.isatty())
     async with AsyncExitStack() as stack:
         own_tls = measured = None
@@ -206,6 +213,7 @@ async def _serve(chosen: Settings, listening: _Listening, served: Callable[[], N
             streamed=application.streamed,
             addresses=ClientAddresses(chosen.trusted_proxies, chosen.forwarded_header),
             tls=own_tls.context if own_tls is not None else None,
+            share=share,
             drain_seconds=chosen.drain_seconds,
             delay_seconds=chosen.drain_delay_seconds,
             on_draining=draining,
@@ -290,20 +298,26 @@ def supervise(work: Work, count: int, *, on_ended: Callable[[int], None] = lambd
 
     Returns the exit status.
 
-    `work` is given what to call once it serves, and returns its process's exit status. A worker that dies is
-    replaced; one of the first that ends with REFUSED before it has served ends all, since none can start. Signals
+    `work` is given what to call once it serves, and a number below `count` that no other living worker has; it returns
+    its process's exit status. A worker that dies is replaced; one of the first that ends with REFUSED before it has served ends all, since none can start. Signals
     are handed on, a second one too; when this process is gone its workers stop. To be called before any thread or
     event loop exists. `on_ended` hears of each process that has ended.
     """
     return _Supervisor(work, on_ended).run(count)
 
 
+class _Worker(NamedTuple):
+    place: int
+    started_at: float
+    """monotonic seconds"""
+
+
 class _Supervisor:
     def __init__(self, work: Work, on_ended: Callable[[int], None]) -> None:
         self._work = work
         self._on_ended = on_ended
-        self._workers: dict[int, float] = {}
-        """when each was started"""
+        self._workers: dict[int, _Worker] = {}
+        """by process number"""
         self._first: set[int] = set()
         """those of the first that have not served yet"""
         self._alive = os.pipe()
@@ -318,8 +332,8 @@ class _Supervisor:
         for number in _SIGNALS:
             signal.signal(number, self._hand_on)
         _freeze()  # a collection writes to each object that it looks at, and so ends the sharing of memory with workers
-        for _ in range(count):
-            self._start()
+        for place in range(count):
+            self._start(place)
         self._first = set(self._workers)
         while self._workers:
             self._ended(*_wait())
@@ -331,17 +345,17 @@ class _Supervisor:
             # a closing terminal signals every process; workers get the signal from here alone, and once
             _send_signal(process, signal.SIGTERM if number == signal.SIGHUP else number)
 
-    def _start(self) -> None:
+    def _start(self, place: int) -> None:
         # A signal between fork and the child's own handlers would be lost, or stop the wrong process.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         if not self._stopping:
             process = os.fork()
             if process == 0:
-                self._become()
-            self._workers[process] = time.monotonic()
+                self._become(place)
+            self._workers[process] = _Worker(place, time.monotonic())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
-    def _become(self) -> None:
+    def _become(self, place: int) -> None:
         status = BROKEN
         try:
             for number in _SIGNALS:
@@ -349,7 +363,7 @@ class _Supervisor:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             os.close(self._alive[1])
             threading.Thread(target=_stop_without, args=(self._alive[0],), daemon=True).start()
-            status = self._work(self._tell_served)
+            status = self._work(self._tell_served, place)
         except BaseException:  # noqa: BLE001 - whatever it is: the process ends here, and the log has to say why
             access_log.log().error("worker_broken", exc_info=True)
         finally:
@@ -366,7 +380,9 @@ class _Supervisor:
         self._first.difference_update(process for (process,) in _PROCESS.iter_unpack(received))
 
     def _ended(self, process: int, status: int) -> None:
-        started = self._workers.pop(process, 0.0)
+        ended = self._workers.pop(process, None)
+        if ended is None:
+            return
         self._on_ended(process)
         self._forget_served()
         if status == REFUSED and process in self._first and not self._stopping:
@@ -376,9 +392,9 @@ class _Supervisor:
             self._status = max(self._status, 0, status)
             return
         access_log.log().error("worker_died", detail=f"process {process}, status {status}; another takes its place")
-        if time.monotonic() - started < _YOUNG_SECONDS:
+        if time.monotonic() - ended.started_at < _YOUNG_SECONDS:
             time.sleep(_PAUSE_SECONDS)
-        self._start()
+        self._start(ended.place)
 
 
 def _stop_without(alive: int) -> None:

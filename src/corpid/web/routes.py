@@ -34,7 +34,7 @@ from corpid.web.authentication.endpoints import interaction
 from corpid.web.authentication.sign_out import sign_out
 from corpid.web.context import SIGN_IN_PATH, Access
 from corpid.web.directory.endpoints import manage
-from corpid.web.http.connections import CROWDED
+from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
@@ -465,7 +465,7 @@ class Router:
         try:
             if route.scheme:
                 tokens.refuse_absent(headers(request, b"authorization"), route.scheme)
-            if CROWDED in request.scope["state"]:
+            if OVERLOADED in request.scope["state"]:
                 await _turn_away(request)
             if route.own_forms and method == "POST":
                 refuse_forged(request, self._context)

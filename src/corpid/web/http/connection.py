@@ -76,11 +76,12 @@ class Connection(RequestReader):
     def connection_lost(self, exc: Exception | None) -> None:
         self.server_state.connections.discard(self)
         self.deadline = math.inf
-        self._open_connections.leaves(self)
-        if self.exchange is not None:
-            if not self.exchange.response_complete:
-                self.exchange.disconnect()
-            self.exchange = None  # type: ignore[assignment] # which refers to this object
+        self._open_connections.closed(self)
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnect()
+        self.pipeline.clear()
+        self._running = None
+        self.exchange = None  # type: ignore[assignment] # which refers to this object
         if self.is_made:
             self.flow.resume_writing()
         if exc is None:
@@ -162,7 +163,7 @@ class Connection(RequestReader):
         )
 
     def _start(self) -> None:
-        self._open_connections.asks(self)
+        self._open_connections.request_started(self)
         super()._start()
 
     def _stream_body(self) -> None:
@@ -184,11 +185,9 @@ class Connection(RequestReader):
             return
         self.flow.resume_reading()
         if self.pipeline:
-            exchange = self.pipeline.popleft()
-            if not exchange.disconnected:
-                self._run(exchange)
-                return
-        self._open_connections.rests(self)
+            self._run(self.pipeline.popleft())
+            return
+        self._open_connections.became_idle(self)
         if self._pending is not None:
             self._end_with(self._pending, self.limits.linger_seconds)
         elif self._reading is Reading.NOTHING:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-CROWDED: Final = "crowded"
+    from corpid.web.http.connection_shares import ConnectionShare
+
+OVERLOADED: Final = "overloaded"
 """in a request's `scope["state"]`: too many are being answered, so this one is to be refused at once"""
 
 
@@ -50,7 +52,7 @@ class Limits:
     connections: int = 4000
     """held at the same time by one process, also those that have not shaken hands"""
     concurrent_requests: int = 1000
-    """answered at the same time by one process, over all its connections; what begins beyond them is CROWDED"""
+    """answered at the same time by one process, over all its connections; what begins beyond them is OVERLOADED"""
 
     @property
     def wire_bytes(self) -> int:
@@ -133,14 +135,15 @@ class ExpiringConnection(OpenConnection, Protocol):
 class ConnectionRegistry:
     """Every connection of a process, at most `limit`.
 
-    Where there is no room the one makes some that has waited longest of those that never asked for anything, else of
-    those that have nothing to wait for.
+    When it is full, a new one evicts the connection that has been open longest without a request, else the one that has
+    been idle longest.
     """
 
-    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds, from anywhere."""
+    def __init__(self, limit: int, clock: Callable[[], float], share: ConnectionShare | None = None) -> None:
+        """`clock` gives seconds, from anywhere. `share` is told the number of connections."""
         self.limit: Final = limit
         self._clock = clock
+        self._share = share
         self._all: set[OpenConnection] = set()
         self._silent: dict[OpenConnection, None] = {}
         self._idle: dict[OpenConnection, None] = {}
@@ -160,22 +163,28 @@ class ConnectionRegistry:
             return False
         self._all.add(connection)
         self._silent[connection] = None
+        self._note_share()
         return True
 
-    def asks(self, connection: OpenConnection) -> None:
+    def request_started(self, connection: OpenConnection) -> None:
         """Note a whole request: the connection is no longer evicted."""
         self._silent.pop(connection, None)
         self._idle.pop(connection, None)
 
-    def rests(self, connection: OpenConnection) -> None:
-        """It has its answers."""
+    def became_idle(self, connection: OpenConnection) -> None:
+        """Note that every request was answered: the connection may be evicted."""
         if connection in self._all:
             self._idle[connection] = None
 
-    def leaves(self, connection: OpenConnection) -> None:
-        """It has ended."""
-        self.asks(connection)
+    def closed(self, connection: OpenConnection) -> None:
+        """Forget a connection that has ended."""
+        self.request_started(connection)
         self._all.discard(connection)
+        self._note_share()
+
+    def _note_share(self) -> None:
+        if self._share is not None:
+            self._share.note(len(self._all))
 
     def all(self) -> tuple[OpenConnection, ...]:
         """The open connections."""
@@ -186,7 +195,7 @@ class ConnectionRegistry:
         for waiting in (self._silent, self._idle):
             oldest = next(iter(waiting), None)
             if oldest is not None:
-                self.leaves(oldest)
+                self.closed(oldest)
                 oldest.drop()
                 return True
         return False

@@ -85,6 +85,9 @@ class Exchange:
         """
         try:
             await app(self.scope, self.receive, self.send)
+        except asyncio.CancelledError:  # by a stop that does not wait; the log's line of the request says so
+            self._peer.close()
+            raise
         except BaseException as error:  # noqa: BLE001 - the task ends here, and its connection must not stay open
             access_log.log().error("Exception in ASGI application", exc_info=error)
             await self._end_unfinished()

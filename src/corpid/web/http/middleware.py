@@ -135,7 +135,7 @@ class Middleware:
         added: LogFields = {}
         state["log"] = added
         try:
-            if self._is_plain(scope, fields):
+            if self._goes_to_application(scope, fields):
                 await self._app(scope, receive, exchange.send)
             else:
                 await self._answer(scope, receive, exchange)
@@ -171,22 +171,22 @@ class Middleware:
                 endpoint = unrouted if route is None else route.path
                 self._observe(endpoint, status, code, seconds, reason, client, added.get("issuer", ""))
 
-    def _is_plain(self, scope: Scope, fields: Mapping[bytes, list[bytes]]) -> bool:
+    def _goes_to_application(self, scope: Scope, fields: Mapping[bytes, list[bytes]]) -> bool:
         """Return whether the application answers.
 
         It does unless it is a probe, about health, or for another host.
         """
+        return PROBE not in fields and scope["path"] not in self._health and self._names_our_host(fields)
+
+    def _names_our_host(self, fields: Mapping[bytes, list[bytes]]) -> bool:
         hosts = fields.get(b"host")
-        return (
-            hosts is not None
-            and len(hosts) == 1
-            and PROBE not in fields
-            and scope["path"] not in self._health
-            and self._hosts.allows(hosts[0])
-        )
+        return hosts is not None and len(hosts) == 1 and self._hosts.allows(hosts[0])
 
     async def _answer(self, scope: Scope, receive: Receive, exchange: _Exchange) -> None:
-        """Answer all others, or pass them on after all."""
+        """Answer probes, questions about health, and requests for other hosts.
+
+        What only looks like a probe goes to the application.
+        """
         if (
             self._probes is not None
             and PROBE in scope["state"]["headers"]
@@ -197,10 +197,10 @@ class Middleware:
         if health is not None:
             await health(scope, exchange)
             return
-        hosts = named_hosts(scope["state"]["headers"])
-        if len(hosts) == 1 and self._hosts.allows(hosts[0]):
+        fields = scope["state"]["headers"]
+        if self._names_our_host(fields):
             await self._app(scope, receive, exchange.send)
-        elif len(hosts) == 1:
+        elif len(named_hosts(fields)) == 1:
             await _misdirected(scope, exchange)
         else:
             scope["state"]["log"].update(error="invalid_request", reason=Reason.HOST_NOT_EXACTLY_ONE.code)

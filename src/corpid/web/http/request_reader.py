@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import httptools
 
 from corpid.rules.oauth.refusals import Reason
-from corpid.web.http.connections import CROWDED
+from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.flow_control import FlowControl
 
     from corpid.web.http.connections import Limits, RequestCount, ServerState
-
-
-def parts(target: bytes) -> tuple[bytes, bytes, bytes]:
-    """Host, port with its colon, and path, each empty if absent.
-
-    Raises HttpParserInvalidURLError (RFC 9112 §3.2.2).
-    """
-    parsed: Any = httptools.parse_url(target)  # its stub knows nothing of absent parts
-    port = b"" if parsed.port is None else b":%d" % parsed.port
-    return parsed.host or b"", port, parsed.path or b""
 
 
 class Reading(Enum):
@@ -100,6 +90,8 @@ class RequestReader(asyncio.Protocol):
         """requests that wait while an earlier one is answered"""
         self.exchange: Exchange = None  # type: ignore[assignment] # the same, and the first request
         """of the last request"""
+        self._running: Exchange | None = None
+        """the one that is being answered, or that was last"""
         self.url = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.expect_100_continue = False
@@ -261,8 +253,10 @@ class RequestReader(asyncio.Protocol):
 
     def _check_head(self) -> None:
         limits = self.limits
-        crowded = len(self.headers) > limits.header_fields
-        if crowded or ((self._pipelined or self._raw > limits.head_bytes) and self._head_size() > limits.head_bytes):
+        too_many_fields = len(self.headers) > limits.header_fields
+        if too_many_fields or (
+            (self._pipelined or self._raw > limits.head_bytes) and self._head_size() > limits.head_bytes
+        ):
             self._refuse_head()
             raise _Stop
         if self._declared is not None and self._declared > self._body_bytes and not self._ignores_body():
@@ -284,13 +278,14 @@ class RequestReader(asyncio.Protocol):
         return len(self.parser.get_method()) + len(self.url) + len(b"  HTTP/1.1\r\n\r\n") + fields
 
     def _take_absolute_form(self) -> None:
-        """The target's own authority wins over the Host header (RFC 9112 §3.2.2)."""
-        host, port, path = parts(self.url)
-        if not host or not path:
+        """Let the target's own authority win over the Host header (RFC 9112 §3.2.2)."""
+        parsed: Any = httptools.parse_url(self.url)  # its stub knows nothing of absent parts
+        if not parsed.host or not parsed.path:
             self.refuse(400, Reason.HTTP_MALFORMED, "The request target must be a path")
             raise _Stop
+        port = b"" if parsed.port is None else b":%d" % parsed.port
         self.headers[:] = [field for field in self.headers if field[0] != b"host"]
-        self.headers.append((b"host", host + port))
+        self.headers.append((b"host", parsed.host + port))
 
     def _ignores_body(self) -> bool:
         """Return whether the coming body is not read.
@@ -473,8 +468,9 @@ class RequestReader(asyncio.Protocol):
         It may not run for a while.
         """
         app = self.app
+        self._running = exchange
         if self._in_progress.taken >= self.limits.concurrent_requests:
-            exchange.scope["state"][CROWDED] = True
+            exchange.scope["state"][OVERLOADED] = True
         else:
             exchange.count(self._in_progress)
             if self._streaming and exchange is self.exchange:

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from corpid.rules.oauth.refusals import Reason
+    from corpid.web.http.connection_shares import ConnectionShare
 
 BACKLOG: Final = 2048
-_AT_ONCE: Final = 64
-"""newcomers, before the event loop does something else; those of other processes get some, too"""
+_ACCEPTED_AT_ONCE: Final = 64
+"""connections, before the event loop does something else"""
+_YIELD_SECONDS: Final = 0.002
+"""for workers with fewer connections to accept the next one"""
 _PAUSE_SECONDS: Final = 1.0
 """after the system had no more files to give"""
 
@@ -39,7 +42,7 @@ _PAUSE_SECONDS: Final = 1.0
 class Listener:
     """A server on a bound socket, which it owns.
 
-    `made` makes the connection of a newcomer.
+    `made` makes the connection of a newcomer. `share` is that of this worker, if others accept on the same socket.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Listener:
         *,
         tls: ssl.SSLContext | None,
         handshake_seconds: float,
+        share: ConnectionShare | None,
     ) -> None:
         self._listening = listening
         self._made = made
@@ -58,6 +62,9 @@ class Listener:
         self._handshake_seconds = handshake_seconds if tls else None
         self._loop = asyncio.get_running_loop()
         self._pause: asyncio.TimerHandle | None = None
+        self._share = share
+        self._has_waited = False
+        """whether the others were given time to accept the next connection"""
         listening.listen(BACKLOG)
         self._listen()
 
@@ -72,17 +79,25 @@ class Listener:
         self._loop.add_reader(self._listening, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(_AT_ONCE):
+        for _ in range(_ACCEPTED_AT_ONCE if self._share is None else 1):
+            if self._share is not None and self._share.is_exceeded and not self._has_waited:
+                self._has_waited = True
+                self._listen_after(_YIELD_SECONDS)
+                return
+            self._has_waited = False
             try:
                 newcomer, _ = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 access_log.log().error("connection_not_accepted", detail=str(error))
-                self._loop.remove_reader(self._listening)
-                self._pause = self._loop.call_later(_PAUSE_SECONDS, self._listen)
+                self._listen_after(_PAUSE_SECONDS)
                 return
             self._take_in(newcomer)
+
+    def _listen_after(self, seconds: float) -> None:
+        self._loop.remove_reader(self._listening)
+        self._pause = self._loop.call_later(seconds, self._listen)
 
     def _take_in(self, newcomer: socket.socket) -> None:
         connection = self._made()
@@ -105,7 +120,7 @@ class Listener:
         connection.opening = None
         if not connection.is_made:
             newcomer.close()
-            self._open_connections.leaves(connection)
+            self._open_connections.closed(connection)
 
 
 SWEEP_SECONDS: Final = 0.5
@@ -126,7 +141,8 @@ class Server:
 
     `bodiless` are the paths at which a request's body is not read, `streamed` those at which the application reads a
     large one itself. `addresses` knows the proxies in front, for the
-    log's lines of requests that broke a limit. `on_draining` is called once, when stopping begins: from then on
+    log's lines of requests that broke a limit. `share` is that of this worker, if others accept on the same sockets.
+    `on_draining` is called once, when stopping begins: from then on
     /readyz has to say so.
     """
 
@@ -139,6 +155,7 @@ class Server:
         streamed: Collection[str] = (),
         addresses: ClientAddresses | None = None,
         tls: ssl.SSLContext | None = None,
+        share: ConnectionShare | None = None,
         drain_seconds: float = 10.0,
         delay_seconds: float = 0.0,
         on_draining: Callable[[], None] = lambda: None,
@@ -148,8 +165,9 @@ class Server:
         self._streamed = streamed
         self._addresses = addresses or ClientAddresses()
         self.in_progress: Final = RequestCount()
-        self.open_connections: Final = ConnectionRegistry(self._limits.connections, monotonic)
+        self.open_connections: Final = ConnectionRegistry(self._limits.connections, monotonic, share)
         self._tls = tls
+        self._share = share
         self._drain_seconds = drain_seconds
         self._delay_seconds = delay_seconds
         self._on_draining = on_draining
@@ -171,6 +189,8 @@ class Server:
             raise StartupFailed("The application did not start; the line before this one says why")
         self._refresh_date()
         self._expiring = asyncio.create_task(self._close_expired())
+        if self._share is not None:
+            self._share.begin()
         for listening in sockets:
             listener = Listener(
                 listening,
@@ -178,6 +198,7 @@ class Server:
                 self.open_connections,
                 tls=self._tls,
                 handshake_seconds=self._limits.head_seconds,
+                share=self._share,
             )
             self._listeners.append(listener)
 
@@ -193,6 +214,8 @@ class Server:
         self._draining = True
         half = self._drain_seconds / 2
         await self._drained(half)
+        if self._share is not None:
+            self._share.end()
         while self._listeners:
             self._listeners.pop().close()
         await self._drained(half)

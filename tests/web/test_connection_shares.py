@@ -1,0 +1,106 @@
+"""Workers that accept on one socket share its connections evenly."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from corpid.web.http.connection_shares import ConnectionShares
+from corpid.web.http.server import Server, bind
+from tests.web.served import Recorder
+
+if TYPE_CHECKING:
+    from corpid.web.http.connection_shares import ConnectionShare
+
+CONNECTIONS = 40
+
+
+def shares(*counts: int) -> list[ConnectionShare]:
+    """Those of workers that accept and have so many connections each."""
+    every = ConnectionShares(len(counts))
+    of = [every.of(place) for place in range(len(counts))]
+    for share, count in zip(of, counts, strict=True):
+        share.begin()
+        share.note(count)
+    return of
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "exceeded"),
+    [
+        (0, 0, False),
+        (1, 0, True),
+        (1, 1, False),
+        (7, 7, False),
+        (8, 7, True),
+        (9, 8, False),
+        (45, 40, False),
+        (46, 40, True),
+    ],
+)
+def test_a_share_is_exceeded_beyond_an_eighth_more_than_the_least(own: int, others: int, exceeded: bool) -> None:
+    of = shares(own, others, others + 1)
+    assert of[0].is_exceeded is exceeded
+
+
+def test_a_worker_that_does_not_accept_takes_no_part() -> None:
+    """Neither before it has started, nor after it began to stop, nor after it was killed and replaced."""
+    every = ConnectionShares(2)
+    here, other = every.of(0), every.of(1)
+    here.begin()
+    here.note(5)
+    other.note(0)
+    assert not here.is_exceeded, "it has not started"
+    other.begin()
+    assert here.is_exceeded
+    other.end()
+    other.note(0)
+    assert not here.is_exceeded, "it is stopping"
+    other.begin()
+    every.of(1)
+    assert not here.is_exceeded, "it was killed, and another one is starting"
+
+
+async def _opened(servers: list[Server], listening: socket.socket) -> list[int]:
+    """How many connections each server has accepted of a burst."""
+    with listening:
+        for server in servers:
+            await server.start([listening.dup()])
+        callers = [socket.create_connection(listening.getsockname()) for _ in range(CONNECTIONS)]
+    async with asyncio.timeout(10):
+        while sum(len(server.open_connections) for server in servers) < CONNECTIONS:  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.01)
+    found = [len(server.open_connections) for server in servers]
+    for caller in callers:
+        caller.close()
+    for server in servers:
+        server.force()
+        await server.stop()
+    return found
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_connections_that_a_proxy_opens_together_are_shared(workers: int) -> None:
+    every = ConnectionShares(workers)
+    (listening,) = bind("127.0.0.1", 0)
+
+    async def main() -> list[int]:
+        return await _opened([Server(Recorder(), share=every.of(place)) for place in range(workers)], listening)
+
+    found = asyncio.run(main())
+    assert max(found) - min(found) <= 1 + CONNECTIONS // workers // 8
+
+
+def test_connections_that_no_other_worker_accepts_are_accepted_all_the_same() -> None:
+    """It may be busy for seconds, or was killed this moment."""
+    every = ConnectionShares(2)
+    every.of(1).begin()
+    (listening,) = bind("127.0.0.1", 0)
+
+    async def main() -> list[int]:
+        return await _opened([Server(Recorder(), share=every.of(0))], listening)
+
+    assert asyncio.run(main()) == [CONNECTIONS]
