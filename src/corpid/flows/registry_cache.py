@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from corpid.rules.directory.records import Entity
@@ -30,7 +31,7 @@ class _Cache(Generic[V]):
     """Cached registry answers by key, each with its expiry; oldest first."""
 
     def __init__(self) -> None:
-        self._entries: dict[Hashable, tuple[float, V]] = {}
+        self._entries: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
         self.cleared = 0
 
     async def get(
@@ -54,7 +55,7 @@ class _Cache(Generic[V]):
             return
         self._entries.pop(key, None)
         if len(self._entries) >= _ENTRIES:
-            del self._entries[next(iter(self._entries))]
+            self._entries.popitem(last=False)
         self._entries[key] = (now + LIVE_STATE_SECONDS, value)
 
     def clear(self) -> None:

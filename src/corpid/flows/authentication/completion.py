@@ -157,13 +157,14 @@ async def write_code(context: RequestContext, unit: TransientUnit, interaction: 
         raise OtherBrowser
     code, entry, grant = _granted(context, interaction)
     completion, claim = interactions.completion_of(context, interaction), interactions.claim_of(context, interaction)
-    # First, since an engine that sends it with what follows answers everything at once. Nobody knows the code yet.
-    await entry.put(unit, grant)
     # The claim before the completion, as `win` writes them, else both wait for each other's rows in PostgreSQL.
-    _, is_first = await namespaces.together(
-        unit, claim.adding(interaction.browser_id), completion.adding(_winner(context, interaction))
+    *_, is_first = await namespaces.together(
+        unit,
+        entry.adding(grant),
+        claim.adding(interaction.browser_id),
+        completion.adding(_winner(context, interaction)),
     )
-    if not is_first:
+    if not is_first:  # nobody knows the code yet
         _, claimed_by = await namespaces.together(unit, entry.taking(), claim.getting())
         raise AlreadyCompleted if claimed_by in (None, interaction.browser_id) else OtherBrowser
     await _record(context, interaction, code)

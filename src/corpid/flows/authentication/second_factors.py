@@ -233,9 +233,9 @@ async def _throttle(context: RequestContext, unit: TransientUnit, visit: Visit, 
 async def _try(
     context: RequestContext, visit: Visit, account: Account, way: Way, code: str
 ) -> tuple[CodeGuesses | None, bool]:
-    """Count an attempt, then try it; both are written together.
+    """Count an attempt, then try it.
 
-    Returns the count of guesses, None for a recovery code, which cannot be guessed; and whether the code was right.
+    Both are written in one transaction where an engine has one for them. Returns the count of guesses, None for a recovery code, which cannot be guessed; and whether the code was right.
     """
     async with context.provider.transient.unit(context.now) as unit:
         if way is not Way.RECOVERY:

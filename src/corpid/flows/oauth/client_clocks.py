@@ -6,6 +6,7 @@ Source: D67, docs/decisions/0026
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corpid.rules import client_clocks
@@ -49,7 +50,7 @@ class ClientClocks:
     def __init__(self, registry: Registry, version: str) -> None:
         self._registry: Final = registry
         self._version: Final = version
-        self._checked: Final[dict[str, _Checked]] = {}
+        self._checked: Final[OrderedDict[str, _Checked]] = OrderedDict()
         self._incomplete_at = float("-inf")
         self._larger_noted_at = float("-inf")
         self._loss = ""
@@ -102,7 +103,7 @@ class ClientClocks:
             await self._registry.client_clocks.note(client_id, lead=lead, period=period, now=moment)
             recorded = lead
         if len(self._checked) >= _ENTRIES:
-            del self._checked[next(iter(self._checked))]
+            self._checked.popitem(last=False)
         self._checked.pop(client_id, None)
         self._checked[client_id] = _Checked(period, recorded, moment)
 

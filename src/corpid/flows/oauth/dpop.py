@@ -97,34 +97,38 @@ async def spend(context: RequestContext, unit: TransientUnit, proof: Proof, *, c
 
 
 async def spend_proof_and_assertion(
-    context: RequestContext, unit: TransientUnit, proof: Proof | None, assertion: Assertion, lead: Lead
+    context: RequestContext,
+    unit: TransientUnit,
+    proof: Proof | None,
+    assertion: Assertion,
+    lead: Lead,
+    *further: EntryVerb[bool],
 ) -> None:
-    """Spend a client's proof, if any, and its assertion, in one batch.
+    """Spend a client's proof, if any, and its assertion.
 
-    A replayed proof leaves the assertion unspent: it is given back then, which only the request that has just spent it
-    does. `lead` is that of the client, from `ClientClocks.examined`. Raises as `spend`, and InvalidClient for a replayed assertion.
+    Both are spent in one batch, together with further verbs. A replayed proof leaves the assertion unspent: it is given back then, which only the request that has just spent it
+    does. The further verbs are carried out also if proof or assertion was replayed; nothing is, if either is refused
+    before. `lead` is that of the client, from `ClientClocks.examined`. Raises as `spend`, and InvalidClient for a
+    replayed assertion.
     Source: RFC 9449 §11.1, RFC 7523 §3, decisions "order", D67
     """
     client_authentication.refuse_spent_before_loss(context, assertion, lead)
-    spent = client_authentication.unspent(context, assertion)
-    if spent is None:
-        if proof is not None:
-            await spend(context, unit, proof, client_id=assertion.client_id)
-    elif proof is None:
-        if not await spent.add(unit, seconds=assertion.remember_seconds):
-            raise await client_authentication.replayed(context, assertion)
-    else:
-        is_new_proof, is_new_assertion = await namespaces.together(
-            unit,
-            _unspent(context, proof).adding(seconds=proof.remember_seconds),
-            spent.adding(seconds=assertion.remember_seconds),
-        )
-        if not is_new_proof:
-            if is_new_assertion:
-                await spent.take(unit)
-            raise await _replayed(context, assertion.client_id)
-        if not is_new_assertion:
-            raise await client_authentication.replayed(context, assertion)
+    verbs, spent = [*further], client_authentication.unspent(context, assertion)
+    if proof is not None:
+        verbs.append(_unspent(context, proof).adding(seconds=proof.remember_seconds))
+    if spent is not None:
+        verbs.append(spent.adding(seconds=assertion.remember_seconds))
+    if not verbs:
+        return
+    results = [*await namespaces.together(unit, *verbs)]
+    is_new_assertion = results.pop() if spent is not None else True
+    is_new_proof = results.pop() if proof is not None else True
+    if not is_new_proof:
+        if spent is not None and is_new_assertion:
+            await spent.take(unit)
+        raise await _replayed(context, assertion.client_id)
+    if not is_new_assertion:
+        raise await client_authentication.replayed(context, assertion)
 
 
 async def spend_with(

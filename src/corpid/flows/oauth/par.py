@@ -91,14 +91,13 @@ async def _write(
 ) -> ParResponse:
     reference, client_id = context.provider.new_id(), caller.client.client_id
     lead = await context.provider.client_clocks.examined(caller.assertion, context.provider.transient)
+    entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
+    pushed = entry.adding(PushedRequest(request=request, pushed_at=context.now))
     async with context.provider.transient.unit(context.now) as unit:
-        # First, since an engine that sends it with what follows answers both at once. Nobody knows the reference yet.
-        entry = namespaces.PUSHED_REQUEST.entry(context.provider.policy.base_url, client_id, reference)
-        await entry.put(unit, PushedRequest(request=request, pushed_at=context.now))
         try:
-            await dpop.spend_proof_and_assertion(context, unit, proof, caller.assertion, lead)
+            await dpop.spend_proof_and_assertion(context, unit, proof, caller.assertion, lead, pushed)
         except OAuthError:
-            await entry.take(unit)
+            await entry.take(unit)  # it may have been written; nobody knows its reference yet
             raise
     context.provider.issued.request(reference, client_id)
     return ParResponse(request_uri=REQUEST_URI_PREFIX + reference, expires_in=REQUEST_URI_SECONDS, client_id=client_id)

@@ -7,6 +7,7 @@ Source: D18, D28
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -26,14 +27,14 @@ class RecentlyIssued:
     """
 
     def __init__(self) -> None:
-        self._codes: dict[bytes, IssuedCode] = {}
-        self._clients: dict[bytes, str] = {}
+        self._codes: OrderedDict[bytes, IssuedCode] = OrderedDict()
+        self._clients: OrderedDict[bytes, str] = OrderedDict()
         """of pushed requests"""
 
     def code(self, code: str, request: AuthorizationRequest, now: float) -> None:
         """Note a code that was written."""
         if len(self._codes) >= KEPT:
-            del self._codes[next(iter(self._codes))]
+            self._codes.popitem(last=False)
         self._codes[_key(code)] = IssuedCode(request.client_id, request.code_challenge, now)
 
     def redeemed(self, code: str) -> None:
@@ -48,7 +49,7 @@ class RecentlyIssued:
     def request(self, reference: str, client_id: str) -> None:
         """Note a request that was pushed."""
         if len(self._clients) >= KEPT:
-            del self._clients[next(iter(self._clients))]
+            self._clients.popitem(last=False)
         self._clients[_key(reference)] = client_id
 
     def client_of_request(self, reference: str) -> str | None:

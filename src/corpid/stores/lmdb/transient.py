@@ -5,7 +5,8 @@ error that is no OAuthError) what was spent stays spent, as on Redis. No transac
 so a process never waits for more than another's verb. The `now` that comes in decides expiry, since there is one clock.
 
 An entry begins with its expiry (8 bytes, milliseconds) and its count (8 bytes); the value follows. Big-endian numbers
-compare as they are, so that a live entry is one whose first bytes are greater than those of now.
+compare as they are, so that a live entry is one whose first bytes are greater than those of now. Lifetimes become
+milliseconds in place, as in `stores.milliseconds`: a call for each verb would cost a tenth of it.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class LmdbTransientUnit:
     def __init__(self, store: LmdbTransientStore, now: float) -> None:
         self._store = store
         self._transact = store.file.transact
-        self._now = round(now * 1000)
+        self._now = milliseconds(now)
         self._moment = _EXPIRY.pack(self._now)
 
     async def __aenter__(self) -> Self:
@@ -200,7 +201,7 @@ class LmdbTransientUnit:
         await self.count(kind, key, ttl, by)
 
     async def together(self, verbs: Sequence[BatchedVerb]) -> list[bytes | bool | None]:
-        self._store.written += len(verbs)
+        self._store.written += sum(each.verb == "add" for each in verbs)
         return self._transact(_together, verbs, self._now, self._moment)
 
     async def count_each(self, places: Sequence[tuple[str, bytes, float]]) -> list[int]:
@@ -215,8 +216,7 @@ def _together(
     for each in verbs:
         name = _name((each.kind.encode(), each.key))
         if each.verb == "add":
-            entry = _HEAD.pack(now + round(each.ttl * 1000), 0) + each.value
-            results.append(_add(transaction, name, entry, moment))
+            results.append(_add(transaction, name, _HEAD.pack(now + round(each.ttl * 1000), 0) + each.value, moment))
         else:
             results.append((_get if each.verb == "get" else _take)(transaction, name, moment))
     return results

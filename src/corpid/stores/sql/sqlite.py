@@ -5,9 +5,9 @@ grows; past a size one checkpoint therefore asks writers to wait for a moment, w
 stopping the loop.
 
 Rules of this module: a statement costs microseconds, so it runs in the loop and never in a thread. A
-transaction belongs to the task that began it; others wait for its end before they read or write.
-Whoever finds the file busy (another process) waits without stopping the loop, at most 2 s. Nothing here
-pays for a checkpoint (`checkpoints`).
+transaction belongs to the task that began it; others wait for its end before they read or write. If
+another process has locked the file, a statement waits up to 2 s without stopping the loop. Checkpoints
+run in a thread of their own.
 """
 
 from __future__ import annotations
@@ -246,9 +246,7 @@ class SqliteDatabase:
 
     async def write(self, prepared: Prepared, values: Mapping[str, Any]) -> int:
         if self._owner is not None and self._owner is current_task(self._loop):
-            bound = prepared.bind(values)
-            cursor = self._at_once(prepared.text, bound) or await self._after_others(prepared.text, bound)
-            return cursor.rowcount
+            return self._own(prepared, values).rowcount
         async with self.transaction():
             return await self.run(prepared, values)
 
@@ -258,9 +256,7 @@ class SqliteDatabase:
                 await self.write_all(every, values)
             return
         for prepared in every:
-            bound = prepared.bind(values)
-            if self._at_once(prepared.text, bound) is None:
-                await self._after_others(prepared.text, bound)
+            self._own(prepared, values)
 
     def transaction(self) -> Transaction:
         return Transaction(self)
@@ -344,6 +340,13 @@ class SqliteDatabase:
         """Write everything to the main file and let go of it."""
         await asyncio.to_thread(self._checkpoints.stop)
         self._connection.close()
+
+    def _own(self, prepared: Prepared, values: Mapping[str, Any]) -> sqlite3.Cursor:
+        """Execute a statement in this task's transaction, which waits for nobody."""
+        try:
+            return self._cursor.execute(prepared.text, prepared.bind(values))
+        except sqlite3.Error as error:
+            raise self._failed_write(error) from error
 
     def _at_once(self, text: str, values: Row) -> sqlite3.Cursor | None:
         """Execute a statement now.

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from corpid.ports import TransientEngine
 from corpid.rules.data_loss import NO_LOSS, DataLoss
-from corpid.stores import READINESS, READINESS_SECONDS, in_turn
+from corpid.stores import READINESS, READINESS_SECONDS, in_turn, milliseconds
 from corpid.stores.sql.statements import Transaction, insert, parameters
 from corpid.stores.sql.tables import transient
 
@@ -35,7 +35,6 @@ _COLUMNS: Final = tuple(column.name for column in transient.c)
 _CONTENT: Final = (transient.c.value, transient.c["count"])
 _PLACES: Final = (transient.c.kind, transient.c.key)
 _TYPES: Final = {"kind": transient.c.kind.type, "key": transient.c.key.type, "ttl": sa.BigInteger()}
-_MILLISECONDS_PER_SECOND: Final = 1000
 _LINEAGE: Final = "database"
 """kept in the deployment table, so it stays as it is"""
 
@@ -154,18 +153,16 @@ class SqlTransientStore:
 
     def unit(self, now: float) -> SqlTransientUnit:
         """A transaction, joined by this task's units and registry writes."""
-        return SqlTransientUnit(self, round(now * _MILLISECONDS_PER_SECOND))
+        return SqlTransientUnit(self, milliseconds(now))
 
     async def get(self, kind: str, key: bytes, *, now: float) -> bytes | None:
         """Takes no lock."""
-        row = await self.database.row(
-            self.look, {"kind": kind, "key": key, "now": round(now * _MILLISECONDS_PER_SECOND)}
-        )
+        row = await self.database.row(self.look, {"kind": kind, "key": key, "now": milliseconds(now)})
         return _content(*row) if row else None
 
     async def get_each(self, places: Sequence[tuple[str, bytes]], *, now: float) -> list[bytes | None]:
         """Takes no lock."""
-        values: dict[str, Any] = {"now": round(now * _MILLISECONDS_PER_SECOND)}
+        values: dict[str, Any] = {"now": milliseconds(now)}
         for number, (kind, key) in enumerate(places):
             values[f"kind_{number}"], values[f"key_{number}"] = kind, key
         found: list[bytes | None] = [None] * len(places)
@@ -178,7 +175,7 @@ class SqlTransientStore:
         if not self.database.has_clock:
             return None
         row = await self.database.row(self._time, {})
-        return None if row is None else float(row[0]) / _MILLISECONDS_PER_SECOND
+        return None if row is None else float(row[0]) / 1000
 
     def engine_time_at_least(self) -> None:
         """None: the registry is in the same database."""
@@ -193,7 +190,7 @@ class SqlTransientStore:
         self.written = 0
         removed = 0
         for _ in range(chunks):
-            removed += await self._sweep(round(now * _MILLISECONDS_PER_SECOND))
+            removed += await self._sweep(milliseconds(now))
             if self._swept_up_to == _START:
                 break
             await asyncio.sleep(0)
@@ -249,7 +246,7 @@ class SqlTransientUnit(Transaction):
 
     async def put(self, kind: str, key: bytes, value: bytes, ttl: float) -> None:
         self._store.written += 1
-        row = {"kind": kind, "key": key, "value": value, "count": 0, "now": self._now, "ttl": round(ttl * 1000)}
+        row = {"kind": kind, "key": key, "value": value, "count": 0, "now": self._now, "ttl": milliseconds(ttl)}
         await self._database.row(self._store.put, row)
 
     async def get(self, kind: str, key: bytes) -> bytes | None:
@@ -262,12 +259,12 @@ class SqlTransientUnit(Transaction):
 
     async def add(self, kind: str, key: bytes, ttl: float, value: bytes = b"") -> bool:
         self._store.written += 1
-        row = {"kind": kind, "key": key, "value": value, "count": 0, "now": self._now, "ttl": round(ttl * 1000)}
+        row = {"kind": kind, "key": key, "value": value, "count": 0, "now": self._now, "ttl": milliseconds(ttl)}
         return await self._database.row(self._store.add, row) is not None
 
     async def count(self, kind: str, key: bytes, ttl: float, by: int = 1) -> int:
         self._store.written += 1
-        row = {"kind": kind, "key": key, "value": b"", "count": by, "now": self._now, "ttl": round(ttl * 1000)}
+        row = {"kind": kind, "key": key, "value": b"", "count": by, "now": self._now, "ttl": milliseconds(ttl)}
         counted = await self._database.row(self._store.count, row)
         return int(counted[0]) if counted else 0
 
@@ -283,7 +280,7 @@ class SqlTransientUnit(Transaction):
         keys = []
         for number, (kind, key, ttl) in enumerate(places):
             values[f"kind_{number}"], values[f"key_{number}"] = kind, key
-            values[f"ttl_{number}"] = round(ttl * 1000)
+            values[f"ttl_{number}"] = milliseconds(ttl)
             keys.append(key)
         rows = await self._database.rows(self._store.counts(len(places)), values)
         counted: dict[bytes, int] = dict(rows)

@@ -4,14 +4,14 @@ An engine may come back without what it knew (no persistence), with what it knew
 in which a spent code is unspent), or as another node; in a cluster each part may do so for itself, and may
 move to another node. Three rules make all of them harmless (DESIGN "What each engine promises"):
 
-- Whoever finds a marker that the present run of its engine did not make begins a new epoch for all parts,
-  since flows rely on entries that lie in different parts. Nothing of an earlier epoch is found, so nothing
+- A process that finds a marker which the present run of its engine did not make begins a new epoch for all
+  parts, since flows rely on entries that lie in different parts. Nothing of an earlier epoch is found, so nothing
   of it is spent, and what was issued before it is refused.
 - Only who began an epoch marks parts with it, each part once. So a marker never comes to say again what it
   said before, and an answer that comes with the marker belongs to its epoch (epochs.Epoch.ask).
 - Everybody reads all markers when connecting and every second after, and follows the newest epoch.
 
-Whoever asks while nothing is linked, and finds itself in another epoch then, is refused once: it may have
+A process that asks while nothing is linked, and then finds itself in another epoch, is refused once: it may have
 looked at `reject_issued_before` before that epoch was known.
 """
 
