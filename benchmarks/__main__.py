@@ -48,7 +48,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=_count, help=f"processes that serve (default {FULL.workers})")
     parser.add_argument("--flows", type=_count, help=f"flows of each part (default {FULL.flows})")
     parser.add_argument("--repetitions", type=_count, help=f"default {FULL.repetitions}")
-    parser.add_argument("--connections", type=_count, help=f"requests in flight (default {FULL.connections})")
+    parser.add_argument(
+        "--connections",
+        type=_count,
+        help=f"requests in flight (default {FULL.connections}); with --and-one-worker, for each worker",
+    )
     parser.add_argument("--sessions", type=_people, help=f"browsers that sign in (default {FULL.sessions})")
     parser.add_argument("--warm-up", type=_count, help=f"flows that are not measured (default {FULL.warm_up})")
     parser.add_argument("--alone", type=_count, help=f"flows one at a time (default {FULL.alone})")

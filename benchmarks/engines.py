@@ -1,4 +1,4 @@
-"""What a measured provider keeps its state in: SQLite in its directory, or PostgreSQL and Redis started for it."""
+"""Stores of a measured provider: SQLite and LMDB in its directory, or PostgreSQL and Redis started for it."""
 
 from __future__ import annotations
 

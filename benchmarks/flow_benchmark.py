@@ -28,7 +28,7 @@ BATCH = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How much is measured."""
+    """The size of a run."""
 
     flows: int = 1000
     repetitions: int = 3

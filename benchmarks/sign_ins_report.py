@@ -22,12 +22,12 @@ def table(result: Mapping[str, Any], one: Mapping[str, Any]) -> str:
     counted = list(next(iter(sides[THIS].values()))["counts"])
     heads = [name + _before(title) for title in sides for name in (*_SPENT, *counted)]
     compared = ["CPU by CPU before"] if OTHER in sides else []
-    told = (
+    caption = (
         f"{engines.NAMES[one['engines']]}; {one['sign_ins']} sign-ins of each kind, one at a time (medians); "
         f"{conditions(dict(result))}."
     )
     lines = [
-        told,
+        caption,
         "",
         f"| from authorize to the callback | {' | '.join([*heads, *compared])} |",
         f"|{'---|' * (1 + len(heads) + len(compared))}",

@@ -48,7 +48,7 @@ class Cpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What stands."""
+    """Provider, relying party and load of a run."""
 
     provider: Provider
     load: Load

@@ -1,4 +1,4 @@
-"""Whether what a flow was given is true: opened and verified with joserfc, none of the provider's own code."""
+"""Verification of a flow's tokens with joserfc, without the provider's own code."""
 
 from __future__ import annotations
 

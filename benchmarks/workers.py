@@ -1,7 +1,8 @@
 """Flow costs of one worker and of several, in turn.
 
-A flow's CPU depends on how many requests a worker handles at once, and on what else runs on its processors. So one
-worker and several are both measured in two places: on any processor, and on the server's processor.
+A flow's CPU depends on how many requests a worker handles at once, and on what else runs on its processors. So each
+worker has as many requests in flight, whether it is alone or not, and one worker and several are both measured in two
+places: on any processor, and on the server's processor.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -36,20 +38,21 @@ async def measure(plan: Plan, cpus: Cpus, say: Callable[[str], None]) -> dict[st
         runs = {}
         for place in PLACES[: 1 if cpus.server is None else None]:
             for workers in (1, plan.workers):
+                loaded = replace(plan, connections=plan.connections * workers)
                 say(f"starting {_title(workers)} on {place}, and signing in {plan.sessions} browsers")
                 settings = stack.enter_context(engines.started(plan.engines, plan.transient_url))
                 stage = await stack.enter_async_context(
                     opened(
                         cpus,
-                        connections=plan.connections,
+                        connections=loaded.connections,
                         settings=settings,
                         workers=workers,
                         generation=GENERATIONS[plan.generations[0]],
                         place=cpus.every if place == PLACES[0] else cpus.serving(1),
                     )
                 )
-                run = Run(stage, plan, cycle(await stage.sign_in(plan.sessions)))
-                await run.whole(plan.warm_up, plan.connections)
+                run = Run(stage, loaded, cycle(await stage.sign_in(plan.sessions)))
+                await run.whole(plan.warm_up, loaded.connections)
                 runs[place, workers] = stage, run
         measured: dict[tuple[str, int], list[dict[str, float]]] = {side: [] for side in runs}
         for number in range(1, plan.repetitions + 1):
@@ -95,7 +98,7 @@ def table(result: dict[str, Any], plan: Plan, conditions: str) -> str:
     heads = ("CPU ms", *steps, "in phases", WHOLE, "phases, by one worker's", "whole, by one worker's")
     caption = (
         f"{engines.title(plan.engines, plan.transient_url)}; {plan.generations[0]}, {plan.flows:,} flows, "
-        f"{plan.repetitions} times in turn (medians), {plan.connections} at a time, {plan.sessions} signed-in browsers; "
+        f"{plan.repetitions} times in turn (medians), {plan.connections} at a time for each worker, {plan.sessions} signed-in browsers; "
         f"{conditions}."
     )
     return "\n".join([caption, "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])

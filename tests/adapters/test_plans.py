@@ -6,7 +6,6 @@ at without being named here. What a real sign-in asks is looked at once more by 
 
 from __future__ import annotations
 
-import itertools
 import re
 from typing import TYPE_CHECKING, get_args
 
@@ -255,8 +254,9 @@ def test_a_service_with_a_million_roles_is_not_read_for_one_entitys(filled: Fill
 def test_a_roles_page_is_planned_from_the_text_that_postgresql_keeps(filled: Filled) -> None:
     """`make bench-scale` reads texts in which constants have become parameters without a type."""
     for prepared in filled.pages.values():
-        numbers = itertools.count(plans.parameters(prepared.text) + 1)
-        kept = re.sub(r"\b(true|false)\b", lambda _: f"${next(numbers)}", prepared.text)
+        first = plans.parameters(prepared.text) + 1
+        parts = re.split(r"\b(?:true|false)\b", prepared.text)
+        kept = parts[0] + "".join(f"${number}{part}" for number, part in enumerate(parts[1:], first))
         assert filled.plan(kept)
 
 
