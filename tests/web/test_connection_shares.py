@@ -30,18 +30,11 @@ def shares(*counts: int) -> list[ConnectionShare]:
 
 @pytest.mark.parametrize(
     ("own", "others", "exceeded"),
-    [
-        (0, 0, False),
-        (1, 0, True),
-        (1, 1, False),
-        (7, 7, False),
-        (8, 7, True),
-        (9, 8, False),
-        (45, 40, False),
-        (46, 40, True),
-    ],
+    [(0, 0, False), (4, 0, False), (5, 0, True), (11, 7, False), (12, 7, True), (90, 80, False), (91, 80, True)],
 )
-def test_a_share_is_exceeded_beyond_an_eighth_more_than_the_least(own: int, others: int, exceeded: bool) -> None:
+def test_a_share_is_exceeded_beyond_four_and_an_eighth_more_than_the_least(
+    own: int, others: int, exceeded: bool
+) -> None:
     of = shares(own, others, others + 1)
     assert of[0].is_exceeded is exceeded
 
@@ -51,7 +44,7 @@ def test_a_worker_that_does_not_accept_takes_no_part() -> None:
     every = ConnectionShares(2)
     here, other = every.of(0), every.of(1)
     here.begin()
-    here.note(5)
+    here.note(9)
     other.note(0)
     assert not here.is_exceeded, "it has not started"
     other.begin()
@@ -60,8 +53,10 @@ def test_a_worker_that_does_not_accept_takes_no_part() -> None:
     other.note(0)
     assert not here.is_exceeded, "it is stopping"
     other.begin()
-    every.of(1)
-    assert not here.is_exceeded, "it was killed, and another one is starting"
+    every.free(1)
+    assert not here.is_exceeded, "it was killed"
+    here.end()
+    assert not here.is_exceeded, "nobody accepts"
 
 
 async def _opened(servers: list[Server], listening: socket.socket) -> list[int]:
@@ -91,7 +86,7 @@ def test_connections_that_a_proxy_opens_together_are_shared(workers: int) -> Non
         return await _opened([Server(Recorder(), share=every.of(place)) for place in range(workers)], listening)
 
     found = asyncio.run(main())
-    assert max(found) - min(found) <= 1 + CONNECTIONS // workers // 8
+    assert min(found) >= CONNECTIONS // workers // 2, "none has much less than its share"
 
 
 def test_connections_that_no_other_worker_accepts_are_accepted_all_the_same() -> None:

@@ -183,6 +183,22 @@ def test_the_application_hears_that_a_body_does_not_end(
     assert app.hears() == ["disconnect"]
 
 
+def test_a_body_that_is_refused_behind_another_request_ends_the_connection(app: Application) -> None:
+    """D47: the answer to the first comes, then the refusal, then the end; nothing is kept of a caller that left."""
+    with served(app, limits=LIMITS, streamed={"/bulk"}) as running:
+        with running.call() as caller:
+            caller.say(GET + head() + b"ZZ\r\n")
+            assert [caller.answer().status for _ in range(2)] == [200, 400]
+            assert caller.hung_up()
+        with running.call() as caller:
+            caller.say(GET + head() + b"ZZ\r\n")
+        for _ in range(int(PATIENCE / 0.02)):
+            if not running.server.open_connections:
+                break
+            threading.Event().wait(0.02)
+        assert len(running.server.open_connections) == 0
+
+
 def test_a_caller_that_leaves_ends_the_call(call: Callable[[], Caller], app: Application) -> None:
     with call() as caller:
         caller.say(head(MEBIBYTE) + b"x" * 1000)

@@ -78,13 +78,18 @@ def serve(
         raise typer.Exit(_work(chosen, listening, lambda: None))
     reporting, shares = _FirstToComplain(), ConnectionShares(chosen.workers)
     with metrics_folder() if listening.metrics else nullcontext(_keep_nothing) as forget:
+
+        def ended(process: int, place: int) -> None:
+            shares.free(place)
+            forget(process)
+
         raise typer.Exit(
             supervise(
                 lambda served, place: _work(
                     chosen, listening, served, share=shares.of(place), may_complain=reporting.is_this
                 ),
                 chosen.workers,
-                on_ended=forget,
+                on_ended=ended,
             )
         )
 
@@ -293,15 +298,15 @@ _SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _PROCESS: Final = struct.Struct("=q")
 
 
-def supervise(work: Work, count: int, *, on_ended: Callable[[int], None] = lambda _: None) -> int:
+def supervise(work: Work, count: int, *, on_ended: Callable[[int, int], None] = lambda *_: None) -> int:
     """Run `work` in several processes until SIGTERM, SIGINT or SIGHUP.
 
     Returns the exit status.
 
-    `work` is given what to call once it serves, and a number below `count` that no other living worker has; it returns
+    `work` is given what to call once it serves, and its place, a number below `count` that no other living worker has; it returns
     its process's exit status. A worker that dies is replaced; one of the first that ends with REFUSED before it has served ends all, since none can start. Signals
     are handed on, a second one too; when this process is gone its workers stop. To be called before any thread or
-    event loop exists. `on_ended` hears of each process that has ended.
+    event loop exists. `on_ended` is given process number and place of each worker that has ended.
     """
     return _Supervisor(work, on_ended).run(count)
 
@@ -313,7 +318,7 @@ class _Worker(NamedTuple):
 
 
 class _Supervisor:
-    def __init__(self, work: Work, on_ended: Callable[[int], None]) -> None:
+    def __init__(self, work: Work, on_ended: Callable[[int, int], None]) -> None:
         self._work = work
         self._on_ended = on_ended
         self._workers: dict[int, _Worker] = {}
@@ -383,7 +388,7 @@ class _Supervisor:
         ended = self._workers.pop(process, None)
         if ended is None:
             return
-        self._on_ended(process)
+        self._on_ended(process, ended.place)
         self._forget_served()
         if status == REFUSED and process in self._first and not self._stopping:
             self._status = REFUSED

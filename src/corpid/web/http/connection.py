@@ -185,8 +185,10 @@ class Connection(RequestReader):
             return
         self.flow.resume_reading()
         if self.pipeline:
-            self._run(self.pipeline.popleft())
-            return
+            exchange = self.pipeline.popleft()
+            if not exchange.disconnected:  # its body was refused while it waited
+                self._run(exchange)
+                return
         self._open_connections.became_idle(self)
         if self._pending is not None:
             self._end_with(self._pending, self.limits.linger_seconds)

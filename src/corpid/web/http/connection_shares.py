@@ -11,6 +11,7 @@ from typing import Final
 
 _BYTES: Final = 8
 _NOT_ACCEPTING: Final = -1
+_SLACK: Final = 4
 
 
 class ConnectionShares:
@@ -25,9 +26,12 @@ class ConnectionShares:
             self._counts[place] = _NOT_ACCEPTING
 
     def of(self, place: int) -> ConnectionShare:
-        """Return the share of a worker that begins at this place."""
-        self._counts[place] = _NOT_ACCEPTING  # the worker before it may have been killed
+        """Return the share of the worker at this place."""
         return ConnectionShare(self._counts, place)
+
+    def free(self, place: int) -> None:
+        """Forget a worker that has ended; it may have been killed."""
+        self._counts[place] = _NOT_ACCEPTING
 
 
 class ConnectionShare:
@@ -55,10 +59,11 @@ class ConnectionShare:
 
     @property
     def is_exceeded(self) -> bool:
-        """True if this worker has clearly more connections than another.
+        """True if this worker accepts and has clearly more connections than another.
 
-        More by over an eighth, or by one if the other has fewer than eight.
+        More by over four and over an eighth. Callers that open a connection for each request rarely get so far.
         """
-        own = self._counts[self._place]
+        if not self._accepts:
+            return False
         least = min(count for count in self._counts if count != _NOT_ACCEPTING)
-        return own > least + least // 8
+        return self._counts[self._place] > least + max(_SLACK, least // 8)

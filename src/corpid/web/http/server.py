@@ -34,7 +34,9 @@ BACKLOG: Final = 2048
 _ACCEPTED_AT_ONCE: Final = 64
 """connections, before the event loop does something else"""
 _YIELD_SECONDS: Final = 0.002
-"""for workers with fewer connections to accept the next one"""
+"""for workers with fewer connections to accept the next ones"""
+_LEFT_BY_OTHERS: Final = 8
+"""connections to accept after that time, since no other worker has accepted them"""
 _PAUSE_SECONDS: Final = 1.0
 """after the system had no more files to give"""
 
@@ -63,8 +65,6 @@ class Listener:
         self._loop = asyncio.get_running_loop()
         self._pause: asyncio.TimerHandle | None = None
         self._share = share
-        self._has_waited = False
-        """whether the others were given time to accept the next connection"""
         listening.listen(BACKLOG)
         self._listen()
 
@@ -78,13 +78,20 @@ class Listener:
     def _listen(self) -> None:
         self._loop.add_reader(self._listening, self._accept)
 
-    def _accept(self) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE if self._share is None else 1):
-            if self._share is not None and self._share.is_exceeded and not self._has_waited:
-                self._has_waited = True
-                self._listen_after(_YIELD_SECONDS)
+    def _listen_again(self, *, wanted: int) -> None:
+        self._listen()
+        self._accept(wanted=wanted)
+
+    def _listen_after(self, seconds: float, *, wanted: int = 0) -> None:
+        self._loop.remove_reader(self._listening)
+        self._pause = self._loop.call_later(seconds, partial(self._listen_again, wanted=wanted))
+
+    def _accept(self, *, wanted: int = 0) -> None:
+        """Accept connections, `wanted` of them even if this worker has more than its share."""
+        for number in range(_ACCEPTED_AT_ONCE):
+            if number >= wanted and self._share is not None and self._share.is_exceeded:
+                self._listen_after(_YIELD_SECONDS, wanted=_LEFT_BY_OTHERS)
                 return
-            self._has_waited = False
             try:
                 newcomer, _ = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -94,10 +101,6 @@ class Listener:
                 self._listen_after(_PAUSE_SECONDS)
                 return
             self._take_in(newcomer)
-
-    def _listen_after(self, seconds: float) -> None:
-        self._loop.remove_reader(self._listening)
-        self._pause = self._loop.call_later(seconds, self._listen)
 
     def _take_in(self, newcomer: socket.socket) -> None:
         connection = self._made()
