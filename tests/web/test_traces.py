@@ -21,6 +21,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from structlog.testing import capture_logs
 
 from corpid import app, settings
+from corpid.flows import namespaces
+from corpid.flows.namespaces import Namespace
 from corpid.outbound.http_client import HttpClientError
 from corpid.ports import StoreUnavailable
 from corpid.rules.oauth import discovery
@@ -45,6 +47,7 @@ pytestmark = pytest.mark.full
 
 THEIRS = "4bf92f3577b34da6a3ce929d0e0e4736"
 KEPT, LEFT_OUT = f"00-{THEIRS}-00f067aa0ba902b7-01", f"00-{THEIRS}-00f067aa0ba902b7-00"
+KINDS = {each.name for each in vars(namespaces).values() if isinstance(each, Namespace)}
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
@@ -118,6 +121,8 @@ def test_a_sign_in_is_told_request_by_request_with_what_each_of_them_cost(tmp_pa
         ("transient.unit", f"POST {discovery.TOKEN_PATH}"), ("directory.assignments", "GET /userinfo"),
     } <= costs  # fmt: skip
     assert all(told.attributes.keys() <= set(ATTRIBUTES) for told in spans)
+    kinds = {kind for told in spans for kind in str(told.attributes.get("corpid.kind", "")).split()}
+    assert {"pushed_request", "proof", "assertion", "code"} <= kinds <= KINDS
     sent = b"".join(collector.received)
     assert [secret for secret in (*secrets, "secret-path", "secret-query") if secret.encode() in sent] == []
     by_request = {told.attributes["corpid.request_id"]: told.trace for told in requests}

@@ -34,13 +34,13 @@ from opentelemetry.trace import (
 )
 
 from corpid import __version__
-from corpid.ports import REGISTRY_PARTS
+from corpid.ports import REGISTRY_PARTS, BatchedVerb
 from corpid.rules.oauth.errors import OAuthError
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 from corpid.web.http.requests import header_values, trace_parent
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from opentelemetry.trace import Span, Tracer
@@ -174,11 +174,18 @@ class _Traced:
 class _TracedUnit(_Traced):
     """The verbs of a unit.
 
-    Each begins with the name of its kind.
+    Of keys and values nothing is recorded, only their kinds.
     """
 
     def _with(self, attributes: Attributes, arguments: tuple[Any, ...]) -> Attributes:
-        return {**attributes, "corpid.kind": str(arguments[0])}
+        return {**attributes, "corpid.kind": " ".join(dict.fromkeys(_kinds(arguments[0])))}
+
+
+def _kinds(of: str | Sequence[BatchedVerb | tuple[str, bytes, float]]) -> list[str]:
+    """The kinds that a verb is about: one, or those of the verbs or counters of a batch."""
+    if isinstance(of, str):
+        return [of]
+    return [each.kind if isinstance(each, BatchedVerb) else each[0] for each in of]
 
 
 class _TracedTransient(_Traced):
