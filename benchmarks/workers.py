@@ -98,7 +98,7 @@ def table(result: dict[str, Any], plan: Plan, conditions: str) -> str:
     heads = ("CPU ms", *steps, "in phases", WHOLE, "phases, by one worker's", "whole, by one worker's")
     caption = (
         f"{engines.title(plan.engines, plan.transient_url)}; {plan.generations[0]}, {plan.flows:,} flows, "
-        f"{plan.repetitions} times in turn (medians), {plan.connections} at a time for each worker, {plan.sessions} signed-in browsers; "
-        f"{conditions}."
+        f"{plan.repetitions} times in turn (medians), {plan.connections} at a time for each worker, "
+        f"{plan.sessions} signed-in browsers; {conditions}."
     )
     return "\n".join([caption, "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *rows])

@@ -303,10 +303,11 @@ def supervise(work: Work, count: int, *, on_ended: Callable[[int, int], None] = 
 
     Returns the exit status.
 
-    `work` is given what to call once it serves, and its place, a number below `count` that no other living worker has; it returns
-    its process's exit status. A worker that dies is replaced; one of the first that ends with REFUSED before it has served ends all, since none can start. Signals
-    are handed on, a second one too; when this process is gone its workers stop. To be called before any thread or
-    event loop exists. `on_ended` is given process number and place of each worker that has ended.
+    `work` is given what to call once it serves, and its place, a number below `count` that no other living worker has;
+    it returns its process's exit status. A worker that dies is replaced; one of the first that ends with REFUSED before
+    it has served ends all, since none can start. Signals are handed on, a second one too; when this process is gone its
+    workers stop. To be called before any thread or event loop exists. `on_ended` is given process number and place of
+    each worker that has ended.
     """
     return _Supervisor(work, on_ended).run(count)
 

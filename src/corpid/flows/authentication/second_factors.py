@@ -235,7 +235,8 @@ async def _try(
 ) -> tuple[CodeGuesses | None, bool]:
     """Count an attempt, then try it.
 
-    Both are written in one transaction where an engine has one for them. Returns the count of guesses, None for a recovery code, which cannot be guessed; and whether the code was right.
+    Both are written in one transaction where an engine has one for them. Returns the count of guesses, None for a
+    recovery code, which cannot be guessed; and whether the code was right.
     """
     async with context.provider.transient.unit(context.now) as unit:
         if way is not Way.RECOVERY:

@@ -106,10 +106,10 @@ async def spend_proof_and_assertion(
 ) -> None:
     """Spend a client's proof, if any, and its assertion.
 
-    Both are spent in one batch, together with further verbs. A replayed proof leaves the assertion unspent: it is given back then, which only the request that has just spent it
-    does. The further verbs are carried out also if proof or assertion was replayed; nothing is, if either is refused
-    before. `lead` is that of the client, from `ClientClocks.examined`. Raises as `spend`, and InvalidClient for a
-    replayed assertion.
+    Both are spent in one batch, together with further verbs. A replayed proof leaves the assertion unspent: it is given
+    back then, which only the request that has just spent it does. The further verbs are carried out also if proof or
+    assertion was replayed; nothing is, if either is refused before. `lead` is that of the client, from
+    `ClientClocks.examined`. Raises as `spend`, and InvalidClient for a replayed assertion.
     Source: RFC 9449 §11.1, RFC 7523 §3, decisions "order", D67
     """
     client_authentication.refuse_spent_before_loss(context, assertion, lead)
