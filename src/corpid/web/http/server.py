@@ -87,7 +87,10 @@ class Listener:
         self._pause = self._loop.call_later(seconds, partial(self._listen_again, wanted=wanted))
 
     def _accept(self, *, wanted: int = 0) -> None:
-        """Accept connections, `wanted` of them even if this worker has more than its share."""
+        """Accept connections.
+
+        `wanted` of them are accepted even if this worker has more than its share.
+        """
         for number in range(_ACCEPTED_AT_ONCE):
             if number >= wanted and self._share is not None and self._share.is_exceeded:
                 self._listen_after(_YIELD_SECONDS, wanted=_LEFT_BY_OTHERS)

@@ -182,7 +182,7 @@ class _TracedUnit(_Traced):
 
 
 def _kinds(of: str | Sequence[BatchedVerb | tuple[str, bytes, float]]) -> list[str]:
-    """The kinds that a verb is about: one, or those of the verbs or counters of a batch."""
+    """The kind of a verb, or those of a batch's verbs or counters."""
     if isinstance(of, str):
         return [of]
     return [each.kind if isinstance(each, BatchedVerb) else each[0] for each in of]
