@@ -182,7 +182,7 @@ class _TracedUnit(_Traced):
 
 
 def _kinds(of: str | Sequence[BatchedVerb | tuple[str, bytes, float]]) -> list[str]:
-    """The kinds of a verb, or of a batch of verbs or counters."""
+    """The kinds of a verb or counter, or of a batch."""
     if isinstance(of, str):
         return [of]
     return [each.kind if isinstance(each, BatchedVerb) else each[0] for each in of]
