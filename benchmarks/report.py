@@ -79,7 +79,7 @@ def flow_table(result: dict[str, Any], plan: Plan) -> str:
 
 
 def _judged(ratio: float, target: float) -> str:
-    return f"target {target}: {'met' if round(ratio, 2) <= target else 'not met'}"
+    return f"target {target}: {'met' if ratio <= target else 'not met'}"
 
 
 def _generations_table(result: dict[str, Any]) -> list[str]:

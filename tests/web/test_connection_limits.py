@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,7 @@ from structlog.testing import capture_logs
 
 from corpid.web.http.connections import Limits
 from tests.web.served import SHORT, Recorder, Served, served
+from tests.web.test_workers import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,11 +64,9 @@ def test_a_caller_that_leaves_with_requests_in_the_pipeline_leaves_no_error(usua
             caller.say(GET.replace(b"/a", b"/wait") + GET)
             assert app.waiting.wait(5)
             caller.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        while usual.server.open_connections:
-            time.sleep(0.01)
+        until(lambda: not usual.server.open_connections)
         app.gate.set()
-        while usual.server.in_progress.taken:
-            time.sleep(0.01)
+        until(lambda: not usual.server.in_progress.taken)
     assert lines == []
     assert len(app.asked) == 1, "nobody waits for the second"
 

@@ -14,6 +14,7 @@ from corpid.web.http.connections import Limits
 from corpid.web.http.tls import server_context
 from tests.web.served import PATIENCE, SHORT, Caller, served
 from tests.web.test_tls import trusting, write_pair
+from tests.web.test_workers import until
 
 if TYPE_CHECKING:
     import ssl
@@ -192,11 +193,7 @@ def test_a_body_that_is_refused_behind_another_request_ends_the_connection(app: 
             assert caller.hung_up()
         with running.call() as caller:
             caller.say(GET + head() + b"ZZ\r\n")
-        for _ in range(int(PATIENCE / 0.02)):
-            if not running.server.open_connections:
-                break
-            threading.Event().wait(0.02)
-        assert len(running.server.open_connections) == 0
+        until(lambda: len(running.server.open_connections) == 0)
 
 
 def test_a_caller_that_leaves_ends_the_call(call: Callable[[], Caller], app: Application) -> None:
