@@ -143,7 +143,7 @@ class ConnectionRegistry:
         """`clock` gives seconds, from anywhere. `share` is told the number of connections."""
         self.limit: Final = limit
         self._clock = clock
-        self._share = share
+        self.share: Final = share
         self._all: set[OpenConnection] = set()
         self._silent: dict[OpenConnection, None] = {}
         self._idle: dict[OpenConnection, None] = {}
@@ -183,8 +183,8 @@ class ConnectionRegistry:
         self._note_share()
 
     def _note_share(self) -> None:
-        if self._share is not None:
-            self._share.note(len(self._all))
+        if self.share is not None:
+            self.share.note(len(self._all))
 
     def all(self) -> tuple[OpenConnection, ...]:
         """The open connections."""

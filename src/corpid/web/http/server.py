@@ -44,7 +44,7 @@ _PAUSE_SECONDS: Final = 1.0
 class Listener:
     """A server on a bound socket, which it owns.
 
-    `made` makes the connection of a newcomer. `share` is that of this worker, if others accept on the same socket.
+    `made` makes the connection of a newcomer.
     """
 
     def __init__(
@@ -55,7 +55,6 @@ class Listener:
         *,
         tls: ssl.SSLContext | None,
         handshake_seconds: float,
-        share: ConnectionShare | None,
     ) -> None:
         self._listening = listening
         self._made = made
@@ -64,7 +63,6 @@ class Listener:
         self._handshake_seconds = handshake_seconds if tls else None
         self._loop = asyncio.get_running_loop()
         self._pause: asyncio.TimerHandle | None = None
-        self._share = share
         listening.listen(BACKLOG)
         self._listen()
 
@@ -91,8 +89,9 @@ class Listener:
 
         `wanted` of them are accepted even if this worker has more than its share.
         """
+        share = self._open_connections.share
         for number in range(_ACCEPTED_AT_ONCE):
-            if number >= wanted and self._share is not None and self._share.is_exceeded:
+            if number >= wanted and share is not None and share.is_exceeded:
                 self._listen_after(_YIELD_SECONDS, wanted=_LEFT_BY_OTHERS)
                 return
             try:
@@ -172,7 +171,6 @@ class Server:
         self.in_progress: Final = RequestCount()
         self.open_connections: Final = ConnectionRegistry(self._limits.connections, monotonic, share)
         self._tls = tls
-        self._share = share
         self._drain_seconds = drain_seconds
         self._delay_seconds = delay_seconds
         self._on_draining = on_draining
@@ -194,8 +192,8 @@ class Server:
             raise StartupFailed("The application did not start; the line before this one says why")
         self._refresh_date()
         self._expiring = asyncio.create_task(self._close_expired())
-        if self._share is not None:
-            self._share.begin()
+        if self.open_connections.share is not None:
+            self.open_connections.share.begin()
         for listening in sockets:
             listener = Listener(
                 listening,
@@ -203,7 +201,6 @@ class Server:
                 self.open_connections,
                 tls=self._tls,
                 handshake_seconds=self._limits.head_seconds,
-                share=self._share,
             )
             self._listeners.append(listener)
 
@@ -219,8 +216,8 @@ class Server:
         self._draining = True
         half = self._drain_seconds / 2
         await self._drained(half)
-        if self._share is not None:
-            self._share.end()
+        if self.open_connections.share is not None:
+            self.open_connections.share.end()
         while self._listeners:
             self._listeners.pop().close()
         await self._drained(half)
