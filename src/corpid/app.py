@@ -31,7 +31,7 @@ from corpid.flows.operations.readiness import Readiness, recovering_until
 from corpid.flows.operations.signing_keys import SigningKeys
 from corpid.flows.provider import Node, Policy, Provider
 from corpid.flows.registry_cache import RegistryCache
-from corpid.jose import keys
+from corpid.jose import algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
 # A command loads only what it uses; a server loads everything before it forks its workers.
 load_stores()
 user_name_profile()
+algorithms.aws_lc()
 
 A = TypeVar("A", bound=AuthenticationRules)
 
@@ -101,8 +102,8 @@ def tested(rules: A) -> A:
 
     Raises StartError if ours does not. Source: D42
     """
-    working = keys.working_algorithms(tuple(keys.ALGORITHMS))
-    lacking = sorted(set(keys.ALGORITHMS).difference(working))
+    working = algorithms.working_algorithms(tuple(algorithms.ALGORITHMS))
+    lacking = sorted(set(algorithms.ALGORITHMS).difference(working))
     if OWN_ALGORITHM in lacking:
         raise StartError(
             f"{OWN_ALGORITHM} does not work with the installed cryptography library: install another build"

@@ -32,6 +32,7 @@ NO_SERVER: Final = {
     "uvicorn",
     "jinja2",
     "webauthn",
+    "awscrt",
     "httpx",
     "structlog",
 }
@@ -99,8 +100,8 @@ def test_a_server_needs_no_migration_and_no_demo() -> None:
     assert "corpid.app" in found
 
 
-def test_a_server_loads_every_store_before_its_workers_are_forked() -> None:
-    """No request waits until a store is loaded."""
+def test_a_server_loads_every_store_and_library_before_its_workers_are_forked() -> None:
+    """No request waits until one is loaded."""
     stores = set(re.findall(r"from (corpid\.stores\.sql\.\w+) import", inspect.getsource(registry)))
     assert len(stores) > 15
-    assert stores | {"precis_i18n", "argon2"} <= loaded("serve", "--help")
+    assert stores | {"precis_i18n", "argon2", "awscrt"} <= loaded("serve", "--help")

@@ -6,17 +6,21 @@ import contextlib
 import json
 
 import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from hypothesis import strategies as st
 
 from corpid.jose import compact
+from corpid.jose.algorithms import ALGORITHMS, coordinates
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, MalformedToken, base64url, from_base64url, json_object
 from corpid.jose.encryption import encrypt
-from corpid.jose.keys import ALGORITHMS, KeySetError, import_public_key, parse_client_key_set, thumbprint
+from corpid.jose.keys import KeySetError, import_public_key, import_verifier, parse_client_key_set, thumbprint
 from corpid.rules.oauth.client_registration import public_key_set
 from tests.fuzz.examples import ANY_TEXT, JSON, TIERS, altered, hold, tokens, written
-from tests.unit.jose.signed import CURVES, b64, key, private_jwk, public_jwk, rsa_key
+from tests.unit.jose.signed import CURVES, P256_ORDER, b64, key, private_jwk, public_jwk, rsa_key
 
 KEYS = [
     public_jwk(key(), use="sig", kid="a", alg="ES256"),
@@ -86,18 +90,51 @@ def test_json_is_read_alike_on_the_quick_way_and_on_the_slow_one(examples: int) 
 
 @pytest.mark.parametrize("examples", TIERS)
 def test_compact_tokens(examples: int) -> None:
-    public, _ = import_public_key(KEYS[0])
+    verifier, _ = import_verifier(KEYS[0])
 
     def check(text: str) -> None:
         with contextlib.suppress(MalformedToken):
             token = compact.parse(text)
             assert f"{token.signing_input.decode()}.{b64(token.signature)}" == text
             with contextlib.suppress(BadSignature):
-                compact.verify(token, public, ALGORITHMS["ES256"])
+                compact.verify(token, verifier, ALGORITHMS["ES256"])
                 assert token.header["alg"] == "ES256"
 
     parts = st.lists(ANY_TEXT.filter(lambda text: "\ud800" not in text), max_size=5).map(".".join)
     hold(examples, TOKENS | TOKENS | ANY_TEXT | parts | st.binary().map(lambda raw: raw.decode("latin-1")), check)
+
+
+@pytest.mark.parametrize("examples", TIERS)
+def test_aws_lc_verifies_what_openssl_verifies(examples: int) -> None:
+    """FIPS 186-5 §6.4.2, docs/decisions/0035: on P-256, for altered signatures and messages."""
+    algorithm, private = ALGORITHMS["ES256"], ec.derive_private_key(7, ec.SECP256R1())
+    repeatable = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
+    public = private.public_key()
+    verifier = algorithm.verifier(coordinates(public))
+
+    def check(given: tuple[bytes, bytes]) -> None:
+        message, signature = given
+        try:
+            public.verify(signature, message, algorithm.ecdsa)
+        except InvalidSignature:
+            assert not verifier(message, signature)
+        else:
+            assert verifier(message, signature)
+
+    def near(message: bytes) -> st.SearchStrategy[tuple[bytes, bytes]]:
+        right = private.sign(message, repeatable)
+        r, s = decode_dss_signature(right)
+        number = st.sampled_from([r, s, P256_ORDER - s, P256_ORDER, P256_ORDER - 1, 0, 1]) | st.integers(0, 2**257)
+        cut = st.integers(0, len(right)).map(lambda at: right[:at] + right[at + 1 :])
+        flipped = st.integers(0, 8 * len(right) - 1).map(
+            lambda bit: (int.from_bytes(right) ^ 1 << bit).to_bytes(len(right))
+        )
+        signature = (
+            st.tuples(number, number).map(lambda pair: encode_dss_signature(*pair)) | cut | flipped | st.binary()
+        )
+        return st.tuples(st.just(message) | st.binary(), st.just(right) | signature)
+
+    hold(examples, st.binary().flatmap(near), check)
 
 
 @pytest.mark.parametrize("examples", TIERS)
@@ -107,6 +144,7 @@ def test_keys(examples: int) -> None:
     def check(jwk: dict[str, object]) -> None:
         with contextlib.suppress(JoseError):
             public, algorithm = import_public_key(jwk)
+            assert import_verifier(jwk)[1] is algorithm
             numbers = public.public_numbers()
             size = algorithm.size
             again: dict[str, object] = {

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
 from corpid.jose.encoding import JoseError, MalformedToken, base64url_bytes, from_base64url, json_object
@@ -19,7 +18,7 @@ from corpid.jose.encoding import JoseError, MalformedToken, base64url_bytes, fro
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    from corpid.jose.keys import Algorithm
+    from corpid.jose.algorithms import Algorithm, Verifier
 
 MAX_BYTES: Final = 8192  # D33
 _REFUSED_HEADERS: Final = frozenset({"crit", "zip", "b64", "jku", "x5u"})
@@ -109,8 +108,8 @@ _cached_header: Final = lru_cache(CACHED_HEADERS)(_header)
 """A client sends the same header with each assertion, and with each proof by one key. What is refused is not cached."""
 
 
-def verify(token: Unverified, public: ec.EllipticCurvePublicKey, algorithm: Algorithm) -> None:
-    """Verify the signature with this key and algorithm.
+def verify(token: Unverified, verifier: Verifier, algorithm: Algorithm) -> None:
+    """Verify the signature with this key and its algorithm.
 
     Whatever the header names. Raises BadSignature. Source: RFC 7515 §5.2, RFC 7518 §3.4
     """
@@ -119,10 +118,8 @@ def verify(token: Unverified, public: ec.EllipticCurvePublicKey, algorithm: Algo
     if token.algorithm != algorithm.name or len(raw) != 2 * size:
         raise BadSignature("the signature does not fit the algorithm of the key")
     der = encode_dss_signature(int.from_bytes(raw[:size]), int.from_bytes(raw[size:]))
-    try:
-        public.verify(der, token.signing_input, algorithm.ecdsa)
-    except InvalidSignature:
-        raise BadSignature("the signature is not valid") from None
+    if not verifier(token.signing_input, der):
+        raise BadSignature("the signature is not valid")
 
 
 def sign(encoded_header: bytes, payload: bytes, private: ec.EllipticCurvePrivateKey, algorithm: Algorithm) -> str:

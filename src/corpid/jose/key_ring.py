@@ -11,9 +11,10 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose import compact
+from corpid.jose.algorithms import ALGORITHMS, Verifier, coordinates
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.keys import ALGORITHMS, thumbprint
+from corpid.jose.keys import thumbprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,6 +75,7 @@ class SigningKey(msgspec.Struct, frozen=True, kw_only=True):
     kid: str
     private: ec.EllipticCurvePrivateKey
     public: ec.EllipticCurvePublicKey
+    verifier: Verifier
     public_jwk: Mapping[str, str]
     active_from: int
     retired_at: int | None
@@ -104,6 +106,7 @@ def open_signing_key(
     """
     jwk = json_object(private_jwk)
     private = ec.derive_private_key(int.from_bytes(from_base64url(str(jwk["d"]))), _ES256.curve)
+    key = private.public_key()
     kid = str(jwk["kid"])
     public = {"kty": "EC", "use": "sig", "kid": kid, "alg": "ES256", "crv": "P-256"}
     public |= {"x": str(jwk["x"]), "y": str(jwk["y"])}
@@ -114,7 +117,8 @@ def open_signing_key(
     return SigningKey(
         kid=kid,
         private=private,
-        public=private.public_key(),
+        public=key,
+        verifier=_ES256.verifier(coordinates(key)),
         public_jwk=public,
         active_from=active_from,
         retired_at=retired_at,
@@ -156,7 +160,7 @@ class KeyRing(msgspec.Struct, frozen=True, kw_only=True):
         if key is None:
             raise BadSignature("kid names no key of this provider")
         if not key.valid.has(token.signing_input, token.signature):
-            compact.verify(token, key.public, _ES256)
+            compact.verify(token, key.verifier, _ES256)
             key.valid.add(token.signing_input, token.signature)
 
 

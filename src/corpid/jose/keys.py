@@ -1,7 +1,6 @@
-"""Signature algorithms, and the public keys of clients, alone and in sets.
+"""Public keys of clients, alone and in sets.
 
-Signatures are ECDSA, each with its one curve. Keys are EC, and RSA for encryption. Source: RFC 7517, RFC 7518 §3.4, §6,
-RFC 8812 §3.2, D27
+Those that verify signatures are EC, those that encrypt EC or RSA. Source: RFC 7517, RFC 7518 §6, D27
 """
 
 from __future__ import annotations
@@ -10,63 +9,20 @@ import hashlib
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
-from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from corpid.jose.algorithms import BY_CURVE, Algorithm, Verifier
 from corpid.jose.encoding import JoseError, base64url, from_base64url, json_object
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
 
-class Algorithm(msgspec.Struct, frozen=True, kw_only=True):
-    """One ECDSA algorithm; `size` is the bytes of a coordinate."""
-
-    name: str
-    curve_name: str
-    curve: ec.EllipticCurve
-    size: int
-    ecdsa: ec.ECDSA
-
-
-ALGORITHMS: Final[Mapping[str, Algorithm]] = MappingProxyType(
-    {
-        a.name: a
-        for a in (
-            Algorithm(name="ES256", curve_name="P-256", curve=ec.SECP256R1(), size=32, ecdsa=ec.ECDSA(hashes.SHA256())),
-            Algorithm(
-                name="ES256K", curve_name="secp256k1", curve=ec.SECP256K1(), size=32, ecdsa=ec.ECDSA(hashes.SHA256())
-            ),
-            Algorithm(name="ES384", curve_name="P-384", curve=ec.SECP384R1(), size=48, ecdsa=ec.ECDSA(hashes.SHA384())),
-            Algorithm(name="ES512", curve_name="P-521", curve=ec.SECP521R1(), size=66, ecdsa=ec.ECDSA(hashes.SHA512())),
-        )
-    }
-)
-
-BY_CURVE: Final[Mapping[str, Algorithm]] = MappingProxyType({a.curve_name: a for a in ALGORITHMS.values()})
-_SELF_TEST: Final = b"CorpID"
-
-
-def working_algorithms(names: Sequence[str], algorithms: Mapping[str, Algorithm] = ALGORITHMS) -> tuple[str, ...]:
-    """The given algorithms that the installed cryptography supports.
-
-    In the order given. Each signs and verifies once with a fresh key. Some builds of OpenSSL leave curves out. Source:
-    D42
-    """
-    return tuple(name for name in names if _works(algorithms[name]))
-
-
-def _works(algorithm: Algorithm) -> bool:
-    try:
-        private = ec.generate_private_key(algorithm.curve)
-        private.public_key().verify(private.sign(_SELF_TEST, algorithm.ecdsa), _SELF_TEST, algorithm.ecdsa)
-    except (UnsupportedAlgorithm, InternalError, InvalidSignature, ValueError):
-        return False
-    return True
+K = TypeVar("K")
 
 
 class UnusableKey(JoseError):
@@ -100,7 +56,7 @@ class VerificationKey(msgspec.Struct, frozen=True, kw_only=True):
 
     kid: str | None
     algorithm: Algorithm
-    public: ec.EllipticCurvePublicKey
+    verifier: Verifier
 
 
 class EncryptionKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,23 +105,34 @@ def _coordinate(jwk: dict[str, object], name: str, size: int) -> bytes:
     return value
 
 
-def import_public_key(jwk: dict[str, object]) -> tuple[ec.EllipticCurvePublicKey, Algorithm]:
-    """The public key of an EC JWK, with its algorithm.
+def import_verifier(jwk: dict[str, object]) -> tuple[Verifier, Algorithm]:
+    """The key of an EC JWK ready to verify, with its algorithm.
 
     Raises UnusableKey (RFC 7518 §6.2).
     """
+    return _imported(jwk, Algorithm.verifier)
+
+
+def import_public_key(jwk: dict[str, object]) -> tuple[ec.EllipticCurvePublicKey, Algorithm]:
+    """The public key of an EC JWK, with its algorithm.
+
+    As an object of OpenSSL, for encryption. Raises UnusableKey (RFC 7518 §6.2).
+    """
+    return _imported(jwk, Algorithm.public_key)
+
+
+def _imported(jwk: dict[str, object], load: Callable[[Algorithm, bytes], K]) -> tuple[K, Algorithm]:
     curve = jwk.get("crv")
     algorithm = BY_CURVE.get(curve) if isinstance(curve, str) else None
     if jwk.get("kty") != "EC" or algorithm is None:
         raise UnusableKey(f"not an EC key on one of {', '.join(BY_CURVE)}")
     x, y = _coordinate(jwk, "x", algorithm.size), _coordinate(jwk, "y", algorithm.size)
     try:
-        public = ec.EllipticCurvePublicKey.from_encoded_point(algorithm.curve, b"\x04" + x + y)
+        return load(algorithm, x + y), algorithm
     except ValueError:
         raise UnusableKey("x and y are no point on the curve") from None
     except UnsupportedAlgorithm:
         raise UnusableKey(f"the curve {algorithm.curve_name} is not available here") from None
-    return public, algorithm
 
 
 def private_members(jwk: dict[str, object]) -> frozenset[str]:
@@ -186,10 +153,10 @@ def thumbprint(jwk: dict[str, object]) -> str:
 
 
 def _verification_key(jwk: dict[str, object], kid: str | None) -> VerificationKey:
-    public, algorithm = import_public_key(jwk)
+    verifier, algorithm = import_verifier(jwk)
     if jwk.get("alg", algorithm.name) != algorithm.name:
         raise UnusableKey(f"alg does not fit the curve {algorithm.curve_name}: {algorithm.name} is expected")
-    return VerificationKey(kid=kid, algorithm=algorithm, public=public)
+    return VerificationKey(kid=kid, algorithm=algorithm, verifier=verifier)
 
 
 def _encryption_keys(jwk: dict[str, object], kid: str | None) -> list[EncryptionKey]:

@@ -10,8 +10,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from corpid.jose.algorithms import BY_CURVE
 from corpid.jose.encoding import JoseError, base64url
-from corpid.jose.keys import BY_CURVE
 
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----[^-]{1,16384}-----END \1-----")
 _CERTIFICATE: Final = "CERTIFICATE"

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from corpid.jose import compact
+from corpid.jose.algorithms import ALGORITHMS
 from corpid.jose.encoding import JoseError, base64url, from_base64url
-from corpid.jose.keys import ALGORITHMS
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from corpid.jose.algorithms import Verifier
 
 TYP: Final = "audit-seal+jwt"
 ALGORITHM: Final = ALGORITHMS["ES256"]
@@ -228,7 +228,7 @@ class Chain:
     `keys` are the public audit keys by kid; `digest` and `last` are those of the seal that was followed last.
     """
 
-    def __init__(self, keys: Mapping[str, ec.EllipticCurvePublicKey]) -> None:
+    def __init__(self, keys: Mapping[str, Verifier]) -> None:
         self._keys: Final = keys
         self._number = 0
         self.digest = ""

@@ -11,6 +11,7 @@ from joserfc import jws
 from joserfc.jwk import ECKey, RSAKey
 
 CURVES: Final = {"ES256": "P-256", "ES256K": "secp256k1", "ES384": "P-384", "ES512": "P-521"}
+P256_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # SEC 2 §2.4.2
 REGISTRY: Final = jws.JWSRegistry(algorithms=list(CURVES), strict_check_header=False)
 
 

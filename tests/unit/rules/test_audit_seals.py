@@ -63,7 +63,7 @@ class Signer:
         return self.before
 
     def chain(self) -> Chain:
-        return Chain({self.key.kid: self.key.public})
+        return Chain({self.key.kid: self.key.verifier})
 
 
 def test_a_column_that_a_later_version_adds_changes_no_digest_of_earlier_entries() -> None:

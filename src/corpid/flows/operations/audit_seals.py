@@ -261,7 +261,7 @@ async def verify(
     and servers may write meanwhile. Raises access.Forbidden, StoreUnavailable. Source: D58
     """
     authorise(actor, "read", Object(kind="audit"))
-    keys = {key.kid: open_key(key).public for key in await stored_audit_keys(registry)}
+    keys = {key.kid: open_key(key).verifier for key in await stored_audit_keys(registry)}
     chain, result = Chain(keys), Verified(expected=False if expect else None)
     number, prunes = after, await _prunes(registry, _PRUNES, now)
     if not after:

@@ -10,8 +10,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from corpid.jose import compact, encryption
+from corpid.jose.algorithms import ALGORITHMS, BY_CURVE
 from corpid.jose.encoding import base64url, from_base64url, json_object
-from corpid.jose.keys import ALGORITHMS, BY_CURVE, EncryptionKey
+from corpid.jose.keys import EncryptionKey
 
 if TYPE_CHECKING:
     from corpid.jose.key_ring import SigningKey

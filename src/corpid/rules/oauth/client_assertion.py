@@ -210,7 +210,7 @@ def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion
     """
     for key in _fitting(candidate, keys):
         try:
-            compact.verify(candidate.token, key.public, key.algorithm)
+            compact.verify(candidate.token, key.verifier, key.algorithm)
         except BadSignature:
             continue
         return Assertion(

@@ -13,7 +13,7 @@ import msgspec
 from corpid.jose import compact
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import JoseError, base64url
-from corpid.jose.keys import UnusableKey, import_public_key, private_members, thumbprint
+from corpid.jose.keys import UnusableKey, import_verifier, private_members, thumbprint
 from corpid.rules.limits import CLOCK_AHEAD_SECONDS, PROOF_AGE_SECONDS, SPENT_MARGIN_SECONDS
 from corpid.rules.oauth.errors import InvalidDPoPProof, InvalidRequest
 from corpid.rules.oauth.explanations import abbreviated, shown, without_query
@@ -24,9 +24,7 @@ from corpid.rules.oauth.urls import DEFAULT_PORTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    from corpid.jose.keys import Algorithm
+    from corpid.jose.algorithms import Algorithm, Verifier
 
 _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _URL: Final = re.compile(r"[!-~]+")
@@ -70,7 +68,7 @@ def verify(
         identifier, issued_at = _validate_claims(token.claims, target, now)
         if access_token is not None:
             _validate_ath(token.claims, access_token)
-        compact.verify(token, key.public, key.algorithm)
+        compact.verify(token, key.verifier, key.algorithm)
     except (JoseError, BadClaim) as error:
         received = error.received if isinstance(error, BadClaim) else ""
         raise InvalidDPoPProof(_reason(error), f"DPoP proof: {error}").explained(received=received) from None
@@ -85,7 +83,7 @@ def verify(
 
 
 class _Key(NamedTuple):
-    public: ec.EllipticCurvePublicKey
+    verifier: Verifier
     algorithm: Algorithm
     thumbprint: str
 
@@ -94,8 +92,7 @@ def _key(encoded_header: bytes) -> _Key:
     """The key in the header of a proof. Raises UnusableKey."""
     jwk = compact.header(encoded_header)["jwk"]
     assert isinstance(jwk, dict)  # noqa: S101 - `_validate_header` has seen to it
-    public, algorithm = import_public_key(jwk)
-    return _Key(public, algorithm, thumbprint(jwk))
+    return _Key(*import_verifier(jwk), thumbprint(jwk))
 
 
 _cached_key: Final = lru_cache(compact.CACHED_HEADERS)(_key)
