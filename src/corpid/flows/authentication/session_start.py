@@ -116,9 +116,10 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
             if not known and shown.account.user.email:
                 expected = namespaces.NEWCOMER.entry(context.provider.policy.deployment_url, finished.user_id)
                 new_here = _new_here(shown.account, expected=await expected.take(unit) is not None)
-            await code_guesses.forget(context, guesses, group, guessed=shown.way not in _UNGUESSED)
             if not await sessions.begin(context, session, shown.account, passkey=shown.passkey):
                 raise StaleStep
+            # After the person was locked: whoever deletes the person locks in this order, too.
+            await code_guesses.forget(context, guesses, group, guessed=shown.way not in _UNGUESSED)
             for other in sorted(others, key=lambda each: each.session_id):
                 await sessions.end(context, other)
             if finished.outcome is not None:
