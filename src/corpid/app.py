@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 # A command loads only what it uses; a server loads everything before it forks its workers.
 load_stores()
 user_name_profile()
-algorithms.aws_lc()
+algorithms.load_aws_lc()
 
 A = TypeVar("A", bound=AuthenticationRules)
 
@@ -106,7 +106,7 @@ def tested(rules: A) -> A:
     lacking = sorted(set(algorithms.ALGORITHMS).difference(working))
     if OWN_ALGORITHM in lacking:
         raise StartError(
-            f"{OWN_ALGORITHM} does not work with the installed cryptography library: install another build"
+            f"{OWN_ALGORITHM} does not work with the installed cryptography and awscrt: install other builds"
         )
     if lacking:
         access_log.log().warning("algorithm_not_working", detail=", ".join(lacking))

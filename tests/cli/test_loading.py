@@ -100,7 +100,7 @@ def test_a_server_needs_no_migration_and_no_demo() -> None:
     assert "corpid.app" in found
 
 
-def test_a_server_loads_every_store_and_library_before_its_workers_are_forked() -> None:
+def test_a_server_loads_stores_and_slow_libraries_before_its_workers_are_forked() -> None:
     """No request waits until one is loaded."""
     stores = set(re.findall(r"from (corpid\.stores\.sql\.\w+) import", inspect.getsource(registry)))
     assert len(stores) > 15

@@ -160,3 +160,31 @@ async def waits_for_a_row(dsn: str) -> None:
             await asyncio.sleep(0.01)
     finally:
         await observer.close()
+
+
+def test_a_person_deleted_during_the_last_step_of_a_sign_in_is_deleted_and_not_signed_in() -> None:
+    """D50: both lock the person first, so PostgreSQL ends neither with a deadlock."""
+
+    async def story(made: World) -> None:
+        browser, alice = await at_sign_in(made), made.people["alice"]
+        await made.password(browser, alice)
+        tab = browser.url
+        await browser.fill_and_submit(code="000000")
+        browser.url = tab
+        deleting = await asyncpg.connect(dsn)
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS), deleting.transaction():
+                await deleting.execute("SELECT FROM users WHERE user_id = 'id-alice' FOR UPDATE")
+                form = {**form_of(browser, "code"), "code": alice.fresh_code(made.clock())}
+                sent = asyncio.create_task(post(browser, "code", form))
+                await waits_for_a_row(dsn)
+                await deleting.execute("DELETE FROM users WHERE user_id = 'id-alice'")
+            assert (await sent).status_code == 303
+        finally:
+            await deleting.close()
+        assert not await sessions(made)
+        await browser.reload()
+        assert browser.page.heading == "Sign in"
+
+    with engines.postgresql(migrated=True) as dsn:
+        run(story, database_url=dsn, key_encryption_key=SEALING, session_seconds=3600)

@@ -108,17 +108,18 @@ _cached_header: Final = lru_cache(CACHED_HEADERS)(_header)
 """A client sends the same header with each assertion, and with each proof by one key. What is refused is not cached."""
 
 
-def verify(token: Unverified, verifier: Verifier, algorithm: Algorithm) -> None:
+def verify(token: Unverified, key: Verifier) -> None:
     """Verify the signature with this key and its algorithm.
 
     Whatever the header names. Raises BadSignature. Source: RFC 7515 §5.2, RFC 7518 §3.4
     """
+    algorithm = key.algorithm
     size = algorithm.size
     raw = token.signature
     if token.algorithm != algorithm.name or len(raw) != 2 * size:
         raise BadSignature("the signature does not fit the algorithm of the key")
     der = encode_dss_signature(int.from_bytes(raw[:size]), int.from_bytes(raw[size:]))
-    if not verifier(token.signing_input, der):
+    if not key.accepts(token.signing_input, der):
         raise BadSignature("the signature is not valid")
 
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
 
-from corpid.jose.algorithms import coordinates
+from corpid.jose.algorithms import public_jwk
 from corpid.jose.encoding import MalformedToken, base64url, base64url_bytes, from_base64url
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _keys(key: EncryptionKey, enc: str, bits: int) -> tuple[bytes, bytes, dict[s
         content_key = _key_of(bits)
         return content_key, key.public.encrypt(content_key, _OAEP[key.wrap]), {}
     ephemeral = ec.generate_private_key(key.public.curve)
-    header: dict[str, object] = {"epk": _jwk(key.curve_name, coordinates(ephemeral.public_key()))}
+    header: dict[str, object] = {"epk": public_jwk(key.curve_name, ephemeral.public_key())}
     secret = ephemeral.exchange(_ECDH, key.public)
     if key.wrap not in _WRAP_BYTES:
         return _derived(secret, enc, bits // 8), b"", header
@@ -85,11 +85,6 @@ def _keys(key: EncryptionKey, enc: str, bits: int) -> tuple[bytes, bytes, dict[s
 
 def _key_of(bits: int) -> bytes:
     return _random(bits) if bits <= 256 else _random(bits // 2) + _random(bits // 2)
-
-
-def _jwk(curve_name: str, point: bytes) -> dict[str, str]:
-    half = len(point) // 2
-    return {"kty": "EC", "crv": curve_name, "x": base64url(point[:half]), "y": base64url(point[half:])}
 
 
 def _derived(secret: bytes, algorithm: str, size: int) -> bytes:

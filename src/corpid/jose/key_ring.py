@@ -11,7 +11,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose import compact
-from corpid.jose.algorithms import ALGORITHMS, Verifier, coordinates
+from corpid.jose.algorithms import ALGORITHMS, Verifier, coordinates, public_jwk
 from corpid.jose.compact import BadSignature
 from corpid.jose.encoding import base64url, from_base64url, json_object
 from corpid.jose.keys import thumbprint
@@ -30,14 +30,8 @@ def generate_private_jwk() -> str:
     No kid begins with a hyphen: a command would take it for an option. Source: RFC 7517 §4.5, RFC 7638
     """
     private = ec.generate_private_key(_ES256.curve)
-    numbers = private.private_numbers()
-    jwk: dict[str, object] = {
-        "kty": "EC",
-        "crv": "P-256",
-        "x": base64url(numbers.public_numbers.x.to_bytes(32)),
-        "y": base64url(numbers.public_numbers.y.to_bytes(32)),
-        "d": base64url(numbers.private_value.to_bytes(32)),
-    }
+    jwk = public_jwk(_ES256.curve_name, private.public_key())
+    jwk["d"] = base64url(private.private_numbers().private_value.to_bytes(_ES256.size))
     jwk["kid"] = thumbprint(jwk)
     return generate_private_jwk() if thumbprint(jwk).startswith("-") else msgspec.json.encode(jwk).decode()
 
@@ -106,10 +100,10 @@ def open_signing_key(
     """
     jwk = json_object(private_jwk)
     private = ec.derive_private_key(int.from_bytes(from_base64url(str(jwk["d"]))), _ES256.curve)
-    key = private.public_key()
+    public = private.public_key()
     kid = str(jwk["kid"])
-    public = {"kty": "EC", "use": "sig", "kid": kid, "alg": "ES256", "crv": "P-256"}
-    public |= {"x": str(jwk["x"]), "y": str(jwk["y"])}
+    published = {"kty": "EC", "use": "sig", "kid": kid, "alg": "ES256", "crv": "P-256"}
+    published |= {"x": str(jwk["x"]), "y": str(jwk["y"])}
     headers = {
         typ: base64url(msgspec.json.encode({"alg": "ES256", "kid": kid, "typ": typ})).encode()
         for typ in ("JWT", ACCESS_TOKEN)
@@ -117,9 +111,9 @@ def open_signing_key(
     return SigningKey(
         kid=kid,
         private=private,
-        public=key,
-        verifier=_ES256.verifier(coordinates(key)),
-        public_jwk=public,
+        public=public,
+        verifier=_ES256.verifier(coordinates(public)),
+        public_jwk=published,
         active_from=active_from,
         retired_at=retired_at,
         revoked_at=revoked_at,
@@ -160,7 +154,7 @@ class KeyRing(msgspec.Struct, frozen=True, kw_only=True):
         if key is None:
             raise BadSignature("kid names no key of this provider")
         if not key.valid.has(token.signing_input, token.signature):
-            compact.verify(token, key.verifier, _ES256)
+            compact.verify(token, key.verifier)
             key.valid.add(token.signing_input, token.signature)
 
 

@@ -55,7 +55,6 @@ class VerificationKey(msgspec.Struct, frozen=True, kw_only=True):
     """A public key with the one algorithm that it verifies."""
 
     kid: str | None
-    algorithm: Algorithm
     verifier: Verifier
 
 
@@ -105,8 +104,8 @@ def _coordinate(jwk: dict[str, object], name: str, size: int) -> bytes:
     return value
 
 
-def import_verifier(jwk: dict[str, object]) -> tuple[Verifier, Algorithm]:
-    """The key of an EC JWK ready to verify, with its algorithm.
+def import_verifier(jwk: dict[str, object]) -> Verifier:
+    """The key of an EC JWK, ready to verify.
 
     Raises UnusableKey (RFC 7518 §6.2).
     """
@@ -116,19 +115,19 @@ def import_verifier(jwk: dict[str, object]) -> tuple[Verifier, Algorithm]:
 def import_public_key(jwk: dict[str, object]) -> tuple[ec.EllipticCurvePublicKey, Algorithm]:
     """The public key of an EC JWK, with its algorithm.
 
-    As an object of OpenSSL, for encryption. Raises UnusableKey (RFC 7518 §6.2).
+    An OpenSSL key, for encryption. Raises UnusableKey (RFC 7518 §6.2).
     """
-    return _imported(jwk, Algorithm.public_key)
+    return _imported(jwk, lambda algorithm, coordinates: (algorithm.public_key(coordinates), algorithm))
 
 
-def _imported(jwk: dict[str, object], load: Callable[[Algorithm, bytes], K]) -> tuple[K, Algorithm]:
+def _imported(jwk: dict[str, object], load: Callable[[Algorithm, bytes], K]) -> K:
     curve = jwk.get("crv")
     algorithm = BY_CURVE.get(curve) if isinstance(curve, str) else None
     if jwk.get("kty") != "EC" or algorithm is None:
         raise UnusableKey(f"not an EC key on one of {', '.join(BY_CURVE)}")
     x, y = _coordinate(jwk, "x", algorithm.size), _coordinate(jwk, "y", algorithm.size)
     try:
-        return load(algorithm, x + y), algorithm
+        return load(algorithm, x + y)
     except ValueError:
         raise UnusableKey("x and y are no point on the curve") from None
     except UnsupportedAlgorithm:
@@ -153,10 +152,11 @@ def thumbprint(jwk: dict[str, object]) -> str:
 
 
 def _verification_key(jwk: dict[str, object], kid: str | None) -> VerificationKey:
-    verifier, algorithm = import_verifier(jwk)
+    verifier = import_verifier(jwk)
+    algorithm = verifier.algorithm
     if jwk.get("alg", algorithm.name) != algorithm.name:
         raise UnusableKey(f"alg does not fit the curve {algorithm.curve_name}: {algorithm.name} is expected")
-    return VerificationKey(kid=kid, algorithm=algorithm, verifier=verifier)
+    return VerificationKey(kid=kid, verifier=verifier)
 
 
 def _encryption_keys(jwk: dict[str, object], kid: str | None) -> list[EncryptionKey]:

@@ -10,7 +10,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from corpid.jose.algorithms import BY_CURVE
+from corpid.jose.algorithms import BY_CURVE, public_jwk
 from corpid.jose.encoding import JoseError, base64url
 
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----[^-]{1,16384}-----END \1-----")
@@ -50,9 +50,7 @@ def _jwk(number: int, block: re.Match[str]) -> dict[str, object]:
         raise PemRefused(f"block {number} is neither an EC nor an RSA key")
     for name, algorithm in BY_CURVE.items():
         if isinstance(public.curve, type(algorithm.curve)):
-            point = public.public_numbers()
-            x, y = (base64url(each.to_bytes(algorithm.size)) for each in (point.x, point.y))
-            return {"kty": "EC", "crv": name, "x": x, "y": y}
+            return public_jwk(name, public)
     raise PemRefused(f"block {number} is on the curve {public.curve.name}, which no algorithm here uses")
 
 

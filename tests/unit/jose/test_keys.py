@@ -61,7 +61,7 @@ NOT_KEYS: dict[str, tuple[dict[str, object], str]] = {
 
 @pytest.mark.parametrize(("jwk", "reason"), NOT_KEYS.values(), ids=NOT_KEYS.keys())
 def test_what_is_no_key_on_one_of_the_four_curves_is_refused(jwk: dict[str, object], reason: str) -> None:
-    """By the library that verifies with it as by the one that encrypts to it."""
+    """By both libraries."""
     for imported in (import_public_key, import_verifier):
         with pytest.raises(UnusableKey, match=reason):
             imported(jwk)
@@ -122,7 +122,7 @@ def rsa(bits: int = 2048, number: int = 0, **members: Any) -> dict[str, Any]:
 def test_a_key_set_is_sorted_into_signing_keys_and_one_encryption_key() -> None:
     """A key without alg: its curve decides (D8); without alg to encrypt: A256KW (D21)."""
     prepared = parse_client_key_set(key_set(sig(kid="a"), sig("P-521", alg="ES512"), enc()))
-    assert [(one.kid, one.algorithm.name) for one in prepared.signing] == [("a", "ES256"), (None, "ES512")]
+    assert [(one.kid, one.verifier.algorithm.name) for one in prepared.signing] == [("a", "ES256"), (None, "ES512")]
     assert prepared.encryption is not None
     assert (prepared.encryption.kid, prepared.encryption.wrap) == ("P-256-0", "ECDH-ES+A256KW")
     assert prepared.problems == ()

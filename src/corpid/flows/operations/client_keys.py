@@ -46,7 +46,7 @@ async def look(provider: Provider, client: Client, *, actor: Actor, now: float) 
         problems.append("no key can verify its signatures: it needs an EC key with use sig")
     return LookedAt(
         url=url,
-        signing=tuple(f"{key.kid or 'no kid'} ({key.algorithm.name})" for key in found.signing),
+        signing=tuple(f"{key.kid or 'no kid'} ({key.verifier.algorithm.name})" for key in found.signing),
         encryption=tuple(f"{key.kid} ({key.wrap})" for key in by_kid.values()),
         problems=tuple(problems),
     )

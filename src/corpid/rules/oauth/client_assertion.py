@@ -198,7 +198,7 @@ def _fitting(candidate: Candidate, keys: ClientKeySet) -> list[VerificationKey]:
     return [
         key
         for key in keys.signing
-        if key.algorithm.name == candidate.token.algorithm and (kid is None or key.kid == kid)
+        if key.verifier.algorithm.name == candidate.token.algorithm and (kid is None or key.kid == kid)
     ]
 
 
@@ -210,7 +210,7 @@ def verify(candidate: Candidate, keys: ClientKeySet, *, now: float) -> Assertion
     """
     for key in _fitting(candidate, keys):
         try:
-            compact.verify(candidate.token, key.verifier, key.algorithm)
+            compact.verify(candidate.token, key.verifier)
         except BadSignature:
             continue
         return Assertion(
@@ -231,7 +231,7 @@ def unverified(candidate: Candidate, keys: ClientKeySet) -> tuple[Reason, Explan
     Its explanation is for the log. Source: D8, D28
     """
     received = f"kid {shown(candidate.token.kid)}, alg {shown(candidate.token.algorithm)}"
-    registered = listed(f"{key.kid or 'without kid'} ({key.algorithm.name})" for key in keys.signing)
+    registered = listed(f"{key.kid or 'without kid'} ({key.verifier.algorithm.name})" for key in keys.signing)
     if _fitting(candidate, keys):
         cause = "the registered key with this kid and alg does not verify the signature"
         return Reason.ASSERTION_SIGNATURE, Explanation(cause=cause, received=received, registered=registered)

@@ -393,7 +393,7 @@ def _unusable(client: Client, rules: Rules, keys: ClientKeySet) -> Iterator[Faul
     yield from _no_signing_key(keys)
     remarks = _remarks(keys)
     if keys.signing:
-        yield from _unaccepted(client, rules, {key.algorithm.name for key in keys.signing})
+        yield from _unaccepted(client, rules, {key.verifier.algorithm.name for key in keys.signing})
     wrap = client.id_token_encryption_alg if client.id_token_encryption_alg in WRAPS else None
     encrypted = (
         wrap

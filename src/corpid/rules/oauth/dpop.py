@@ -24,7 +24,7 @@ from corpid.rules.oauth.urls import DEFAULT_PORTS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from corpid.jose.algorithms import Algorithm, Verifier
+    from corpid.jose.algorithms import Verifier
 
 _JKT: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _URL: Final = re.compile(r"[!-~]+")
@@ -68,7 +68,7 @@ def verify(
         identifier, issued_at = _validate_claims(token.claims, target, now)
         if access_token is not None:
             _validate_ath(token.claims, access_token)
-        compact.verify(token, key.verifier, key.algorithm)
+        compact.verify(token, key.verifier)
     except (JoseError, BadClaim) as error:
         received = error.received if isinstance(error, BadClaim) else ""
         raise InvalidDPoPProof(_reason(error), f"DPoP proof: {error}").explained(received=received) from None
@@ -84,7 +84,6 @@ def verify(
 
 class _Key(NamedTuple):
     verifier: Verifier
-    algorithm: Algorithm
     thumbprint: str
 
 
@@ -92,7 +91,7 @@ def _key(encoded_header: bytes) -> _Key:
     """The key in the header of a proof. Raises UnusableKey."""
     jwk = compact.header(encoded_header)["jwk"]
     assert isinstance(jwk, dict)  # noqa: S101 - `_validate_header` has seen to it
-    return _Key(*import_verifier(jwk), thumbprint(jwk))
+    return _Key(import_verifier(jwk), thumbprint(jwk))
 
 
 _cached_key: Final = lru_cache(compact.CACHED_HEADERS)(_key)

@@ -160,7 +160,7 @@ def _algorithms(client: Client) -> tuple[str, str]:
         keys = parse_client_key_set(client.jwks or "")
     except KeySetError:  # they are at an address
         return "ES256", wrap or WRAPS[-1]
-    signing = keys.signing[0].algorithm.name if keys.signing else "ES256"
+    signing = keys.signing[0].verifier.algorithm.name if keys.signing else "ES256"
     return signing, wrap or (keys.encryption.wrap if keys.encryption else WRAPS[-1])
 
 

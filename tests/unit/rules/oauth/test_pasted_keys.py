@@ -90,7 +90,7 @@ def test_pem_text_becomes_a_key_set_that_can_be_registered() -> None:
     """RFC 7468 §13: public keys and certificates, the first to sign, the second to encrypt."""
     pasted = read_pasted(pem(ec.generate_private_key(ec.SECP256R1())) + certificate())
     found = parse_client_key_set(pasted.jwks)
-    assert [each.algorithm.name for each in found.signing] == ["ES256"]
+    assert [each.verifier.algorithm.name for each in found.signing] == ["ES256"]
     assert found.encryption is not None
     assert found.encryption.curve_name == "P-384"
     assert "same kid" in pasted.remarks[0]
