@@ -128,7 +128,7 @@ def _works(algorithm: Algorithm) -> bool:
         accepts = algorithm.verifier(coordinates(private.public_key())).accepts
         signature = private.sign(_SELF_TEST, algorithm.ecdsa)
         return accepts(_SELF_TEST, signature) and not accepts(_SELF_TEST[::-1], signature)
-    except (UnsupportedAlgorithm, InternalError, ValueError):
+    except (UnsupportedAlgorithm, InternalError, ValueError, RuntimeError):  # AWS-LC's errors are RuntimeErrors
         return False
 
 

@@ -9,7 +9,7 @@ import multiprocessing
 from typing import Any, Final, cast
 
 import pytest
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InternalError, InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from msgspec.structs import replace
@@ -25,6 +25,10 @@ R, S = decode_dss_signature(PRIVATE.sign(MESSAGE, ES256.ecdsa))
 FIELD: Final = 0xFFFFFFFF00000001000000000000000000000000FFFFFFFFFFFFFFFFFFFFFFFF
 ROOT_OF_B: Final = 0x66485C780E2F83D72433BD5D84A06BB6541C2AF31DAE871728BF856A174F93F4
 """y of the point with x = 0"""
+
+
+X_OF_5: Final = 0xD7325D7646CD60D80A92738CEB345F844CFFAF35841022CAB176F692DE8DE1D7
+"""x of a point with y = 5"""
 
 
 class Unknown(ec.EllipticCurve):
@@ -44,6 +48,17 @@ def test_every_algorithm_works_here_and_keeps_its_place() -> None:
 def test_an_algorithm_whose_curve_is_missing_is_left_out() -> None:
     lacking = {**ALGORITHMS, "ES256K": replace(ALGORITHMS["ES256K"], curve=cast("Any", Unknown()))}
     assert working_algorithms(NAMES, lacking) == ("ES512", "ES256", "ES384")
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("AWS_ERROR_CAL"), InternalError("OpenSSL", [])])
+def test_an_algorithm_whose_library_fails_is_left_out(failure: Exception) -> None:
+    """D42: with the errors of either library."""
+
+    def fail(*_signed: object) -> bool:
+        raise failure
+
+    broken = {**ALGORITHMS, "ES256": replace(ES256, load_verifier=lambda *_given: fail)}
+    assert working_algorithms(NAMES, broken) == ("ES512", "ES256K", "ES384")
 
 
 @pytest.mark.parametrize("answer", [False, True])
@@ -100,7 +115,7 @@ POINTS: Final = {
     "the point (0, 0)": point(0, 0),
     "not on the curve": point(1, 1),
     "x above the field": point(FIELD, ROOT_OF_B),
-    "y above the field": point(0, 2**256 - 1),
+    "y above the field": point(X_OF_5, FIELD + 5),
     "one coordinate": bytes(32),
     "a byte behind it": point(0, ROOT_OF_B) + b"\0",
     "a byte less": point(0, ROOT_OF_B)[:-1],
@@ -117,10 +132,21 @@ def test_what_is_no_point_of_p_256_is_a_key_for_neither_library(given: bytes) ->
         ES256.public_key(given)
 
 
-def test_a_point_with_a_coordinate_of_zero_is_a_key() -> None:
-    for y in (ROOT_OF_B, FIELD - ROOT_OF_B):
-        assert not ES256.verifier(point(0, y)).accepts(MESSAGE, DER)
-        assert ES256.public_key(point(0, y)).public_numbers().x == 0
+def test_a_point_with_a_small_coordinate_is_a_key() -> None:
+    for x, y in ((0, ROOT_OF_B), (0, FIELD - ROOT_OF_B), (X_OF_5, 5)):
+        assert not ES256.verifier(point(x, y)).accepts(MESSAGE, DER)
+        assert ES256.public_key(point(x, y)).public_numbers().x == x
+
+
+def test_r_may_be_less_than_the_coordinate_that_it_comes_from() -> None:
+    """FIPS 186-5 §6.4.2: here x of R is the order + 3, so r is 3; made by choosing R, and the key for it."""
+    given = point(
+        0xE5FE72FC6174B3CB030618A79A66DAA703B045F75F56145883939966D6811E34,
+        0x8D11E8C16ABC38CD62AC0AB1F7041D12030A62B1BE2E59A6B0DA57F28E756465,
+    )
+    signature = encode_dss_signature(3, 1)
+    assert ES256.verifier(given).accepts(MESSAGE, signature)
+    ES256.public_key(given).verify(signature, MESSAGE, ES256.ecdsa)
 
 
 @pytest.mark.parametrize("name", CURVES)
