@@ -73,12 +73,11 @@ async def _rows(connection: asyncpg.Connection) -> dict[str, int]:
 
 async def _add(engine: redis.asyncio.Redis, key: bytes, entries: dict[str, Entries]) -> None:
     """Count an entry, if it is still there and expires."""
+    parts = key.split(b":")  # corpid:{part}:epoch:kind:key; the store's own keys have no kind
     size, milliseconds = await engine.memory_usage(key), await engine.pttl(key)
-    if size is None or milliseconds < 0:
+    if len(parts) < 5 or size is None or milliseconds < 0:
         return
-    # corpid:{part}:epoch:kind:key
-    parts = key.split(b":")
-    one = entries.setdefault(parts[3].decode() if len(parts) > 3 else key.decode(errors="replace"), Entries())
+    one = entries.setdefault(parts[3].decode(), Entries())
     one.count += 1
     one.bytes += size
     one.byte_seconds += size * milliseconds / 1000
