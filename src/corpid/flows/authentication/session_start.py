@@ -118,7 +118,7 @@ async def complete(context: RequestContext, visit: Visit, shown: Authentication)
                 new_here = _new_here(shown.account, expected=await expected.take(unit) is not None)
             if not await sessions.begin(context, session, shown.account, passkey=shown.passkey):
                 raise StaleStep
-            # After `begin`, which locks the person: deleting a person locks in this order.
+            # After `begin`, which locks the person if a session begins: deleting a person locks in this order.
             await code_guesses.forget(context, guesses, group, guessed=shown.way not in _UNGUESSED)
             for other in sorted(others, key=lambda each: each.session_id):
                 await sessions.end(context, other)
