@@ -316,6 +316,41 @@ print(asyncio.run(metrics.text()).decode(), flush=True)
     assert not list(tmp_path.glob(f"*_{first.pid}.db")), "each file costs every scrape"
 
 
+def test_a_file_that_another_process_is_creating_or_has_left_empty_stops_no_scrape(tmp_path: Path) -> None:
+    """A file is empty until its process has written its size; one that was killed in between leaves it so."""
+    program = """
+import asyncio, os
+from pathlib import Path
+from corpid.web.telemetry.metrics import DIRECTORY_VARIABLE, Metrics, worker_ended
+
+folder = Path(os.environ[DIRECTORY_VARIABLE])
+metrics = Metrics(str(folder))
+metrics.request("/token", 200, "", 0.01)
+
+async def story():
+    created = folder / "gauge_livesum_1.db"
+    created.touch()
+    scraping = asyncio.create_task(metrics.text())
+    await asyncio.sleep(0.01)
+    created.write_bytes((8).to_bytes(4, "little") + bytes(60))
+    await scraping
+    for name in ("counter_2.db", "histogram_2.db", "gauge_livesum_2.db"):
+        (folder / name).touch()
+    worker_ended(2, str(folder))
+    return await metrics.text()
+
+print(asyncio.run(story()).decode())
+"""
+    environment = {**os.environ, told.DIRECTORY_VARIABLE: str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    found = Scraped(done.stdout)
+    assert found["corpid_requests_total", "/token", "2xx", ""] == 1
+    assert found["corpid_workers_ended_total",] == 1
+    assert not list(tmp_path.glob("*_2.db"))
+
+
 def test_a_request_that_belongs_to_a_trace_says_so_in_its_line(lines: io.BytesIO) -> None:  # noqa: F811
     """W3C Trace Context; the field is one of the closed list (D48)."""
     asked(shell(answering([])), headers={"traceparent": VALID})

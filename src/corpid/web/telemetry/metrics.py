@@ -51,6 +51,8 @@ _FETCH_SECONDS: Final = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 6.0)
 _LOOK_SECONDS: Final = 5.0
 _WAIT_SECONDS: Final = 2.0
 """for engines, in a scrape; an engine that hangs may take three times as long to be given up"""
+_RETRY_SECONDS: Final = (0.005, 0.02, 0.1)
+"""after which the shared files are read again"""
 _TURN: Final = "turn"
 _CONNECTIONS: Final = 32
 """of metrics readers, at most"""
@@ -343,13 +345,15 @@ class Metrics:
         Of all processes that share a folder.
         """
         await self.look()
-        registry = self.registry
-        if self.shared is not None:
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry, self.shared)  # type: ignore[no-untyped-call]
-            with _in_turn(self.shared, fcntl.LOCK_SH):
-                return generate_latest(registry)
-        return generate_latest(registry)
+        if self.shared is None:
+            return generate_latest(self.registry)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, self.shared)  # type: ignore[no-untyped-call]
+        for seconds in _RETRY_SECONDS:
+            with suppress(struct.error):
+                return _collected(registry, self.shared)
+            await asyncio.sleep(seconds)
+        return _collected(registry, self.shared)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """The application of the metrics address: GET /metrics only."""
@@ -369,6 +373,15 @@ class Metrics:
         if not self.hosts.allows(hosts[0], scope["server"]):
             return 421
         return _FOUND if scope["path"] == PATH and scope["method"] in {"GET", "HEAD"} else 404
+
+
+def _collected(registry: CollectorRegistry, shared: str) -> bytes:
+    """The metrics of all processes that share the folder.
+
+    Raises struct.error while one of them creates a file, which is empty at first.
+    """
+    with _in_turn(shared, fcntl.LOCK_SH):
+        return generate_latest(registry)
 
 
 @asynccontextmanager
@@ -407,7 +420,8 @@ def worker_ended(process: int, shared: str) -> None:
 
 def _move(left: Path, together: Path) -> None:
     if left.exists():
-        _add(left, together)
+        if left.stat().st_size:  # not that of a process that was killed while it created the file
+            _add(left, together)
         left.unlink()
 
 
