@@ -74,8 +74,10 @@ async def _rows(connection: asyncpg.Connection) -> dict[str, int]:
 async def _add(engine: redis.asyncio.Redis, key: bytes, entries: dict[str, Entries]) -> None:
     """Count an entry, if it is still there and expires."""
     parts = key.split(b":")  # corpid:{part}:epoch:kind:key; the store's own keys have no kind
+    if len(parts) < 5:
+        return
     size, milliseconds = await engine.memory_usage(key), await engine.pttl(key)
-    if len(parts) < 5 or size is None or milliseconds < 0:
+    if size is None or milliseconds < 0:
         return
     one = entries.setdefault(parts[3].decode(), Entries())
     one.count += 1

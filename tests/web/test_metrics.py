@@ -342,7 +342,7 @@ async def story():
 print(asyncio.run(story()).decode())
 """
     environment = {**os.environ, told.DIRECTORY_VARIABLE: str(tmp_path)}
-    done = subprocess.run(
+    done = quick_start.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=60
     )
     found = Scraped(done.stdout)

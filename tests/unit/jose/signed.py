@@ -7,6 +7,9 @@ import json
 from functools import cache
 from typing import Any, Final
 
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from joserfc import jws
 from joserfc.jwk import ECKey, RSAKey
 
@@ -47,6 +50,15 @@ def sign(claims: dict[str, Any] | bytes, private: ECKey | None = None, *, alg: s
     """A compact JWS by joserfc; bytes are signed as they are."""
     payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
     return jws.serialize_compact({"alg": alg, **header}, payload, private or key(CURVES[alg]), registry=REGISTRY)
+
+
+def openssl_accepts(public: ec.EllipticCurvePublicKey, message: bytes, signature: bytes) -> bool:
+    """Whether OpenSSL takes a signature in DER for one of this message by ES256."""
+    try:
+        public.verify(signature, message, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True
 
 
 def b64(value: bytes | str | dict[str, Any]) -> str:
