@@ -60,7 +60,7 @@ def test_a_person_reads_their_roles_in_sentences_with_who_gave_them() -> None:
         text = browser.page.text
         assert "You may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec" in text
         assert "Permit Year: 2026" in text
-        assert "Given by Nadia Rahman" in text
+        assert "Given by nadia (Nadia Rahman)" in text
         level = Administrator(user_id="id-nadia", entity_id=ACME, level="owner")
         await made.provider.registry.directory.write([Delete(level), Delete(await _membership(made, "nadia"))])
         await go(made, browser, "access")
@@ -141,7 +141,7 @@ def test_a_person_asks_for_a_role_and_sees_what_became_of_it() -> None:
         await go(made, browser, "access")
         assert "Approved" in browser.page.text
         assert "Answer: Agreed" in browser.page.text
-        assert "Given by Nadia Rahman" in browser.page.text
+        assert "Given by nadia (Nadia Rahman)" in browser.page.text
         [added] = await made.audit("assignment.add")
         assert (added.actor, added.detail["requested_by"]) == ("user:id-nadia", "user:id-alice")
 

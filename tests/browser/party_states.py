@@ -93,6 +93,8 @@ DECIDING: Final = Decide(
     line=LINE,
     why_no_approval=None,
     withdrawing=False,
+    renamed=(),
+    names="0",
     typed="",
     back="/manage/requests/1",
     notes=(),
@@ -155,7 +157,7 @@ BOTH: Final = ThirdParties(
     saved=None,
 )
 WEI_LING: Final = PersonLine(
-    name="Lim Wei Ling", user_name="", role="Preparer", dates=duration(GRANT.start_date, GRANT.end_date), signed_in=AT
+    name="Lim Wei Ling", role="Preparer", dates=duration(GRANT.start_date, GRANT.end_date), signed_in=AT
 )
 AUTHORISATION: Final = OneAuthorisation(
     frame=OF_PARTIES,
@@ -293,7 +295,7 @@ STATES: Final[Mapping[str, View]] = {
         people=(
             replace(
                 WEI_LING,
-                user_name="wei.ling",
+                name="wei.ling (Lim Wei Ling)",
                 change="/manage/third-parties/change-role/1",
                 take_away="/manage/third-parties/take-away/1",
             ),

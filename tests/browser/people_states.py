@@ -125,6 +125,7 @@ PERSON: Final = PersonPage(
     heading=phrase("{name}", name="Marcus Lee"),
     saved=None,
     user_name="marcus",
+    written_user_name="m.lee",
     email="marcus@harbour.example",
     state="active",
     state_text=MEMBER_STATES["active"],

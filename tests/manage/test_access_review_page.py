@@ -60,10 +60,10 @@ def test_people_who_were_not_looked_at_are_listed_with_what_they_may_do_in_sente
         await follow(browser, "The yearly access review is due.")
         assert browser.page.heading == "Access review"
         assert "A review has been due since" in browser.page.text
-        assert "Marcus Lee may act as Checker at Harbour permits for Acme" in browser.page.text
+        assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme" in browser.page.text
         assert "Permit Year: 2026" in browser.page.text
         assert "Nadia Rahman has no access yet." in browser.page.text
-        assert "Alice Tan is an owner" in browser.page.text
+        assert "alice (Alice Tan) is an owner" in browser.page.text
 
     run(within)
 
@@ -100,7 +100,7 @@ def test_people_are_kept_one_by_one_or_several_at_once_until_the_review_is_signe
         await follow(browser, "Sign off")
         await confirm(browser)
         assert "The review has been signed off." in browser.page.text
-        assert "Alice Tan signed off the last review on" in browser.page.text
+        assert "alice (Alice Tan) signed off the last review on" in browser.page.text
         review, _ = await state(made)
         assert (review.signed_off_by, review.kept, review.ended) == ("user:id-alice", 3, 0)
 
@@ -160,8 +160,8 @@ def test_a_membership_is_ended_after_a_page_that_says_what_it_takes_away_and_is_
         await made.write(checker())
         await due(made)
         browser = await in_portal(made, f"{REVIEW}/m-marcus/end")
-        assert "End the membership of Marcus Lee?" in browser.page.heading
-        assert "Marcus Lee may act as Checker at Harbour permits" in browser.page.text
+        assert "End the membership of marcus (Marcus Lee)?" in browser.page.heading
+        assert "marcus (Marcus Lee) may act as Checker at Harbour permits" in browser.page.text
         await confirm(browser)
         assert "The membership has been ended." in browser.page.text
         registry = made.provider.registry

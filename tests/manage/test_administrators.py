@@ -50,9 +50,9 @@ def test_an_owner_appoints_a_sub_administrator_for_chosen_services_after_a_summa
         browser = await in_portal(made, "administrators/appoint?find=bo")
         assert "Bob Lim" in browser.page.text
         assert "alice" not in browser.page.text
-        assert await go(made, browser, f"administrators/{bob}") == "Appoint Bob Lim"
+        assert await go(made, browser, f"administrators/{bob}") == "Appoint bob (Bob Lim)"
         await browser.fill_and_submit("level", level="sub_administrator", **{"service-TAX": "yes"})
-        assert "Bob Lim becomes a sub-administrator of Acme Pte. Ltd. for Tax filing." in browser.page.text
+        assert "bob (Bob Lim) becomes a sub-administrator of Acme Pte. Ltd. for Tax filing." in browser.page.text
         assert await level_of(made) is None
         await browser.fill_and_submit("confirm")
         assert "The level is changed." in browser.page.text

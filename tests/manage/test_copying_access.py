@@ -38,7 +38,7 @@ def test_what_the_person_has_already_is_shown_and_not_offered() -> None:
         await staffed(made)
         await made.write(checker("nadia"), checker("marcus"))
         browser = await in_portal(made, "access/copy?person=m-marcus&from=m-nadia")
-        assert "Nadia Rahman has no access that you can copy here." in browser.page.text
+        assert "nadia (Nadia Rahman) has no access that you can copy here." in browser.page.text
         assert "Already given" in browser.page.text
 
     run(within)
@@ -53,7 +53,10 @@ def test_a_sub_administrator_copies_only_at_their_services_and_nobody_to_themsel
         browser = await in_portal(made, "access/copy?person=m-marcus&from=m-nadia")
         assert "Checker" not in browser.page.text
         await appoint(made, who="nadia")
-        assert await go(made, browser, "access/copy?person=m-nadia&from=m-marcus") == "Copy access for Nadia Rahman"
+        assert (
+            await go(made, browser, "access/copy?person=m-nadia&from=m-marcus")
+            == "Copy access for nadia (Nadia Rahman)"
+        )
         assert "Only an owner can change this access." in browser.page.text
 
     run(within)

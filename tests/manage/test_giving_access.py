@@ -28,7 +28,10 @@ def test_a_person_gets_a_role_in_a_few_steps_that_each_show_what_was_chosen() ->
         await browser.fill_and_submit(service="HARBOUR")
         assert "Approves applications." in browser.page.text
         await browser.fill_and_submit(role="Approver", end="year-end", **{YEAR: "2026"})
-        assert "Marcus Lee may act as Approver at Harbour permits for Acme Pte. Ltd. from today" in browser.page.text
+        assert (
+            "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. from today"
+            in browser.page.text
+        )
         await confirm(browser)
         [row] = await roles(made)
         assert (row.role, row.parameters) == ("Approver", (Parameter(name="Permit Year", value="2026"),))
@@ -78,7 +81,10 @@ def test_a_service_without_roles_and_no_end_need_no_more_than_a_confirmation() -
         await staffed(made)
         browser = await in_portal(made, "access/new?person=m-nadia&service=NOTICES")
         await browser.fill_and_submit(end="none")
-        assert "Nadia Rahman may act at Notices for Acme Pte. Ltd. from today, with no end date." in browser.page.text
+        assert (
+            "nadia (Nadia Rahman) may act at Notices for Acme Pte. Ltd. from today, with no end date."
+            in browser.page.text
+        )
         await confirm(browser)
         [row] = await roles(made, "nadia")
         assert (row.role, row.end_date) == ("", NO_END)
@@ -94,7 +100,7 @@ def test_a_role_that_the_person_has_leads_to_its_change_and_one_that_has_ended_i
         await made.write(checker())
         asked = f"access/new?person=m-marcus&service=HARBOUR&role=Checker&start=today&end=none&{YEAR}=2027&check=all"
         browser = await in_portal(made, asked)
-        assert "Marcus Lee has this role already. Change it instead." in browser.page.text
+        assert "marcus (Marcus Lee) has this role already. Change it instead." in browser.page.text
         await follow(browser, "Change this access")
         assert browser.page.heading == "Change access"
         await made.write(replace(checker(), start_date="2020-01-01", end_date="2020-12-31"))
@@ -208,8 +214,14 @@ def test_a_role_is_changed_with_the_old_and_the_new_sentence_in_view() -> None:
         await made.write(checker(end_date="2029-06-30"))
         browser = await in_portal(made, f"access/change/{identifier(checker())}")
         await browser.fill_and_submit(role="Approver", end="date", end_date="2030-01-31")
-        assert "Marcus Lee may act as Checker at Harbour permits for Acme Pte. Ltd. until 30 Jun" in browser.page.text
-        assert "Marcus Lee may act as Approver at Harbour permits for Acme Pte. Ltd. until 31 Jan" in browser.page.text
+        assert (
+            "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 30 Jun"
+            in browser.page.text
+        )
+        assert (
+            "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. until 31 Jan"
+            in browser.page.text
+        )
         await confirm(browser)
         [row] = await roles(made)
         assert (row.role, row.end_date, row.parameters[0].value) == ("Approver", "2030-01-31", "2026")
@@ -241,7 +253,7 @@ def test_a_role_is_taken_away_once_after_a_question() -> None:
         page = f"access/remove/{identifier(checker())}"
         browser = await in_portal(made, page)
         assert browser.page.heading == "Take this access away?"
-        assert "Marcus Lee may act as Checker" in browser.page.text
+        assert "marcus (Marcus Lee) may act as Checker" in browser.page.text
         token = form_of(browser, "form_token")
         assert (await send(made, browser, page, **token)).status_code == 303
         assert await roles(made) == []

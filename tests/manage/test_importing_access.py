@@ -29,9 +29,12 @@ def test_a_table_is_shown_in_sentences_before_anything_changes_and_then_taken_ov
         )
         await confirm(browser, table=lines)
         text = browser.page.text
-        assert "Marcus Lee may act as Approver at Harbour permits for Acme Pte. Ltd. from today until 30 Jun" in text
-        assert "Nadia Rahman may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec" in text
-        assert "Omar Aziz gets an invitation for Acme Pte. Ltd." in text
+        assert (
+            "marcus (Marcus Lee) may act as Approver at Harbour permits for Acme Pte. Ltd. from today until 30 Jun"
+            in text
+        )
+        assert "nadia (Nadia Rahman) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec" in text
+        assert "omar@acme.example (Omar Aziz) gets an invitation for Acme Pte. Ltd." in text
         assert "This makes 4 changes." in text
         assert await roles(made) == []
         await browser.fill_and_submit("decision", button="confirm")

@@ -1,4 +1,4 @@
-"""The name of a person on the pages of each entity: one rule, and nothing beyond it (D61)."""
+"""The name of a person on the pages of each entity: one rule, and nothing beyond it (D61, D68)."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ def test_the_client_entity_sees_the_own_name_of_a_third_partys_person_and_no_mor
     run(within)
 
 
-def test_the_third_party_sees_its_people_as_it_wrote_them() -> None:
-    """D61: on every page of theirs."""
+def test_the_third_party_sees_its_people_by_their_account_and_as_it_wrote_them() -> None:
+    """D61, D68: on every page of theirs."""
 
     async def within(made: World) -> None:
         await acting(made)
         browser = await in_portal(made, page_of("grant", GRANT), who="dora")
-        assert "Finn of the night shift" in browser.page.text
-        assert "Gina Teo" in browser.page.text
+        assert "finn (Finn of the night shift)" in browser.page.text
+        assert "gina@banyan.example (Gina Teo)" in browser.page.text
         await go(made, browser, page_of("assign", GRANT))
         assert "Finn of the night shift" in browser.page.text
-        assert "finn.goh" in browser.page.text
+        assert "finn " in browser.page.text
+        assert "finn.goh" not in browser.page.text
         assert "Finn Goh" not in browser.page.text
 
     run(within)
@@ -75,7 +76,10 @@ def test_a_change_names_other_entities_people_by_their_own_name_only() -> None:
         registry = made.provider.registry
         assert (await named(registry, ACME, changes)).people == {"id-finn": "Finn Goh"}
         of_banyan = (await named(registry, BANYAN, changes)).people
-        assert of_banyan == {"id-finn": "Finn of the night shift", INVITED.user_id: "Gina Teo"}
+        assert of_banyan == {
+            "id-finn": "finn (Finn of the night shift)",
+            INVITED.user_id: "gina@banyan.example (Gina Teo)",
+        }
 
     run(within)
 
@@ -86,22 +90,22 @@ def test_a_stranger_who_acted_has_no_name() -> None:
     async def within(made: World) -> None:
         await acting(made)
         registry = made.provider.registry
-        assert await names_of(registry, ACME, ["id-finn", "id-alice", "nobody"]) == {"id-alice": "Alice Tan"}
+        assert await names_of(registry, ACME, ["id-finn", "id-alice", "nobody"]) == {"id-alice": "alice (Alice Tan)"}
 
     run(within)
 
 
-def test_an_invited_person_is_called_what_was_typed_on_every_page() -> None:
-    """D60: never by the identifier of the placeholder."""
+def test_an_invited_person_is_known_by_the_address_on_every_page() -> None:
+    """D60, D68: never by the identifier of the placeholder."""
 
     async def within(made: World) -> None:
         await acting(made)
         hana = replace(INVITED, entity_id=ACME, user_id="a7c9", membership_id="m-hana", name="", user_name="hana.lim")
         await made.write(placeholder(hana), hana)
         browser = await in_portal(made, "people")
-        assert "hana.lim" in browser.page.text
+        assert "gina@banyan.example" in browser.page.text
         assert "a7c9" not in browser.page.text
         names = await names_of(made.provider.registry, ACME, ["a7c9"])
-        assert names == {"a7c9": "hana.lim"}
+        assert names == {"a7c9": "gina@banyan.example"}
 
     run(within)

@@ -70,8 +70,8 @@ def test_another_administrators_request_is_read_and_approved() -> None:
         await acme(made)
         found = await requested(made)
         browser = await in_portal(made, "requests")
-        assert "Cora Chan may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027." in browser.page.text
-        await follow(browser, "Cora Chan may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
+        assert "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027." in browser.page.text
+        await follow(browser, "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
         assert all(each in browser.page.text for each in ("Bob Lim", "Cora joins the team", "Expires"))
         await follow(browser, "Approve or decline")
         await browser.fill_and_submit(button="approve", reason="She starts on Monday")
@@ -97,7 +97,7 @@ def test_a_decision_needs_a_reason_and_a_declined_request_changes_nothing() -> N
         assert await state(made, found) == "declined"
         assert await roles(made) == []
         assert await go(made, browser, "requests?state=declined") == "Requests"
-        await follow(browser, "Cora Chan may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
+        await follow(browser, "cora (Cora Chan) may act as Maker at Permits for Acme Pte. Ltd. until 31 Dec 2027.")
         assert "She leaves" in browser.page.text
         assert "Alice Tan" in browser.page.text
 

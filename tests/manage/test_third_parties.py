@@ -317,7 +317,7 @@ def test_the_third_party_gives_its_people_access_within_what_was_granted() -> No
         assert "Choose days within the authorisation" in browser.page.text
         assert "Only these values are authorised: 2026." in browser.page.text
         await browser.fill_and_submit(start="2026-01-01", end="2099-12-31", **{year: "2026"})
-        assert "Finn Goh may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+        assert "finn (Finn Goh) may act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
         assert await row(made) is None
         await browser.fill_and_submit(button="yes")
         assert "Access is given." in browser.page.text
@@ -351,12 +351,12 @@ def test_the_third_party_changes_access_and_takes_it_away() -> None:
         await three(made)
         await made.write(GRANT, ROW)
         browser = await in_portal(made, page("grant"), who="dora")
-        await follow(browser, "Change Finn Goh")
+        await follow(browser, "Change finn (Finn Goh)")
         await browser.fill_and_submit(end="2027-12-31")
         await browser.fill_and_submit(button="yes")
         assert await row(made) == replace(ROW, end_date="2027-12-31")
-        await follow(browser, "Take away Finn Goh")
-        assert "Finn Goh may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
+        await follow(browser, "Take away finn (Finn Goh)")
+        assert "finn (Finn Goh) may no longer act as Maker at Permits for Acme Pte. Ltd." in browser.page.text
         await browser.fill_and_submit(button="yes")
         assert "Access is taken away." in browser.page.text
         assert await row(made) is None

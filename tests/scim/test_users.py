@@ -264,21 +264,23 @@ def test_an_invitation_with_a_level_goes_to_nobody_else(scim: Scim) -> None:
 
 @pytest.mark.parametrize("demanded", ["by the entity", "by the service"])
 def test_roles_that_were_approved_for_one_person_go_to_nobody_else(scim: Scim, demanded: str) -> None:
-    """D55: what an approver has agreed to for one address, no token sends to another."""
+    """D55, D68: what an approver has agreed to for one address ends if a token writes another."""
     user = scim.added("mei@harbour.example")
     waiting = _invitation(scim, user)
+    role = Assignment(user_id=waiting.user_id, entity_id=HARBOUR, service_id="GRANTS", role="Applicant")
     scim.world.writes(
-        Assignment(user_id=waiting.user_id, entity_id=HARBOUR, service_id="GRANTS", role="Applicant"),
+        role,
         replace(directory.HARBOUR, approvals="roles")
         if demanded == "by the entity"
         else replace(directory.GRANTS, approval_required=True),
     )
-    assert "approval" in refused(_redirected(scim, user), 403)
-    assert _invitation(scim, user).email == "mei@harbour.example"
+    assert _redirected(scim, user).status_code == 200
+    assert _invitation(scim, user).email == "mallory@other.example"
+    assert scim.world.run(scim.world.provider.registry.directory.read(Assignment, [role.key])) == {}
 
 
-def test_while_roles_wait_for_approval_an_invitation_goes_to_nobody_else(scim: Scim) -> None:
-    """D55: the approver agrees to roles of the person who was invited."""
+def test_roles_that_wait_for_approval_go_to_nobody_else(scim: Scim) -> None:
+    """D55, D68: what was asked for under one address is declined if a token writes another."""
     user = scim.added("mei@harbour.example")
     waiting = _invitation(scim, user)
     role = Assignment(user_id=waiting.user_id, entity_id=HARBOUR, service_id="GRANTS", role="Applicant")
@@ -293,8 +295,11 @@ def test_while_roles_wait_for_approval_an_invitation_goes_to_nobody_else(scim: S
             created_at=int(scim.world.clock()),
         )
     )
-    assert "approval" in refused(_redirected(scim, user), 400, "invalidValue")
-    assert _invitation(scim, user).email == "mei@harbour.example"
+    assert _redirected(scim, user).status_code == 200
+    found = scim.world.run(scim.world.provider.registry.directory.read(ChangeRequest, [("1",)]))
+    ended = found["1",]
+    assert (ended.state, ended.decided_by) == ("declined", "system")
+    assert ended.decided_reason.startswith("the invitation goes to another address")
 
 
 def test_an_invitation_without_approvals_is_corrected(scim: Scim) -> None:

@@ -12,6 +12,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import approvals
+from corpid.flows.directory.write import Refused
 
 if TYPE_CHECKING:
     from corpid.flows.directory.approvals import Shown
@@ -65,14 +66,25 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
             "Decided": f"{_moment(asked.decided_at, chosen)} by {asked.decided_by}",
             "Reason for the decision": asked.decided_reason or "(none)",
         }
+    if found.renamed:
+        values["Names changed"] = tuple(f"{was or '(not recorded)'} → {is_now}" for was, is_now in found.renamed)
     output.members(asked.request_id, values)
     output.differences(found.differences, done=asked.state == "approved")
 
 
 @app.command()
-def approve(request_id: RequestId, *, json: listing.AsJson = False) -> None:
+def approve(
+    request_id: RequestId,
+    *,
+    names_changed: Annotated[
+        bool,
+        typer.Option("--names-changed", help="Also if people have other names than when it was requested."),
+    ] = False,
+    json: listing.AsJson = False,
+) -> None:
     """Approve a request and carry it out. Needs `corpid --reason TEXT`."""
-    _report(run(_approve(request_id)), "The request is approved and carried out.", json=json)
+    after = run(_approve(request_id, names_changed=names_changed))
+    _report(after, "The request is approved and carried out.", json=json)
 
 
 @app.command()
@@ -102,6 +114,8 @@ def _as_data(found: Shown) -> dict[str, object]:
         "decided_reason": asked.decided_reason,
         "decided_at": asked.decided_at,
         "changes": asked.changes,
+        "people": asked.people,
+        "renamed": [{"was": was, "now": is_now} for was, is_now in found.renamed],
     }
 
 
@@ -126,11 +140,17 @@ async def _one(chosen: Settings, request_id: str) -> Shown:
         return await approvals.request(opened.registry, opened.actor, request_id, now=opened.clock())
 
 
-async def _approve(request_id: str) -> ChangeRequest:
+async def _approve(request_id: str, *, names_changed: bool) -> ChangeRequest:
     async with open_registry(settings.load()) as opened:
-        return await approvals.approve(
-            opened.registry, request_id, actor=opened.actor, reason=opened.actor.reason, now=opened.clock()
-        )
+        registry, actor, now = opened.registry, opened.actor, opened.clock()
+        seen = (await approvals.request(registry, actor, request_id, now=now)).names_seen if names_changed else ""
+        try:
+            return await approvals.approve(
+                registry, request_id, actor=actor, reason=actor.reason, now=now, names_seen=seen
+            )
+        except approvals.Renamed as error:
+            hint = "  if the right people are meant: approve with --names-changed"
+            raise Refused(*error.args, hint) from None
 
 
 async def _decline(request_id: str) -> ChangeRequest:

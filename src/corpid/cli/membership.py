@@ -154,7 +154,7 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
                 )  # fmt: skip
         except (MalformedDetails, Taken) as error:
             raise Refused(str(error)) from None
-    made = difference(change, {membership.user_id: membership.user_name})
+    made = difference(change, {membership.user_id: membership.email or membership.user_name})
     waits = send and bool(membership.email) and not chosen.mail_url
     return Applied(differences=(made,), warnings=(), written=not dry_run), waits
 
@@ -182,8 +182,8 @@ async def _all(entity: str, after: str, limit: int) -> Page[Member]:
 
 
 def _shown(member: Member) -> tuple[str, str, str]:
-    """User name, name and address, as the entity knows them (D61)."""
-    return member.user_name, person_names.full_name(member.membership, member.user), member.email
+    """Identity, name and address, as the entity knows them (D61, D68)."""
+    return member.identity, person_names.full_name(member.membership, member.user), member.email
 
 
 def _row(member: Member) -> tuple[str, ...]:
@@ -191,11 +191,11 @@ def _row(member: Member) -> tuple[str, ...]:
 
 
 def _as_data(member: Member) -> dict[str, object]:
-    user_name, name, email = _shown(member)
+    _, name, email = _shown(member)
     return {
         "membership_id": member.membership.membership_id,
         "user": member.user.user_name,
-        "user_name": user_name,
+        "user_name": person_names.user_name(member.membership, member.user),
         "external_id": member.membership.external_id or None,
         "name": name,
         "email": email,

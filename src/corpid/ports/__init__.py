@@ -71,6 +71,7 @@ from corpid.ports.records import (
 from corpid.ports.registry import (
     REGISTRY_PARTS,
     Accept,
+    AccessUnder,
     Change,
     CodeGuessCounts,
     Delete,
@@ -111,6 +112,7 @@ __all__ = [
     "REGISTRY_PARTS",
     "Accept",
     "AccessReviews",
+    "AccessUnder",
     "Account",
     "Action",
     "Address",

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from corpid.rules.directory.provisioning_tokens import RegisteredProvisioningToken
 
-MemberName: TypeAlias = Literal["membership_id", "user_name", "external_id", "email", "active"]
+MemberName: TypeAlias = Literal["membership_id", "user_name", "any_user_name", "external_id", "email", "active"]
+"""`any_user_name` (with `eq` only) is what the entity wrote or that of the account, whichever fits"""
 Operator: TypeAlias = Literal["eq", "co", "sw"]
 SortedBy: TypeAlias = Literal["membership_id", "user_name", "external_id", "email"]
 MemberState: TypeAlias = Literal["invited", "active", "suspended", "locked"]

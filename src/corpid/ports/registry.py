@@ -5,6 +5,7 @@ With changes of records.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -121,6 +122,17 @@ class RolesUnder(msgspec.Struct, frozen=True):
     """whether the changes have those that are to end: if there is another one, nothing is written"""
 
 
+class AccessUnder(msgspec.Struct, frozen=True):
+    """Level and roles that end because their invitation goes to another address (D68).
+
+    They are read in the transaction of that change, so that one which was given meanwhile ends, too.
+    """
+
+    invited: Membership
+    events: Mapping[type[Written], AuditEvent]
+    """of each kind of record, without its object"""
+
+
 class Accept(msgspec.Struct, frozen=True):
     """Move an invited membership to the account that accepts it.
 
@@ -133,7 +145,7 @@ class Accept(msgspec.Struct, frozen=True):
     event: AuditEvent
 
 
-Change = Upsert | Delete | SignOut | Seen | Remains | RolesUnder | Accept
+Change = Upsert | Delete | SignOut | Seen | Remains | RolesUnder | AccessUnder | Accept
 
 
 class FactorChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ import msgspec
 
 from corpid.flows import namespaces
 from corpid.flows.directory import approvals
+from corpid.flows.directory.person_names import people_of
 from corpid.flows.directory.role_assignment import MOST_SERVICES, as_it_is, given
 from corpid.flows.directory.write import Refused
 from corpid.ports import AuditQuery, Seen, Upsert
@@ -116,6 +117,7 @@ async def ask(context: RequestContext, row: Assignment, *, reason: str) -> Chang
         changes=tuple(map(requested, changes)),
         reason=reason,
         created_at=int(context.now),
+        people=await people_of(registry, row.entity_id, changes, Person(user_id).name),
     )
     event = context.event(
         Person(user_id), AuditAction.APPROVAL_REQUEST, subject=request.request_id, entity_id=row.entity_id

@@ -19,7 +19,6 @@ from corpid.rules.directory.approvals import OF_ENTITIES, approvers, ends_approv
 from corpid.rules.directory.invitations import is_invitation, is_redirection
 from corpid.rules.directory.records import (
     Administrator,
-    Assignment,
     Entity,
     Membership,
     Operator,
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 MOST_GRANTS: Final = 1000
 """of one entity to one third party for one service, that a row is compared with"""
-MOST_ROLES: Final = 1000
-"""of one invited member, that an approval may have been for"""
 ENDED: Final = phrase("you no longer administer this entity")
 NO_OPERATOR_ANY_MORE: Final = phrase("you no longer operate this deployment")
 SHARED: Final = phrase("somebody else administers this entity by now: open the page again")
@@ -154,34 +151,17 @@ async def needing_approval(
         if change.kind in OF_ENTITIES and (change.was is not None or change.kind != "entity")
     ]
     entities = await registry.directory.read(Entity, {entity for _, _, entity, _ in asked if entity[0]})
-    redirected = {
-        change.key: await _services_given(registry, change) for change, _, _, _ in asked if _redirects(change)
-    }
-    named = {service for _, _, _, service in asked if service[0]}
-    services = await registry.directory.read(Service, named.union(*redirected.values()))
+    services = await registry.directory.read(Service, {service for _, _, _, service in asked if service[0]})
     found = [
         change
         for change, thing, entity, service in asked
         if needed(change, thing.level or "", entities.get(entity), services.get(service))
-        or any(services[each].approval_required for each in redirected.get(change.key, ()) if each in services)
     ]
     guards = [
         *(Seen(Entity, key, record) for key, record in entities.items()),
         *(Seen(Service, key, record) for key, record in services.items()),
     ]
     return found, guards
-
-
-def _redirects(change: Change) -> bool:
-    return is_redirection(change.was, change.becomes)
-
-
-async def _services_given(registry: Registry, change: Change) -> set[Key]:
-    """Return the services at which an invited membership has roles."""
-    where = dict(zip(("user_id", "entity_id"), change.key, strict=True))
-    own = await registry.directory.page(Assignment, where, after=("",) * 6, limit=MOST_ROLES)
-    others = await registry.directory.page(ThirdPartyAssignment, where, after=("",) * 7, limit=MOST_ROLES)
-    return {(row.service_id,) for row in own} | {(row.service_id,) for row in others}
 
 
 async def _covering_grants(registry: Registry, changes: Sequence[Change]) -> dict[Key, ThirdPartyGrant]:
@@ -293,7 +273,9 @@ async def _with_facts(registry: Registry, change: Change, thing: Object) -> tupl
         parameters=await _has_parameters(registry, change, thing),
         takes_last_owner=not all([await _other_owners(registry, each) for each in owned]),
     )
-    return with_facts, [Seen(Administrator, key, held), *(Remains(entity_id) for _, entity_id in owned)]
+    # A role is for whom the invitation goes to: another address meanwhile, and it is not given (D68).
+    invited = [Seen(Membership, key, each) for each in belongs.values() if each.invited and change.kind != "membership"]
+    return with_facts, [Seen(Administrator, key, held), *invited, *(Remains(entity_id) for _, entity_id in owned)]
 
 
 async def _ownership_taken(registry: Registry, change: Change, key: tuple[str, str]) -> list[tuple[str, str]]:

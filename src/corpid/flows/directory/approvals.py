@@ -14,7 +14,9 @@ import msgspec
 from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
 from corpid.flows.directory.api_clients import acting_api_client
 from corpid.flows.directory.lists import Page, cut, place
+from corpid.flows.directory.person_names import people_of
 from corpid.flows.directory.write import (
+    SYSTEM,
     Authorised,
     Refused,
     authorised,
@@ -30,13 +32,17 @@ from corpid.rules.directory.actors import ApiClient, ProvisioningToken
 from corpid.rules.directory.approvals import (
     MOST_CHANGES,
     MOST_REASON_CHARACTERS,
+    REDIRECTED,
     Decided,
     Event,
     State,
     change_of,
     decided,
     is_asked_for_oneself,
+    names_digest,
+    redirected,
     refreshed,
+    renamed,
     requested,
     stale,
     state_at,
@@ -45,11 +51,13 @@ from corpid.rules.directory.approvals import (
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.person_names import labelled
 from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.records import (
     Administrator,
     ChangeRequest,
     Membership,
+    RequestedPerson,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -73,7 +81,7 @@ _ACTIONS: Final = {
     Event.WITHDRAW: AuditAction.APPROVAL_WITHDRAW,
     Event.EXPIRE: AuditAction.APPROVAL_EXPIRE,
 }
-_SYSTEM: Final = "system"
+_RENAMED: Final = phrase("people of this request are known by other names now: look at it again before you approve")
 _EXPIRED_AT_ONCE: Final = 100
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
 
@@ -86,6 +94,13 @@ class Stale(Refused):
     """The records that a request changes differ by now.
 
     Further texts name them.
+    """
+
+
+class Renamed(Refused):
+    """People of a request are known differently than whoever decides was shown.
+
+    Further texts say how.
     """
 
 
@@ -104,8 +119,12 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     """one of RequestState"""
     requester: str
-    """the user name of a person, else as the audit names the actor"""
+    """what identifies a person, with their name; else as the audit names the actor"""
     differences: tuple[Difference, ...]
+    renamed: tuple[tuple[str, str], ...] = ()
+    """people who are known differently than when it was made: then and now (D68)"""
+    names_seen: str = ""
+    """what `approve` takes after the names were looked at"""
 
 
 async def submit(
@@ -139,6 +158,7 @@ async def submit(
         changes=tuple(map(requested, changes)),
         reason=reason,
         created_at=int(now),
+        people=await people_of(registry, _entity_of(found), changes, actor.name),
     )
     event = _event(actor, AuditAction.APPROVAL_REQUEST, request)
     guards = dict.fromkeys([*found.guards, *_as_requested(changes), *seen, Seen(ChangeRequest, request.key, None)])
@@ -164,16 +184,24 @@ def check_reason(reason: str) -> None:
         raise Refused(phrase("reason: write one line of at most {count} characters", count=MOST_REASON_CHARACTERS))
 
 
-async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float) -> ChangeRequest:
+async def approve(
+    registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float, names_seen: str = ""
+) -> ChangeRequest:
     """Approve a request and make its change.
 
-    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's. Raises
-    Refused if it was decided before, what it changes is no longer as it was, or breaks a rule by now, access.Forbidden,
-    Conflict, StoreUnavailable. Source: D55
+    Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's,
+    `names_seen` the digest of the names that they were shown (empty: those of the request). Raises Refused if it was
+    decided before, what it changes is no longer as it was, or breaks a rule by now, Renamed if people are known
+    differently by now, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D68
     """
     request = await _decidable(registry, request_id, actor, reason)
     after = _after(request, Event.APPROVE, actor, reason, now)
     changes = [change_of(each) for each in request.changes]
+    people = await people_of(registry, request.entity_id, changes, request.requester)
+    if redirected(request, people):
+        raise Stale(REDIRECTED)
+    if names_digest(people) != (names_seen or names_digest(request.people)):
+        raise Renamed(_RENAMED, *(f"  {was} → {is_now}" for was, is_now in _renamed(request, people)))
     current = await _current(registry, changes)
     changes = [refreshed(each, current) for each in changes]
     gone = stale(changes, current)
@@ -184,7 +212,7 @@ async def approve(registry: Registry, request_id: str, *, actor: Actor, reason: 
     problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
     if problems:
         raise Refused("the rules no longer allow this:", *(f"  {problem}" for problem in problems))
-    agreed = await authorised(registry, actor, changes)
+    agreed = await authorised(registry, actor, changes, approving=request_id)
     if is_asked_for_oneself(request):
         still = await _still_belonging(registry, request)
         done = recorded(
@@ -228,12 +256,12 @@ async def _asked(
     try:
         if kind == "user":
             person = await acting_administrator(registry, identifier, request.entity_id, auth_time=now, now=now)
-            return await authorised(registry, person, changes), []
+            return await authorised(registry, person, changes, approving=request.request_id), []
         found = await acting_api_client(registry, identifier) if kind == "client" else None
         if found is None or found[0].entity_id != request.bound_to:
             raise Refused(phrase("the requester has no rights here any more: decline it"))
         client, still = found
-        return await authorised(registry, client, changes), [still]
+        return await authorised(registry, client, changes, approving=request.request_id), [still]
     except Forbidden as error:
         raise Refused(phrase("the requester may not do this any more: {reason}", reason=error.reason)) from None
 
@@ -286,9 +314,9 @@ async def expire(registry: Registry, *, now: float) -> int:
     for request in oldest:
         if state_at(request, now) is not State.EXPIRED:
             break
-        after = decided(request, Event.EXPIRE, by=_SYSTEM, reason="", now=now)
+        after = decided(request, Event.EXPIRE, by=SYSTEM, reason="", now=now)
         event = AuditEvent(
-            actor=_SYSTEM, action=AuditAction.APPROVAL_EXPIRE, object=request.request_id, entity_id=request.entity_id
+            actor=SYSTEM, action=AuditAction.APPROVAL_EXPIRE, object=request.request_id, entity_id=request.entity_id
         )
         try:
             await registry.directory.write([Seen(ChangeRequest, request.key, request), Upsert(after, event)])
@@ -341,13 +369,25 @@ async def request(registry: Registry, actor: Actor, request_id: str, *, now: flo
 async def shown(registry: Registry, found: ChangeRequest, now: float) -> Shown:
     """A request as people read it. Raises StoreUnavailable. Source: D55"""
     changes = [change_of(each) for each in found.changes]
-    names = await _user_names(registry, changes, found.requester)
+    people = await people_of(registry, found.entity_id, changes, found.requester)
+    names = {each.user_id: labelled(each.identity, each.name) for each in people}
     _, _, identifier = found.requester.partition(":")
+    state = state_at(found, now)
     return Shown(
         request=found,
-        state=state_at(found, now).value,
+        state=state.value,
         requester=names.get(identifier, found.requester),
         differences=tuple(difference(change, names) for change in changes),
+        renamed=_renamed(found, people) if state is State.PENDING else (),
+        names_seen=names_digest(people),
+    )
+
+
+def _renamed(found: ChangeRequest, people: Iterable[RequestedPerson]) -> tuple[tuple[str, str], ...]:
+    """The names of people then (empty: not recorded) and now."""
+    return tuple(
+        (labelled(was.identity, was.name) if was is not None else "", labelled(is_now.identity, is_now.name))
+        for was, is_now in renamed(found, people)
     )
 
 
@@ -440,10 +480,8 @@ async def _current(registry: Registry, changes: Sequence[Change]) -> dict[Kind, 
     return found
 
 
-async def _user_names(registry: Registry, changes: Iterable[Change], requester: str = "") -> dict[str, str]:
+async def _user_names(registry: Registry, changes: Iterable[Change]) -> dict[str, str]:
     ids = {str(getattr(change.becomes or change.was, "user_id", "")) for change in changes}
-    kind, _, identifier = requester.partition(":")
-    ids |= {identifier} if kind == "user" else set()
     users = await registry.directory.read(User, sorted((each,) for each in ids if each))
     return {user.user_id: user.user_name for user in users.values()}
 

@@ -59,9 +59,7 @@ class GivenRole(msgspec.Struct, frozen=True, kw_only=True):
 
     row: ThirdPartyAssignment
     name: str
-    """empty if the client entity may not know it"""
-    user_name: str
-    """empty for the client entity"""
+    """for the client entity the person's own name; empty if it may not know it"""
     signed_in_at: int
     """when the person last signed in to the service for the third party, in epoch seconds; 0: not known"""
 
@@ -278,13 +276,13 @@ async def _with_people(registry: Registry, actor: Actor, rows: Sequence[ThirdPar
     found = []
     for row in rows:
         user, membership = users.get((row.user_id,)), held.get(row.key[:2])
-        name = user_name = ""
+        name = ""
         if user is not None and membership is not None:
-            name, user_name = person_names.shown_name(membership, user), person_names.user_name(membership, user)
+            name = person_names.shown_name(membership, user)
         elif user is not None:
             name = person_names.name_outside(user)
         at = last[row.user_id, row.entity_id, row.service_id]
-        found.append(GivenRole(row=row, name=name, user_name=user_name, signed_in_at=at))
+        found.append(GivenRole(row=row, name=name, signed_in_at=at))
     return found
 
 

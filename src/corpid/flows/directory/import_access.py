@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from corpid.flows.directory import approvals, role_assignment
+from corpid.flows.directory.members import AmbiguousName, find_member
 from corpid.flows.directory.provisioning import (
     MalformedDetails,
     Member,
@@ -20,10 +21,10 @@ from corpid.flows.directory.provisioning import (
     store_refusals,
 )
 from corpid.flows.directory.write import Refused, authorised
-from corpid.ports import MemberQuery, Seen
+from corpid.ports import Seen
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_file import parse_access
-from corpid.rules.directory.names import folded, is_storable
+from corpid.rules.directory.names import folded
 from corpid.rules.directory.nodes import DirectoryError, Problem
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Membership, Service, User
@@ -110,18 +111,16 @@ class _Planning:
         user_name = line.cells["user_name"]
         key = folded(user_name)
         if key not in self._people:
-            found = await self._member(user_name) or await self._invited(line)
+            try:
+                found = await find_member(self._registry, self._actor.entity_id, user_name)
+            except AmbiguousName as error:
+                self._wrong(line, str(error))
+                return None
+            found = found or await self._invited(line)
             if found is None:
                 return None
             self._people[key] = found
         return self._people[key]
-
-    async def _member(self, user_name: str) -> Member | None:
-        if not is_storable(user_name):
-            return None
-        query = MemberQuery(entity_id=self._actor.entity_id, conditions=(("user_name", "eq", user_name),), limit=1)
-        _, found = await self._registry.provisioning.members(query)
-        return Member(membership=found[0].membership, user=found[0].user) if found else None
 
     async def _invited(self, line: AccessLine) -> Member | None:
         """A new member, invited by this line."""

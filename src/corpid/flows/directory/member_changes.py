@@ -13,7 +13,7 @@ from corpid.flows.directory.approvals import submit
 from corpid.flows.directory.provisioning import (
     LastOwner,
     MemberDetails,
-    check_redirection,
+    count_redirection,
     end_seen,
     invitation,
     refuse_taken,
@@ -35,10 +35,13 @@ if TYPE_CHECKING:
 
     from corpid.flows.directory.invitation_limits import InvitationLimit
     from corpid.ports import Registry
+    from corpid.ports.provisioning import MemberName
     from corpid.rules.directory.actors import Administering
     from corpid.rules.directory.records import ChangeRequest
 
 MOST_INVITED: Final = MOST_CHANGES
+_ADDRESSES: Final[tuple[MemberName, ...]] = ("email", "any_user_name")
+"""members of a membership that may be an address"""
 
 
 async def known_addresses(registry: Registry, addresses: Sequence[str], *, actor: Administering) -> frozenset[str]:
@@ -52,7 +55,7 @@ async def known_addresses(registry: Registry, addresses: Sequence[str], *, actor
 
 
 async def _is_known(registry: Registry, entity_id: str, address: str) -> bool:
-    for name in ("email", "user_name"):
+    for name in _ADDRESSES:
         query = MemberQuery(entity_id=entity_id, conditions=((name, "eq", address),), limit=1)
         _, found = await registry.provisioning.members(query)
         if found:
@@ -153,7 +156,7 @@ async def _submit_change(
     change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
     await _check(registry, actor, [change])
     await refuse_taken(registry, becomes)
-    await check_redirection(registry, limit, was, becomes, actor=actor, now=now)
+    await count_redirection(limit, was, becomes, actor=actor, now=now)
     seen = [Seen(Membership, was.key, was)]
     with store_refusals():
         return await submit(registry, actor, [change], reason=reason, now=now, unique=new_id(), seen=seen)

@@ -10,8 +10,8 @@ import msgspec
 
 from corpid.flows.directory.lists import Page, as_place, cut, place, with_records
 from corpid.flows.directory.provisioning import Member, State, members_by_name
-from corpid.flows.directory.write import authorised
-from corpid.ports import MemberSearch
+from corpid.flows.directory.write import Refused, authorised
+from corpid.ports import MemberQuery, MemberSearch
 from corpid.ports.provisioning import SEARCH_WORDS
 from corpid.rules.directory.access import Forbidden, Level, Object, authorise
 from corpid.rules.directory.approvals import needed
@@ -19,19 +19,22 @@ from corpid.rules.directory.effect import Role
 from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, Assignment, ThirdPartyAssignment
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from corpid.ports import Registry, StoredMember
     from corpid.rules.directory.access import ObjectKind
     from corpid.rules.directory.actors import Administering
-    from corpid.rules.directory.records import Entity, Membership
+    from corpid.rules.directory.records import Entity, Membership, User
 
 _EXAMINED_AT_ONCE: Final = 2000
 _PARTS: Final = 25
 """of so many members each: one page of a search examines 50,000 at most"""
 _MOST_ROLES: Final = 1000
+_CANDIDATES: Final = 5
+"""people whom a refusal lists, if a user name means several"""
 """of one member, that are counted"""
 _CHARACTERS: Final = 100
 """of a search"""
@@ -53,6 +56,10 @@ class ListedMember(msgspec.Struct, frozen=True, kw_only=True):
     level: Level = ""
     roles: int = 0
     """that the actor may see"""
+
+
+class AmbiguousName(Refused):
+    """A user name that means several people at an entity."""
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +86,47 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     roles: int
     """counted up to a thousand"""
     for_others: int
+
+
+async def find_member(registry: Registry, entity_id: str, named: str) -> Member | None:
+    """Return the member whom a user name means; None for nobody.
+
+    It is typed, pasted or sent. The user name of the account and what the entity wrote are asked together; never the address. Raises AmbiguousName
+    if they are those of different members, StoreUnavailable. Source: D68
+    """
+    if not named or not is_storable(named):
+        return None
+    query = MemberQuery(entity_id=entity_id, conditions=(("any_user_name", "eq", named),), limit=_CANDIDATES)
+    _, stored = await registry.provisioning.members(query)
+    found = [Member(membership=each.membership, user=each.user) for each in stored]
+    _refuse_several(named, [each.name for each in found])
+    return found[0] if found else None
+
+
+async def find_person(registry: Registry, entity_id: str, named: str, *, of_entity: bool) -> User | None:
+    """Return the person of a user name at an entity; None for nobody.
+
+    For programs. `of_entity`: the entity itself asks, and learns nothing about accounts that are no members. For others the account
+    of this name is meant, too. Raises AmbiguousName, StoreUnavailable. Source: D61, D68
+    """
+    found = await find_member(registry, entity_id, named) if entity_id else None
+    account = await registry.directory.user_by_name(named)
+    if found is None or (account is not None and account.user_id == found.user.user_id):
+        return account
+    if account is not None and not of_entity:
+        _refuse_several(named, [found.name, account.user_name])
+    return found.user
+
+
+def _refuse_several(named: str, candidates: Sequence[str]) -> None:
+    if len(candidates) > 1:
+        raise AmbiguousName(
+            phrase(
+                "{name} can mean several people here: {candidates}. Use another of their user names.",
+                name=named,
+                candidates=tuple(candidates),
+            )
+        )
 
 
 async def listed(

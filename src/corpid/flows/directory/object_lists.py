@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory.finding import FIRST_CHARACTER, LAST
+from corpid.flows.directory.members import find_person
 from corpid.flows.directory.objects import Found, found, key_of_record, user_names
 from corpid.rules.directory.access import Object, refuse_early
 from corpid.rules.directory.names import user_name as mapped
@@ -135,8 +136,8 @@ async def _page(
         places = [(each.user_name,) if isinstance(each, User) else key_of_record(each) for each in named]
         return [*named], places
     if record is Membership and "entity" in wanted:
-        return await _memberships(by.registry, wanted, after)
-    where = await _where(by.registry, wanted)
+        return await _memberships(by.registry, wanted, after, of_entity=bool(by.actor.entity_id))
+    where = await _where(by.registry, wanted, of_entity=bool(by.actor.entity_id))
     if where is None:
         return [], []
     rows = await directory.page(record, where, after=after or ("",) * resource.width, limit=limit)  # type: ignore[type-var]
@@ -149,23 +150,24 @@ async def _members(registry: Registry, wanted: Mapping[str, str], after: tuple[s
 
 
 async def _memberships(
-    registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...]
+    registry: Registry, wanted: Mapping[str, str], after: tuple[str, ...], *, of_entity: bool
 ) -> tuple[list[msgspec.Struct], list[tuple[str, ...]]]:
     """A person's membership of an entity."""
-    user = await registry.directory.user_by_name(wanted["user"])
+    user = await find_person(registry, wanted["entity"], wanted["user"], of_entity=of_entity)
     key = (user.user_id, wanted["entity"]) if user is not None and not after else ("", "")
     held = (await registry.directory.read(Membership, [key])).get(key)
     return ([], []) if held is None else ([held], [(held.membership_id,)])
 
 
-async def _where(registry: Registry, wanted: Mapping[str, str]) -> dict[str, str] | None:
+async def _where(registry: Registry, wanted: Mapping[str, str], *, of_entity: bool) -> dict[str, str] | None:
     """The columns that a list is narrowed by.
 
     None if it names a person who is not there.
     """
     where = {_COLUMNS[name]: value for name, value in wanted.items() if name != "user"}
     if "user" in wanted:
-        user = await registry.directory.user_by_name(wanted["user"])
+        entity_id = wanted.get("entity") or wanted.get("third_party", "")
+        user = await find_person(registry, entity_id, wanted["user"], of_entity=of_entity)
         if user is None:
             return None
         where["user_id"] = user.user_id

@@ -13,6 +13,7 @@ import msgspec
 
 from corpid.flows.directory.apply import prepare
 from corpid.flows.directory.approvals import submit
+from corpid.flows.directory.members import find_person
 from corpid.flows.directory.write import object_of
 from corpid.ports import ChangedMeanwhile, NameTaken, Seen
 from corpid.rules.directory.access import Forbidden, Object, authorise, refuse_early
@@ -20,6 +21,7 @@ from corpid.rules.directory.actors import ALL_SCOPES, ApiClient
 from corpid.rules.directory.json_nodes import Json, merged
 from corpid.rules.directory.levels import without_services
 from corpid.rules.directory.members import masked
+from corpid.rules.directory.names import is_storable
 from corpid.rules.directory.nodes import DirectoryError
 from corpid.rules.directory.objects import READ_ONLY, Fault, Unfit, key_of, read_changed, read_new, shown
 from corpid.rules.directory.plan import Change
@@ -108,7 +110,7 @@ async def added(by: Administration, resource: Resource, value: Json) -> Found | 
     Exists, Refused, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D56, D59
     """
     refuse_early(by.actor, "write", _as_is(by.actor, resource))
-    read_one = read_new(resource, _offered(by.actor, resource, value))
+    read_one = read_new(resource, await _resolved(by, resource, _offered(by.actor, resource, value)))
     await _refuse_strangers(by, resource, read_one)
     changes, users = await _planned(by, read_one)
     own = [change for change in changes if change.kind == resource.kind]
@@ -131,6 +133,20 @@ def _offered(actor: ApiClient, resource: Resource, value: Json) -> Json:
     if resource.record is not ThirdPartyGrant or not actor.entity_id or not isinstance(value, dict):
         return value
     return {"state": "offered", **value}
+
+
+async def _resolved(by: Administration, resource: Resource, value: Json) -> Json:
+    """A new object with the account's user name of its member.
+
+    A new membership is of an account, which no member is. Raises AmbiguousName.
+    """
+    if not resource.names_user or resource.record is Membership or not isinstance(value, dict):
+        return value
+    named, entity_id = value.get("user"), value.get("entity") or value.get("third_party")
+    if not isinstance(named, str) or not isinstance(entity_id, str) or not is_storable(entity_id):
+        return value
+    found = await find_person(by.registry, entity_id, named, of_entity=bool(by.actor.entity_id))
+    return value if found is None else {**value, "user": found.user_name}
 
 
 async def changed(

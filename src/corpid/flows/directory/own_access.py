@@ -10,7 +10,7 @@ from corpid.flows.directory.lists import with_records
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
 from corpid.rules.directory.effect import Role
-from corpid.rules.directory.person_names import full_name
+from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -115,7 +115,7 @@ async def _names(registry: Registry, wanted: set[tuple[str, str]]) -> dict[tuple
     belonging = await registry.directory.read(Membership, wanted)
     users = await registry.directory.read(User, {(person,) for person, _ in wanted})
     return {
-        (person, entity_id): full_name(held, users[person,])
+        (person, entity_id): shown_name(held, users[person,])
         for (person, entity_id), held in belonging.items()
         if not held.invited and (person,) in users
     }

@@ -52,7 +52,6 @@ from corpid.rules.directory.records import (
     User,
 )
 from corpid.rules.limits import PROVISIONING_CONDITIONS
-from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LastOwner", "MalformedDetails", "Member", "MemberDetails", "MembersPage", "State", "Taken", "UnknownMember",
-    "WantedMembers", "change_member", "check_redirection", "considered_invitation", "end_member", "end_seen", "invitation", "invite", "member", "members",
+    "WantedMembers", "change_member", "considered_invitation", "count_redirection", "end_member", "end_seen", "invitation", "invite", "member", "members",
     "members_by_name", "refuse_taken", "rows_under", "store_refusals", "submit_invitation", "with_details",
 ]  # fmt: skip
 
@@ -104,13 +103,18 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name by which the entity knows them (D61)."""
+        """The identity, with the name that the entity wrote (D68)."""
         return person_names.shown_name(self.membership, self.user)
 
     @property
-    def user_name(self) -> str:
-        """The user name by which the entity knows them; may be empty (D61)."""
-        return person_names.user_name(self.membership, self.user)
+    def identity(self) -> str:
+        """The account's user name, or an invitation's address (D68)."""
+        return person_names.identity(self.membership, self.user)
+
+    @property
+    def name_alone(self) -> str:
+        """The name that the entity wrote, else their own, else the identity (D61)."""
+        return person_names.full_name(self.membership, self.user) or self.identity
 
     @property
     def email(self) -> str:
@@ -294,9 +298,8 @@ async def change_member(
     """Replace the details of a member, and suspend or restore it.
 
     `expected` is the membership as the caller has read it. If the address of an invited member changes, an e-mail is
-    sent to the new one. Raises UnknownMember, MalformedDetails, Taken, TooManyInvitations, LastOwner, ChangedMeanwhile,
-    access.Forbidden (also if it needs approval), Refused if changes for an invitation wait for approval, Conflict,
-    StoreUnavailable. Source: D55, D60, D61
+    sent to the new one, and what was given or asked for under the earlier one ends. Raises UnknownMember, MalformedDetails, Taken, TooManyInvitations, LastOwner, ChangedMeanwhile,
+    access.Forbidden (also if it needs approval), Conflict, StoreUnavailable. Source: D55, D60, D61, D68
     """
     found = await member(registry, membership_id, actor=actor)
     was = found.membership
@@ -308,7 +311,7 @@ async def change_member(
     change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
     allowed = await _authorised(registry, actor, change)
     await refuse_taken(registry, becomes)
-    await check_redirection(registry, limit, was, becomes, actor=actor, now=now)
+    await count_redirection(limit, was, becomes, actor=actor, now=now)
     await _write(registry, allowed, Seen(Membership, was.key, was))
     return await member(registry, membership_id, actor=actor)
 
@@ -333,8 +336,7 @@ def _is_sent(was: Membership, becomes: Membership) -> bool:
     return was.invited and becomes.email not in {"", was.email}
 
 
-async def check_redirection(
-    registry: Registry,
+async def count_redirection(
     limit: InvitationLimit,
     was: Membership,
     becomes: Membership,
@@ -342,27 +344,12 @@ async def check_redirection(
     actor: Actor,
     now: float,
 ) -> None:
-    """Check and count the e-mail to another address of an invited member.
+    """Count the e-mail to another address of an invited member.
 
-    Raises Refused if changes for the invitation wait for approval, TooManyInvitations, StoreUnavailable. Source: D55,
-    D60
+    Raises TooManyInvitations, StoreUnavailable. Source: D60
     """
-    if was.invited and becomes.email != was.email:
-        await _refuse_pending(registry, was)
     if _is_sent(was, becomes) and becomes.invitation_sent_at == DUE:
         await limit.count(actor, was.entity_id, becomes.email, now=now)
-
-
-async def _refuse_pending(registry: Registry, invited: Membership) -> None:
-    """Refuse another address while something waits for approval for this one."""
-    waiting = {"entity_id": invited.entity_id, "state": "pending"}
-    requests = await registry.directory.page(ChangeRequest, waiting, after=("",), limit=_MOST)
-    if any(invited.user_id in change.key for request in requests for change in request.changes):
-        raise Refused(
-            phrase(
-                "changes for this invitation wait for approval: end the invitation, and invite the other address again"
-            )
-        )
 
 
 async def end_member(registry: Registry, membership_id: str, *, actor: Actor) -> None:
@@ -455,16 +442,16 @@ def store_refusals() -> Iterator[None]:
 async def refuse_taken(registry: Registry, membership: Membership) -> None:
     """Refuse a user name or external identifier of another member.
 
-    The user name of a person is in their own record, which no constraint compares. Raises Taken, StoreUnavailable.
-    Source: D60
+    Also the user name of another member's account, which no constraint compares. Raises Taken, StoreUnavailable.
+    Source: D60, D68
     """
-    unique: tuple[Condition, ...] = (
-        ("user_name", "eq", membership.user_name),
-        ("external_id", "eq", membership.external_id),
+    unique: tuple[tuple[str, Condition], ...] = (
+        ("user_name", ("any_user_name", "eq", membership.user_name)),
+        ("external_id", ("external_id", "eq", membership.external_id)),
     )
-    for condition in unique:
+    for member, condition in unique:
         if condition[2] and await _another_has(registry, membership, condition):
-            raise Taken(condition[0])
+            raise Taken(member)
 
 
 async def _another_has(registry: Registry, membership: Membership, condition: Condition) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from corpid.flows.directory import approvals
 from corpid.flows.directory.approvals import NoRequest, object_of_request
 from corpid.flows.directory.lists import Page, as_place, cut, place
 from corpid.flows.directory.person_names import names_of
@@ -15,6 +16,7 @@ from corpid.flows.directory.write import Refused, authorised
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
 from corpid.rules.directory.names import is_storable
+from corpid.rules.directory.person_names import labelled
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -58,6 +60,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
     nobody_approves: bool = False
     """whether no administrator can approve it at present. Of a request on its own"""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """people who are known differently than when it was made: then and now (D68). Of a request that waits, on its own"""
+    names_seen: str = ""
+    """what `approvals.approve` takes after these names were looked at"""
 
     @property
     def expires_at(self) -> int:
@@ -190,6 +196,8 @@ async def request(registry: Registry, actor: Administering, request_id: str, *, 
     shown = (await _shown(registry, actor, [found], now=now, limit=1)).found[0]
     if shown.state is not State.PENDING:
         return shown
+    named_now = await approvals.shown(registry, found, now)
+    shown = msgspec.structs.replace(shown, renamed=named_now.renamed, names_seen=named_now.names_seen)
     if not shown.why_not:
         shown = msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
         if not shown.why_no_approval:
@@ -302,25 +310,26 @@ async def _called(registry: Registry, name: str, names: Names) -> str:
 async def named(registry: Registry, entity_id: str, changes: Iterable[Change], people: Iterable[str] = ()) -> Names:
     """Return the names of people, entities and services in changes.
 
-    People are named as the entity of the changes knows them; who acted on them, in `people`, only if they belong to it.
-    Raises StoreUnavailable. Source: D55, D60, D61
+    People are named as the entity of the changes knows them, and whom it invites by their address; who acted on them,
+    in `people`, only if they belong to it. Raises StoreUnavailable. Source: D55, D60, D61, D68
     """
-    about, entities, services = set[str](), set[str](), set[str]()
+    former, outside, entities, services = set[str](), set[str](), set[str](), set[str]()
     typed: dict[str, str] = {}
     for change in changes:
         for record in filter(None, (change.was, change.becomes)):
-            about.add(str(getattr(record, "user_id", "")))
+            own = getattr(record, "entity_id", "") == entity_id
+            (former if own else outside).add(str(getattr(record, "user_id", "")))
             entities |= {str(getattr(record, "entity_id", "")), str(getattr(record, "client_entity_id", ""))}
             services.add(str(getattr(record, "service_id", "")))
             if isinstance(record, Administrator) and isinstance(record.services, tuple):
                 services |= set(record.services)
-            if isinstance(record, Membership) and record.entity_id == entity_id:
-                typed[record.user_id] = record.name or record.user_name or record.email
+            if isinstance(record, Membership) and record.invited and own:
+                typed[record.user_id] = labelled(record.email or record.membership_id, record.name)
     directory = registry.directory
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
     return Names(
-        people=typed | await names_of(registry, entity_id, set(people), also=about),
+        people=typed | await names_of(registry, entity_id, set(people), former=former, outside=outside),
         entities={each.entity_id: each.name for each in known.values()},
         services={each.service_id: each.name for each in of.values()},
     )

@@ -9,17 +9,18 @@ import msgspec
 
 from corpid.flows.directory.administrators import considered, needing_approval
 from corpid.flows.large import in_thread_if_many
-from corpid.ports import AuditEvent, Delete, RolesUnder, SignOut, Upsert
+from corpid.ports import AccessUnder, AuditEvent, Delete, RolesUnder, Seen, SignOut, Upsert
 from corpid.ports import Change as StoreChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
 from corpid.rules.directory.actors import Actor, Administering, ApiClient, CommandLine, ProvisioningToken
-from corpid.rules.directory.approvals import approvers, step
-from corpid.rules.directory.invitations import is_invitation
+from corpid.rules.directory.approvals import REDIRECTED, State, approvers, decided, state_at, step
+from corpid.rules.directory.approvals import Event as Decision
+from corpid.rules.directory.invitations import is_invitation, is_redirection
 from corpid.rules.directory.levels import APPROVERS
-from corpid.rules.directory.plan import Change
-from corpid.rules.directory.records import Entity, ThirdPartyGrant, User
+from corpid.rules.directory.plan import RECORDS, Change
+from corpid.rules.directory.records import ChangeRequest, Entity, Membership, ThirdPartyGrant, User
 from corpid.rules.directory.sections import KINDS
 from corpid.rules.directory.third_parties import Event, event_by, side_of, sides
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -29,7 +30,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from corpid.ports import Registry, Seen
+    from corpid.ports import Registry
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
 
@@ -66,6 +67,11 @@ REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
     ),
 }
 """the actions after which there is no such record any more"""
+_UNDER_INVITATION: Final[tuple[Kind, ...]] = ("third-party row", "assignment", "administrator")
+"""kinds of records that a membership carries"""
+SYSTEM: Final = "system"
+"""who decides what nobody decides"""
+_AT_ONCE: Final = 200
 
 
 class Refused(Exception):
@@ -95,13 +101,16 @@ class Authorised(msgspec.Struct, frozen=True, kw_only=True):
     guards: tuple[StoreChange, ...]
     needing: tuple[Change, ...]
     """those that need another administrator's approval, if an entity makes them"""
+    ended: tuple[StoreChange, ...] = ()
+    """the requests that end with them, of invitations that go to another address (D68)"""
 
 
-async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change]) -> Authorised:
+async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change], *, approving: str = "") -> Authorised:
     """Authorise all changes.
 
-    Raises access.Forbidden if one of them is not allowed, Refused if approvals are turned on with nobody to give them,
-    and StoreUnavailable. Source: DESIGN "Security", D53, D55
+    `approving` is the request for them, if it is being approved. Raises access.Forbidden if one of them is not allowed,
+    Refused if approvals are turned on with nobody to give them, and StoreUnavailable. Source: DESIGN "Security", D53,
+    D55
     """
     plain = await in_thread_if_many(lambda: [object_of(change) for change in changes], len(changes))
     objects, guards = await considered(registry, actor, changes, plain)
@@ -116,8 +125,46 @@ async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change]
         guards = await in_thread_if_many(partial(_distinct, [*guards, *seen]), len(guards))
         await _check_approvers(registry, changes)
     return Authorised(
-        actor=actor, changes=tuple(changes), objects=tuple(objects), guards=tuple(guards), needing=tuple(needing)
+        actor=actor,
+        changes=tuple(changes),
+        objects=tuple(objects),
+        guards=tuple(guards),
+        needing=tuple(needing),
+        ended=tuple(await _ended_requests(registry, actor, changes, approving)),
     )
+
+
+async def _ended_requests(
+    registry: Registry, actor: Actor, changes: Iterable[Change], approving: str
+) -> list[StoreChange]:
+    """Decline what waits for invitations that go to another address.
+
+    It was asked for under the earlier one (D68).
+    """
+    ended: list[StoreChange] = []
+    for change in changes:
+        was, becomes = change.was, change.becomes
+        if not is_redirection(was, becomes) or not isinstance(was, Membership) or not isinstance(becomes, Membership):
+            continue
+        for request in await _waiting(registry, was, now=becomes.changed_at):
+            if request.request_id == approving:
+                continue
+            after = decided(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
+            event = audit_event(actor, AuditAction.APPROVAL_DECLINE, request.request_id)
+            event = msgspec.structs.replace(event, entity_id=request.entity_id)
+            ended += [Seen(ChangeRequest, request.key, request), Upsert(after, event)]
+    return ended
+
+
+async def _waiting(registry: Registry, invited: Membership, *, now: float) -> list[ChangeRequest]:
+    """The requests about an invitation that wait."""
+    where = {"entity_id": invited.entity_id, "state": State.PENDING.value}
+    found: list[ChangeRequest] = []
+    after: tuple[str, ...] = ("",)
+    while rows := await registry.directory.page(ChangeRequest, where, after=after, limit=_AT_ONCE):
+        found += [row for row in rows if any(each.key[0] == invited.user_id for each in row.changes)]
+        after = rows[-1].key
+    return [row for row in found if state_at(row, now) is State.PENDING]
 
 
 def _distinct(guards: Iterable[StoreChange]) -> list[StoreChange]:
@@ -185,7 +232,8 @@ def recorded(found: Authorised, *, action: AuditAction | None = None, **detail: 
         if not is_of_entity(found.actor) and (change.kind, change.key) in needing:
             details["approval"] = "bypassed"
         written.append(_recorded(change, msgspec.structs.replace(event, detail=details)))
-    return [*written, *_signed_out(found.changes), *_roles_under(found.actor, found.changes), *found.guards]
+    under: list[StoreChange] = [*_roles_under(found.actor, found.changes), *_access_under(found.actor, found.changes)]
+    return [*written, *_signed_out(found.changes), *under, *found.ended, *found.guards]
 
 
 def with_reason(actor: Actor) -> None:
@@ -311,6 +359,24 @@ def _roles_under(actor: Actor, changes: Iterable[Change]) -> Iterable[RolesUnder
                 detail=actor.detail,
             )
             yield RolesUnder(change.was, event, planned=change.seen is not None)
+
+
+def _access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[AccessUnder]:
+    """Level and roles that end with the address of an invitation (D68)."""
+    for change in changes:
+        was = change.was
+        if isinstance(was, Membership) and is_redirection(was, change.becomes):
+            events = {
+                RECORDS[kind]: AuditEvent(
+                    actor=actor.name,
+                    action=ACTIONS[kind, "remove"],
+                    entity_id=was.entity_id,
+                    request_id=actor.request_id,
+                    detail=actor.detail,
+                )
+                for kind in _UNDER_INVITATION
+            }
+            yield AccessUnder(was, events)  # type: ignore[arg-type]
 
 
 def _from_whom(change: Change) -> str:

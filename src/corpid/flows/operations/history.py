@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import request_lists
+from corpid.flows.directory.members import find_member
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.operations import audit
 from corpid.ports import AuditPart, AuditQuery
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.names import user_name
-from corpid.rules.directory.person_names import user_name as user_name_of
+from corpid.rules.directory.names import is_storable, user_name
+from corpid.rules.directory.person_names import identity
 from corpid.rules.directory.records import Entity, Membership, Service, User
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Names:
     people: Mapping[str, str]
     """those who belong to the entity or did, and its third parties' people that act for it"""
     user_names: Mapping[str, str]
-    """of those who belong to the entity"""
+    """what identifies those who belong to the entity or did (D68)"""
     services: Mapping[str, str]
     entities: Mapping[str, str]
     requests: request_lists.About = request_lists.NOTHING
@@ -76,8 +77,8 @@ class Names:
 async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, before: int, limit: int) -> AuditPart:
     """Changes that concern the actor's entity, the latest first.
 
-    There may be fewer than `limit` although more follow: a call looks at some thousand entries. Raises
-    access.Forbidden, StoreUnavailable. Source: D57, D61
+    There may be fewer than `limit` although more follow: a call looks at some thousand entries. Raises AmbiguousName,
+    access.Forbidden, StoreUnavailable. Source: D57, D61, D68
     """
     query = AuditQuery(
         user_id=await _person(registry, actor, wanted.person) if wanted.person else "",
@@ -101,12 +102,15 @@ async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, b
 
 
 async def _person(registry: Registry, actor: Administering, named: str) -> str:
-    """The person of a membership, or of this user name."""
-    if audit.is_user_id(named):
-        stored = await registry.provisioning.member(named)
-        if stored is not None and stored.membership.entity_id == actor.entity_id:
-            return stored.user.user_id
-    return await audit.known_person(registry, _mapped(named))
+    """The person of a membership, or of this user name.
+
+    Of those who have left, that of the account. Raises AmbiguousName.
+    """
+    stored = await registry.provisioning.member(named) if is_storable(named) else None
+    if stored is not None and stored.membership.entity_id == actor.entity_id:
+        return stored.user.user_id
+    found = await find_member(registry, actor.entity_id, named)
+    return found.user.user_id if found is not None else await audit.known_person(registry, _mapped(named))
 
 
 def _mapped(name: str) -> str:
@@ -155,11 +159,12 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
     People of other entities who acted stay without a name. Raises StoreUnavailable. Source: D61
     """
     entries = list(entries)
-    about = {person_of(each) for each in entries} - {""}
-    actors = {user_id for each in entries for user_id in _people_acting(each)}
     directory, own = registry.directory, actor.entity_id
-    users = await directory.read(User, [(each,) for each in sorted(about)])
-    memberships = await directory.read(Membership, [(each, own) for each in sorted(about)])
+    former = {person_of(each) for each in entries if each.entity_id == own} - {""}
+    outside = {person_of(each) for each in entries if each.entity_id != own} - {""}
+    actors = {user_id for each in entries for user_id in _people_acting(each)}
+    users = await directory.read(User, [(each,) for each in sorted(former)])
+    memberships = await directory.read(Membership, [(each, own) for each in sorted(former)])
     entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)} - {""}
     service_ids = {service_of(each) for each in entries} | {
         each for entry in entries for value in (entry.before, entry.after) for each in _listed(value.get("services"))
@@ -167,11 +172,11 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
     services = await directory.read(Service, [(each,) for each in sorted(service_ids - {""})])
     entities = await directory.read(Entity, [(each,) for each in sorted(entity_ids)])
     return Names(
-        people=await names_of(registry, own, actors, also=about),
+        people=await names_of(registry, own, actors, former=former, outside=outside),
         user_names={
-            user_id: user_name_of(membership, users[user_id,])
-            for (user_id, _), membership in memberships.items()
-            if (user_id,) in users and not membership.invited
+            user_id: identity(memberships[user_id, own], user) if (user_id, own) in memberships else user.user_name
+            for (user_id,), user in users.items()
+            if (user_id, own) in memberships or not user.placeholder
         },
         services={service_id: each.name for (service_id,), each in services.items()},
         entities={entity_id: each.name for (entity_id,), each in entities.items()},

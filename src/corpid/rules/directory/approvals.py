@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import Enum
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from corpid.rules.directory.document import Entry
-from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.plan import RECORDS, Change, check
 from corpid.rules.directory.records import (
     ChangeRequest,
     Entity,
     Membership,
     RequestedChange,
+    RequestedPerson,
     Service,
     ThirdPartyGrant,
 )
 from corpid.rules.directory.sections import KINDS
+from corpid.texts import phrase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -139,9 +141,7 @@ def needed(change: Change, level: Level, entity: Entity | None, service: Service
     demanded = "none" if entity is None else entity.approvals
     if demanded == "roles":
         takes_level = change.kind == "membership" and bool(level)
-        # What was approved for one person would go to another.
-        redirects = is_redirection(change.was, change.becomes)
-        return change.kind in _ROLES or takes_level or redirects or step(change) < 0
+        return change.kind in _ROLES or takes_level or step(change) < 0
     return demanded == "all" and change.kind in _ALL
 
 
@@ -219,6 +219,38 @@ def refreshed(change: Change, current: Mapping[Kind, Mapping[tuple[str, ...], ms
     if isinstance(becomes, Membership) and becomes.invitation_sent_at == was.invitation_sent_at:
         becomes = msgspec.structs.replace(becomes, invitation_sent_at=sent_at)
     return msgspec.structs.replace(change, was=now, becomes=becomes)
+
+
+REDIRECTED: Final = phrase("the invitation goes to another address: ask again for the person who has it")
+"""the reason for which a request ends with the address of its invitation (D68)"""
+
+
+def reason_of(request: ChangeRequest) -> str:
+    """The reason of a decision, translatable if nobody typed it. Source: D55, D68"""
+    return REDIRECTED if request.decided_reason == REDIRECTED else request.decided_reason
+
+
+def names_digest(people: Iterable[RequestedPerson]) -> str:
+    """A digest of people's names as whoever decides was shown them (D68)."""
+    return sha256(msgspec.json.encode(list(people))).hexdigest()[:32]
+
+
+def renamed(
+    request: ChangeRequest, people: Iterable[RequestedPerson]
+) -> list[tuple[RequestedPerson | None, RequestedPerson]]:
+    """Return people of a request whose names differ: then and now.
+
+    `people` are those of the request as they are now; None: they are in no request of an earlier version. Source: D68
+    """
+    then = {each.user_id: each for each in request.people}
+    return [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
+
+
+def redirected(request: ChangeRequest, people: Iterable[RequestedPerson]) -> bool:
+    """Return whether an invitation of a request goes elsewhere by now (D68)."""
+    return any(
+        was is not None and now.invited and was.identity != now.identity for was, now in renamed(request, people)
+    )
 
 
 def stale(changes: Iterable[Change], current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]]) -> list[Change]:

@@ -69,7 +69,11 @@ DISCLOSURES: Final[Mapping[str, Mapping[str, Disclosure]]] = {
         "created_at": Disclosure.BOOKKEEPING,
         "used_at": Disclosure.BOOKKEEPING,
     },
-    "ChangeRequest": {"reason": Disclosure.PERSONAL, "decided_reason": Disclosure.PERSONAL},
+    "ChangeRequest": {
+        "reason": Disclosure.PERSONAL,
+        "decided_reason": Disclosure.PERSONAL,
+        "people": Disclosure.BOOKKEEPING,
+    },
     "Client": {"jwks": Disclosure.SECRET},
     "RegisteredApiClient": {"jwks": Disclosure.SECRET},
     "RegisteredProvisioningToken": {"token_hash": Disclosure.SECRET, "last_used_at": Disclosure.BOOKKEEPING},

@@ -1,24 +1,42 @@
-"""Names and addresses of people, as an entity may see them (D61).
+"""Names and addresses of people, as an entity may see them (D61, D68).
 
-What the entity wrote about a member comes first, then what is the person's own. Of an invited person it knows only what
-it wrote itself; of another entity's person who acts for it, the name and no more.
+A person is identified by what the entity cannot write: the user name of the account, or, of somebody invited, the
+address that the invitation goes to. The name that the entity wrote stands beside it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from corpid.rules.directory.names import folded
+
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Membership, User
 
 
+def identity(membership: Membership, user: User) -> str:
+    """The account's user name, or the address of an invitation.
+
+    The entity cannot write it. The identifier of the membership for an invitation without an address, which nobody can accept. Source: D68
+    """
+    if membership.invited:
+        return membership.email or membership.membership_id
+    return user.user_name
+
+
 def full_name(membership: Membership, user: User) -> str:
-    """The name of a member; empty if there is none. Source: D61"""
+    """The name that the entity wrote, else the person's own.
+
+    May be empty. Source: D61
+    """
     return membership.name or ("" if membership.invited else user.name)
 
 
 def user_name(membership: Membership, user: User) -> str:
-    """The user name of a member; empty if there is none. Source: D61"""
+    """The user name that the entity wrote, else the account's.
+
+    May be empty. Source: D60, D61
+    """
     return membership.user_name or ("" if membership.invited else user.user_name)
 
 
@@ -28,8 +46,18 @@ def email(membership: Membership, user: User) -> str:
 
 
 def shown_name(membership: Membership, user: User) -> str:
-    """The name by which the entity tells a member from others. Source: D61"""
-    return full_name(membership, user) or user_name(membership, user) or email(membership, user)
+    """A member's identity, with the name beside it. Source: D68"""
+    return labelled(identity(membership, user), full_name(membership, user))
+
+
+def labelled(identity: str, name: str) -> str:
+    """An identity with a name beside it: `siti (Siti Contoh)`.
+
+    The identity comes first and contains no space: whatever the name says, it cannot take its place. Source: D68
+    """
+    if not name or folded(name) == folded(identity):
+        return identity
+    return f"{identity} ({name})" if identity else name
 
 
 def name_outside(user: User) -> str:

@@ -321,6 +321,16 @@ class RequestedChange(msgspec.Struct, frozen=True, kw_only=True):
     becomes: dict[str, object] | None = None
 
 
+class RequestedPerson(msgspec.Struct, frozen=True, kw_only=True):
+    """A person in a request, as known when it was made (D68)."""
+
+    user_id: str
+    identity: str
+    """what the entity cannot write: the account's user name, or the address of an invitation"""
+    name: str
+    invited: bool = False
+
+
 class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Changes that wait for another administrator's approval (D55). Moments are epoch seconds."""
 
@@ -339,6 +349,8 @@ class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str = ""
     decided_reason: str = ""
     decided_at: int = 0
+    people: tuple[RequestedPerson, ...] = ()
+    """those that it names, in the order of their identifiers; none in a request of an earlier version"""
 
     @property
     def key(self) -> tuple[str, ...]:

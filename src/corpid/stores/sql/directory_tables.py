@@ -213,6 +213,7 @@ change_requests: Final = table(
     text("decided_by"),
     text("decided_reason"),
     integer("decided_at"),
+    later("people", "[]"),
     sa.Index(None, "entity_id", "state", "request_id"),
     sa.Index(None, "state", "request_id"),
 )

@@ -70,10 +70,11 @@ _VALUES: Final[Mapping[str, sa.ColumnElement[str]]] = {
 }
 
 
-def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str]) -> sa.CompoundSelect[Any]:
+def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str], *, served: bool) -> sa.CompoundSelect[Any]:
     """The identifiers of members with a user name, by two indexes.
 
-    With `or` between the two, an engine reads every member of the entity.
+    `served`: the account's user name counts only where the entity has written none. With `or` between the two, an
+    engine reads every member of the entity.
     """
     entity = sa.bindparam("entity_id", type_=sa.Text)
     first, second, person = memberships.alias("first"), memberships.alias("second"), users.alias("person")
@@ -83,8 +84,10 @@ def _named(own: sa.BindParameter[str], persons: sa.BindParameter[str]) -> sa.Com
     by_person = (
         sa.select(second.c.membership_id)
         .select_from(person.join(second, second.c.user_id == person.c.user_id))
-        .where(person.c.user_name_key == persons, second.c.entity_id == entity, second.c.user_name_key == _EMPTY)
+        .where(person.c.user_name_key == persons, second.c.entity_id == entity)
     )
+    if served:
+        by_person = by_person.where(second.c.user_name_key == _EMPTY)
     return sa.union_all(by_entity, by_person)
 
 
@@ -94,8 +97,9 @@ def _condition(number: int, member: MemberName, operator: Operator) -> sa.Column
         return _OF.enabled == sa.bindparam(f"value_{number}", type_=sa.Boolean)
     if operator == "co":
         return _VALUES[member].like(value, escape=_ESCAPE)
-    if operator == "eq" and member == "user_name":
-        return _OF.membership_id.in_(_named(value, sa.bindparam(f"name_{number}", type_=sa.Text)))
+    if operator == "eq" and member in {"user_name", "any_user_name"}:
+        person = sa.bindparam(f"name_{number}", type_=sa.Text)
+        return _OF.membership_id.in_(_named(value, person, served=member == "user_name"))
     found = _VALUES[member]
     is_given = [found != _EMPTY] if member == "external_id" else []  # its index has no other rows
     if operator == "eq":
@@ -156,10 +160,11 @@ def by_user_name() -> sa.Select[Any]:
 
 
 _SEARCHED: Final = sa.literal_column(
-    f"lower(coalesce(nullif(memberships.name, ''), users.name) || ' ' || {SHOWN_USER_NAME} || ' ' || {SHOWN_EMAIL})",
+    f"lower(coalesce(nullif(memberships.name, ''), users.name) || ' ' || {SHOWN_USER_NAME} || ' ' || {SHOWN_EMAIL}"
+    " || ' ' || memberships.person_name_key)",
     sa.Text,
 )
-"""name, user name and address of a member, in small letters of ASCII"""
+"""name, both user names and address of a member, in small letters of ASCII"""
 _STATES: Final[Mapping[str, tuple[sa.ColumnElement[bool], ...]]] = {
     "": (),
     "invited": (_OF.invited,),
@@ -228,7 +233,7 @@ def _bound(number: int, condition: Condition) -> dict[str, object]:
     member, operator, text = condition
     if member == "active":
         return {f"value_{number}": text == "true"}
-    value = {"user_name": folded, "email": _ascii_lower}.get(member, str)(text)
+    value = {"user_name": folded, "any_user_name": folded, "email": _ascii_lower}.get(member, str)(text)
     if operator == "eq":
         return {f"value_{number}": value, f"name_{number}": _user_name(text)}
     if operator == "sw":

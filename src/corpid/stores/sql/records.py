@@ -12,6 +12,8 @@ import sqlalchemy as sa
 
 from corpid.ports import (
     Accept,
+    AccessUnder,
+    AuditEvent,
     ChangedMeanwhile,
     Conflict,
     Delete,
@@ -22,8 +24,10 @@ from corpid.ports import (
     SignOut,
     Upsert,
 )
+from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.names import folded
 from corpid.rules.directory.records import (
     Administrator,
     Assignment,
@@ -45,12 +49,12 @@ from corpid.stores.sql.directory_tables import (
     third_party_assignments,
     users,
 )
-from corpid.stores.sql.mappers import PAGE
+from corpid.stores.sql.mappers import MEMBERSHIPS, PAGE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
-    from corpid.ports import AuditEvent, Change, R, Written
+    from corpid.ports import Change, R, Written
     from corpid.ports.registry import W
     from corpid.rules.directory.sources import Sources
     from corpid.stores.sql.audit import SqlAudit
@@ -117,6 +121,35 @@ def _vacated() -> sa.Update:
     return sa.update(memberships).where(*this).values(membership_id="", user_name_key="", external_id="")
 
 
+def _held_by(known: RecordType) -> sa.Select[Any]:
+    """`user_id`, `entity_id` → a member's records of one kind."""
+    same = (known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in ("user_id", "entity_id"))
+    return sa.select(*columns(known.table, known.codec)).where(*same)
+
+
+def _namesakes() -> sa.Select[Any]:
+    """`user_id`, `name` → other members whom an entity of theirs calls so."""
+    own, other = memberships.alias("own"), memberships.alias("other")
+    same = other.c.entity_id == own.c.entity_id, other.c.user_id != own.c.user_id
+    return (
+        sa.select(*columns(other, MEMBERSHIPS))
+        .select_from(own.join(other, sa.and_(*same)))
+        .where(
+            own.c.user_id == sa.bindparam("user_id", type_=sa.Text),
+            sa.not_(own.c.invited),
+            other.c.user_name_key == sa.bindparam("name", type_=sa.Text),
+            other.c.user_name_key != sa.literal_column("''", sa.Text),  # its index has no other rows
+        )
+    )
+
+
+def _joins_or_is_renamed(was: Written | None, becomes: Written) -> bool:
+    """Return whether another account user name counts at an entity."""
+    if isinstance(becomes, Membership):
+        return was is None and not becomes.invited
+    return isinstance(was, User) and isinstance(becomes, User) and was.user_name != becomes.user_name
+
+
 class SqlRecords:
     """The part of ports.Directory common to every kind of record."""
 
@@ -132,6 +165,11 @@ class SqlRecords:
         self._grants: Final = database.prepare(lambda: _between(kinds[ThirdPartyGrant]))
         self._roles_under: Final = database.prepare(lambda: _between(kinds[ThirdPartyAssignment]))
         self._vacate: Final = database.prepare(_vacated)
+        self._namesakes: Final = database.prepare(_namesakes)
+        self._held: Final = [
+            (kind, database.prepare(partial(_held_by, kinds[kind])))
+            for kind in (ThirdPartyAssignment, Assignment, Administrator)
+        ]
         self._move: Final = [database.prepare(partial(_moved, table)) for table in _OF_INVITED]
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
@@ -239,6 +277,8 @@ class SqlRecords:
                 parts[first.get(change.key[0], 0) if change.kind in _OF_PERSON else 0].append(change)
             elif isinstance(change, RolesUnder):
                 parts[grants[change.grant.key[:3]]].append(change)
+            elif isinstance(change, AccessUnder):
+                parts[first[change.invited.user_id]].append(change)
         return parts
 
     def _order(self, change: Upsert | Delete) -> tuple[int, int]:
@@ -255,6 +295,8 @@ class SqlRecords:
         for further in changes:
             if isinstance(further, RolesUnder):
                 await self._end_roles(further)
+            elif isinstance(further, AccessUnder):
+                await self._end_access(further)
             elif isinstance(further, Accept):
                 await self._accept(further)
         for remains in guarded:
@@ -320,6 +362,42 @@ class SqlRecords:
         for row in ended:
             await self._apply(Delete(row, msgspec.structs.replace(under.event, object="/".join(row.key))), set())
 
+    async def _end_access(self, under: AccessUnder) -> None:
+        """End level and roles of an invitation.
+
+        Whoever gives one of them holds the invitation as it was read, so that each of them is seen here.
+        """
+        person = {"user_id": under.invited.user_id, "entity_id": under.invited.entity_id}
+        for kind, held in self._held:
+            for row in await self._database.rows(held, person):
+                record = self._kinds[kind].codec.decode(row)
+                event = msgspec.structs.replace(
+                    under.events[kind],
+                    object="/".join(record.key),
+                    other_entity_id=getattr(record, "client_entity_id", ""),
+                )
+                await self._apply(Delete(record, event), set())
+
+    async def _clear_namesakes(self, user_id: str, by: AuditEvent | None) -> None:
+        """Clear a user name onto which a person joins or is renamed.
+
+        Other members have it, as their entity wrote it. The account's counts, which the entity cannot write. Source: D68
+        """
+        known = self._kinds[User]
+        found = await self._database.row(known.one, {"user_id": user_id})
+        name = "" if found is None else folded(known.codec.decode(found).user_name)
+        for row in await self._database.rows(self._namesakes, {"user_id": user_id, "name": name}):
+            other = MEMBERSHIPS.decode(row)
+            event = AuditEvent(
+                actor=by.actor if by is not None else "system",
+                action=AuditAction.MEMBERSHIP_UPDATE,
+                object="/".join(other.key),
+                entity_id=other.entity_id,
+                request_id=by.request_id if by is not None else "",
+                detail={"cleared": "user_name"},
+            )
+            await self._apply(Upsert(msgspec.structs.replace(other, user_name=""), event), set())
+
     async def _accept(self, change: Accept) -> None:
         """Move an invited membership, locked against new references."""
         known, person = self._kinds[Membership], self._kinds[User]
@@ -336,6 +414,7 @@ class SqlRecords:
             await self._database.run(move, values)
         await self._database.run(person.delete, {"user_id": invited.user_id})
         await self._audit.record_change(change.event, invited, becomes)
+        await self._clear_namesakes(becomes.user_id, change.event)
 
     async def _stored(self, change: Upsert | Delete) -> tuple[Written | None, Sources]:
         """The record that a change replaces, locked, and its sources.
@@ -380,6 +459,8 @@ class SqlRecords:
             if is_new and found == 0:
                 raise ChangedMeanwhile(_MEANWHILE)
             await self._end_email_change(was, change.record)
+            if looked and _joins_or_is_renamed(was, change.record):
+                await self._clear_namesakes(key["user_id"], event)
         if event is not None:
             await self._audit.record_change(event, was, change.record if isinstance(change, Upsert) else None)
 

@@ -50,16 +50,13 @@ async def list_reviewed_people(call: Call) -> Response:
 
 
 def _members(found: ReviewedPerson) -> dict[str, Any]:
-    """A person as they are shown.
-
-    What the entity wrote of them comes first. Source: D61
-    """
+    """A person as they are shown, by what identifies them. Source: D61, D68"""
     access, decision = found.access, found.decision
     membership, held = access.membership, access.administrator
     return {
         "membership": membership.membership_id,
         "user_id": found.user.user_id,
-        "user": person_names.user_name(membership, found.user),
+        "user": person_names.identity(membership, found.user),
         "name": person_names.full_name(membership, found.user),
         "enabled": membership.enabled,
         "invited": membership.invited,

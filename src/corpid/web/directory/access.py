@@ -120,7 +120,7 @@ async def new(at: PortalContext) -> View:
         frame=frame(at, section="people", up=to_person(at, person)),
         action=portal_path(at.web, NEW),
         kept=(("person", given["person"]),),
-        chosen=((phrase("Person"), _described(person), portal_path(at.web, NEW)),),
+        chosen=((phrase("Person"), person.name, portal_path(at.web, NEW)),),
         notes=at.notes,
         errors=at.errors,
         back=to_person(at, person),
@@ -136,12 +136,6 @@ async def new(at: PortalContext) -> View:
         copy = Link(url=address(at, COPY, person=given["person"]), text=phrase("Copy a colleague's access instead"))
         return replace(_with_services(view, services, given), links=(copy,))
     return await _details(at, view, person, service, given, several=len(services) > 1)
-
-
-def _described(person: Member) -> str:
-    user_name = person.user_name
-    name = person.name
-    return f"{name} ({user_name})" if user_name and user_name != name else name
 
 
 def _no_service(at: PortalContext) -> Phrase:

@@ -95,8 +95,8 @@ def _row(at: PortalContext, held: Held, services: Mapping[str, str]) -> Row:
     elif not held.membership.enabled or not held.user.enabled:
         tags.append(phrase("Disabled"))
     return Row(
-        name=held.name,
-        user_name=held.user_name,
+        name=held.name_alone,
+        user_name=held.identity,
         level=LEVELS[level],
         sentence=_what(held, services),
         tags=tuple(tags),
@@ -224,8 +224,8 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
         if current
         else phrase("Appoint {name}", name=held.name),
         action=_path(at, held),
-        name=held.name,
-        user_name=held.user_name,
+        name=held.name_alone,
+        user_name=held.identity,
         now=_what(held, names) if current else None,
         levels=tuple((each, LEVELS[each], MAY[each]) for each in possible),
         level=at.form.get("level", current if current in possible else only),

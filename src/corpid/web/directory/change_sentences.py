@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
+from corpid.rules.directory.invitations import is_redirection
 from corpid.rules.directory.records import (
     NO_BEGINNING,
     NO_END,
@@ -142,6 +143,12 @@ def _of_membership(change: Change, held: Membership, names: Names) -> Phrase:
     person = _person(held.user_id, names)
     if change.verb == "remove":
         return phrase("{person} no longer belongs to the organisation, and loses all access here.", person=person)
+    if is_redirection(change.was, change.becomes):
+        return phrase(
+            "The invitation of {person} goes to another address. Access and a level that were given or requested for the "
+            "earlier one end.",
+            person=person,
+        )
     if change.verb == "change":
         return phrase("What is recorded here about {person} changes.", person=person)
     if held.invited:

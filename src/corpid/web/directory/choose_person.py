@@ -94,8 +94,8 @@ async def choose_person(
         people.append(
             FoundPerson(
                 url="" if isinstance(leads, Phrase) else leads,
-                name=each.member.name,
-                user_name=each.member.user_name,
+                name=each.member.name_alone,
+                user_name=each.member.identity,
                 tags=_tags(each.member, each.level),
                 why_not=leads if isinstance(leads, Phrase) else None,
             )

@@ -14,12 +14,15 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from corpid.flows.directory import appointments, lists
+from corpid.flows.directory.members import AmbiguousName
 from corpid.flows.operations import history as flow
-from corpid.flows.operations.audit import is_user_id
+from corpid.ports import AuditPart
+from corpid.rules.directory.names import is_storable
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.pages.layout import Link, Pager, PageView, pager_of
+from corpid.web.pages.refusals import refusal_of
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import Gone, Section
 
@@ -106,7 +109,10 @@ async def history(at: PortalContext) -> View:
     wanted, errors = _wanted(at)
     before = _number(at.query.get("before", ""))
     registry = at.context.provider.registry
-    found = await flow.changes(registry, at.actor, wanted, before=before, limit=_PAGE)
+    try:
+        found = await flow.changes(registry, at.actor, wanted, before=before, limit=_PAGE)
+    except AmbiguousName as error:
+        found, errors = AuditPart(entries=[], before=0), (*errors, ("person", refusal_of(error)))
     names = await flow.names(registry, at.actor, found.entries)
     services = await lists.services(registry, at.actor, search="", after="", limit=_MOST_SERVICES)
     kept = {name: at.query[name] for name in _FILTERS if at.query.get(name)}
@@ -133,8 +139,8 @@ async def history(at: PortalContext) -> View:
 
 async def _shown_person(at: PortalContext, named: str) -> str:
     """The user name for the field, if a membership was named."""
-    found = await appointments.member(at.context.provider.registry, at.actor, named) if is_user_id(named) else None
-    return found.user_name if found is not None and not found.membership.invited else named
+    found = await appointments.member(at.context.provider.registry, at.actor, named) if is_storable(named) else None
+    return found.identity if found is not None and not found.membership.invited else named
 
 
 def _wanted(at: PortalContext) -> tuple[flow.Wanted, tuple[FieldError, ...]]:
@@ -222,7 +228,10 @@ async def export(at: PortalContext) -> View | Response:
     rows.writerow(say.say(each) for each in _COLUMNS)
     before, left = 0, _MOST_EXPORTED
     for _ in range(_MOST_READ):
-        found = await flow.changes(registry, at.actor, wanted, before=before, limit=min(left, _EXPORT_PART))
+        try:
+            found = await flow.changes(registry, at.actor, wanted, before=before, limit=min(left, _EXPORT_PART))
+        except AmbiguousName:
+            return await history(at)
         names = await flow.names(registry, at.actor, found.entries)
         rows.writerows(_line(at, each, names, say) for each in found.entries)
         before, left = found.before, left - len(found.entries)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.person_names import labelled
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import counted, phrase
 from corpid.web.directory.change_sentences import MEMBERS, in_words
@@ -194,8 +195,13 @@ def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
 def person(entry: AuditEntry, names: Names) -> str | Phrase:
     """The name of an entry's person, perhaps from the entry itself."""
     known = names.people.get(person_of(entry), "")
-    written = [value.get(name) for value in (entry.after, entry.before) for name in ("name", "user_name", "email")]
-    return known or next((each for each in written if isinstance(each, str) and each), "") or GONE
+    return known or _invited(entry.after) or _invited(entry.before) or GONE
+
+
+def _invited(members: Mapping[str, object]) -> str:
+    """Whom an entry invited: the address, and the name beside it (D68)."""
+    address, name = (str(members.get(member) or "") for member in ("email", "name"))
+    return labelled(address, name)
 
 
 def _entity(entity_id: str, names: Names) -> str:
@@ -226,6 +232,12 @@ def notes(entry: AuditEntry, names: Names, own: str) -> tuple[Phrase, ...]:
         found.append(phrase("Approved by {name}.", name=who(approver, entry, names, own)))
     if entry.detail.get("approval") == "bypassed":
         found.append(phrase("The operator made this change without the approval that your organisation asks for."))
+    if entry.detail.get("cleared") == "user_name":
+        found.append(
+            phrase(
+                "The user name that your organisation had entered was cleared: it is now the account of somebody else."
+            )
+        )
     if entry.detail.get("self"):
         found.append(phrase("An owner changed this for themselves, as the only administrator."))
     if entry.outcome != "ok":

@@ -80,8 +80,8 @@ def _listed(at: PortalContext, each: ListedMember) -> ListedPerson:
     member = each.member
     return ListedPerson(
         url=portal_path(at.web, f"{PERSON}/{member.membership.membership_id}"),
-        name=member.name,
-        user_name=member.user_name,
+        name=member.name_alone,
+        user_name=member.identity,
         email=member.email,
         state=member.state,
         state_text=STATES[member.state],

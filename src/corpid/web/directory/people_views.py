@@ -141,6 +141,9 @@ class PersonPage(PageView):
     heading: Phrase
     saved: Phrase | None
     user_name: str
+    """that of the account; empty of somebody invited"""
+    written_user_name: str
+    """that which the entity wrote, if it is another one"""
     email: str
     state: str
     state_text: Phrase

@@ -16,6 +16,7 @@ from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.effect import reasons
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.invitations import email_state
+from corpid.rules.directory.names import folded
 from corpid.rules.directory.objects import object_id
 from corpid.rules.directory.records import Assignment, Service
 from corpid.texts import phrase
@@ -108,7 +109,8 @@ async def person(at: PortalContext) -> View:
         frame=frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People"))),
         heading=phrase("{name}", name=name),
         saved=at.saved,
-        user_name=found.user_name,
+        user_name="" if membership.invited else found.identity,
+        written_user_name=membership.user_name if folded(membership.user_name) != folded(found.identity) else "",
         email=found.email,
         state=state,
         state_text=STATES[state],
@@ -130,7 +132,7 @@ async def person(at: PortalContext) -> View:
         actions=tuple(links[each] for each in actions),
         end=None if end.refusal else links["revoke" if membership.invited else "end"],
         entries=entries,
-        history=address(at, HISTORY, person=found.user.user_name) if entries else None,
+        history=address(at, HISTORY, person=membership.membership_id) if entries else None,
         entity=entity.name,
         number=entity.registration_number,
         number_name=NUMBERS[entity.type],
@@ -207,7 +209,7 @@ async def _entries(at: PortalContext, found: Member) -> tuple[ShownEntry, ...]:
     """The last changes of a member that the reader may see."""
     registry, actor, user_id = at.context.provider.registry, at.actor, found.user.user_id
     try:
-        part = await history.changes(registry, actor, Wanted(person=found.user.user_name), before=0, limit=_EXAMINED)
+        part = await history.changes(registry, actor, Wanted(person=membership_id_of(at)), before=0, limit=_EXAMINED)
     except Forbidden:
         return ()
     entries = [entry for entry in part.entries if history.person_of(entry) == user_id][:_ENTRIES]

@@ -57,7 +57,10 @@ async def details(at: PortalContext) -> View:
         if account and email
         else phrase("The address that your organisation uses for this person")
         if account
-        else phrase("The invitation goes to this address. If you change it, a new e-mail is sent."),
+        else phrase(
+            "The invitation goes to this address. Another one is a new invitation: access and a level that were given or "
+            "requested for this address end."
+        ),
         seen=membership.changed_at,
         needs_approval=possible.needs_approval,
         reason=at.form.get("reason", ""),

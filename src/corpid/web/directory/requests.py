@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import approval_setting, approvals, request_lists
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State, reason_of
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import ChangeInWords, in_words
@@ -109,13 +109,15 @@ class OneRequest(PageView):
     decide: str
     """the address to decide; empty if they cannot"""
     withdraw: str
+    renamed: tuple[tuple[str, str], ...] = ()
+    """people who are known differently than when it was made: then and now"""
     nobody: Advice | None = None
     """what to do if nobody can approve it; None if somebody can"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decide(FormView):
-    """Approve or decline a request. Fields: reason, decision. Error id: reason."""
+    """Approve or decline a request. Fields: reason, decision, names. Error id: reason."""
 
     template: ClassVar[str] = "manage/decide.html"
 
@@ -125,6 +127,10 @@ class Decide(FormView):
     why_no_approval: Phrase | None
     """why they can only decline it"""
     withdrawing: bool
+    renamed: tuple[tuple[str, str], ...]
+    """people who are known differently than when it was made: then and now"""
+    names: str
+    """what the form says of the names that it shows"""
     typed: str
     back: str
     notes: tuple[Phrase, ...]
@@ -252,8 +258,9 @@ async def one(at: PortalContext) -> View:
         changes=tuple(in_words(each, found.names) for each in found.changes),
         line=_line(at, found),
         decided_by="" if found.record.decided_by in ("", "system") else found.decided_by or GONE,
-        decided_reason=found.record.decided_reason,
+        decided_reason=reason_of(found.record),
         pending=pending,
+        renamed=found.renamed,
         why_not=why_not,
         nobody=no_approver(at) if found.nobody_approves else None,
         decide=_url(at, "decide", found) if pending and not found.why_not else "",
@@ -279,6 +286,8 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
         line=line,
         why_no_approval=only_decline,
         withdrawing=withdrawing,
+        renamed=found.renamed,
+        names=found.names_seen,
         typed=at.form.get("reason", ""),
         back=line.url,
         notes=at.notes,
@@ -313,19 +322,20 @@ def _at(at: PortalContext, found: Request) -> PortalContext:
 async def save_decision(at: PortalContext) -> Saved:
     """Approve or decline, with the reason. Raises Rejected."""
     found = await _found(at, _DECIDE)
-    decisions = {"approve": approvals.approve, "decline": approvals.decline}
-    decision = decisions.get(at.form.get("decision", ""))
-    if decision is None:
+    decision = at.form.get("decision", "")
+    if decision not in {"approve", "decline"}:
         raise Rejected(phrase("Choose whether to approve or decline."))
     given = reason(at)
     if not given:
         raise Rejected(phrase("Enter a reason. The person who made the request reads it."), field="reason")
     registry, now = at.context.provider.registry, at.context.now
     request_id = found.record.request_id
-    await written(at, decision(registry, request_id, actor=at.actor, reason=given, now=now))
-    return Saved(
-        "request-approved" if decision is approvals.approve else "request-declined", f"{REQUESTS}/{request_id}"
-    )
+    if decision == "decline":
+        await written(at, approvals.decline(registry, request_id, actor=at.actor, reason=given, now=now))
+        return Saved("request-declined", f"{REQUESTS}/{request_id}")
+    seen = at.form.get("names", "")
+    await written(at, approvals.approve(registry, request_id, actor=at.actor, reason=given, now=now, names_seen=seen))
+    return Saved("request-approved", f"{REQUESTS}/{request_id}")
 
 
 async def save_withdrawal(at: PortalContext) -> Saved:
@@ -390,7 +400,7 @@ SECTION: Final = Section[PortalContext](
         _DECIDE: Page(view=decide, submit=save_decision, fresh=True),
         _WITHDRAW: Page(view=withdraw, submit=save_withdrawal, fresh=True),
     },
-    fields=frozenset({"reason", "decision", "approvals"}),
+    fields=frozenset({"reason", "decision", "approvals", "names"}),
     filters=frozenset({"state", "before", "waiting", "own"}),
     changes={
         "request-approved": phrase("The request is approved, and the change is made."),

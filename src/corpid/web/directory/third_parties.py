@@ -104,8 +104,6 @@ class PersonLine:
     """A third party's person, as either side may see them (D61)."""
 
     name: str | Phrase
-    user_name: str
-    """empty for the client entity"""
     role: str
     dates: Phrase
     signed_in: datetime | None
@@ -296,7 +294,6 @@ def _person(at: PortalContext, found: Authorisation, given: GivenRole, *, client
     signed_in = given.signed_in_at
     return PersonLine(
         name=given.name or phrase("Somebody of {entity}", entity=found.third_party.name),
-        user_name="" if client else given.user_name,
         role=row.role,
         dates=duration(
             max(row.start_date, found.grant.start_date, NO_BEGINNING), min(row.end_date, found.grant.end_date, NO_END)

@@ -14,6 +14,7 @@ from corpid.flows.directory.invitation_limits import InvitationLimit
 from corpid.flows.directory.write import Refused
 from corpid.flows.operations.console_entities import open_invitation, shown_entity
 from corpid.rules.directory.entity_choice import NUMBERS, STATUSES
+from corpid.rules.directory.person_names import identity, shown_name
 from corpid.rules.directory.records import NO_END
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import counted, phrase
@@ -255,7 +256,7 @@ def _member(at: ConsoleContext, each: lists.Member) -> views.Line:
         )
         if invited
         else person_path(at.web, each.user.user_id),
-        name=(each.membership.user_name or each.membership.email) if invited else each.user.user_name,
+        name=identity(each.membership, each.user),
         texts=(each.membership.name if invited else each.user.name, level),
         state=State(text=phrase("Invited"), tone="warning") if invited else views.active(active),
     )
@@ -325,7 +326,7 @@ async def invitation_page(at: ConsoleContext) -> View:
         (
             phrase(
                 "{name} was invited to {organisation}, and has not accepted yet.",
-                name=membership.name or membership.user_name,
+                name=shown_name(membership, member.user),
                 organisation=entity.name,
             ),
             phrase("The e-mail goes to {email}. The earlier link stops working.", email=membership.email),
