@@ -143,7 +143,7 @@ def test_who_has_only_the_mailbox_or_is_switched_off_gets_no_link(lack: Any) -> 
         await ask(made, "nina")
         [email] = postbox.emails
         assert "/enrol/" not in email.text
-        assert "ask your organisation's CorpID administrator" in email.text
+        assert "ask the operator of CorpID" in email.text
 
     run(test, postbox=postbox)
 
@@ -300,10 +300,10 @@ async def _opens(made: World, url: str) -> bool:
 
 def test_without_mail_the_page_says_whom_to_ask() -> None:
     async def test(made: World) -> None:
-        assert (await at_the_page(made)).page.heading == "Ask your organisation's CorpID administrator"
+        assert (await at_the_page(made)).page.heading == "Ask the operator of CorpID"
         browser = await factors.at_sign_in(made)
         await follow(browser, "/recover")
-        assert browser.page.heading == "Ask your organisation's CorpID administrator"
+        assert browser.page.heading == "Ask the operator of CorpID"
         await follow(browser, "/sign-in/")
         assert browser.page.heading == "Sign in"
 
