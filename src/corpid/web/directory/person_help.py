@@ -85,7 +85,7 @@ async def question(at: PortalContext) -> View:
     )
     where = (
         phrase(
-            "An e-mail goes to the address with which the account {user_name} signs in, and nowhere else.",
+            "An e-mail goes to the address of the account {user_name}, and nowhere else.",
             user_name=found.user.user_name,
         )
         if kind.is_link
@@ -107,7 +107,7 @@ async def question(at: PortalContext) -> View:
         else (),
         refused=None if works else _NO_MAIL,
         button=kind.button,
-        back=back,
+        back=Link(url=back.url, text=phrase("Go back")),
         needs_approval=False,
         reason="",
         notes=at.notes,
