@@ -111,6 +111,16 @@ def _samples(
         sent(name)
     notifications.no_link(made_by, user)
     sent("no_link")
+    asked = notifications.asked_by(user, firm)
+    notifications.no_link(made_by, user, asked=asked)
+    sent("no_link_asked_by_administrator")
+    notifications.tell(made_by.provider, user, notifications.unlocked(asked), now=made_by.now)
+    sent("unlocked")
+    texts = links.PURPOSES["password"]
+    notifications.link(
+        postbox, user, link, heading=texts.heading, lead=texts.lead, provider_name=policy.name, asked=asked
+    )
+    sent("link_asked_by_administrator")
     notifications.tell(made_by.provider, user, notifications.EMAIL_STAYS, now=made_by.now)
     sent("email_stays_later")
     notifications.erased(postbox, user, provider_name=policy.name)

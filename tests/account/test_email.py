@@ -418,7 +418,7 @@ def test_the_page_says_that_the_address_comes_from_a_file_which_then_leaves_it_a
         user = replace(await alice(made), email="alice@hr.example")
         await registry.directory.write([Upsert(user, event)])
         browser = await at_account(made, "email")
-        assert "comes from a list that your organisation keeps" in browser.page.text
+        assert "comes from a list that the operator of CorpID keeps" in browser.page.text
         await proven(made, postbox)
         await later(made)
         found = (await registry.directory.sourced(User, [user.key]))[user.key]

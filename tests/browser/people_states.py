@@ -22,6 +22,7 @@ from corpid.web.directory.people_views import (
     ShownEntry,
     ShownRole,
 )
+from corpid.web.directory.person import HELPS
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager
 from tests.browser.access_states import DETAILS, ENTITY, SENTENCE, UP, WAS
@@ -159,6 +160,8 @@ PERSON: Final = PersonPage(
     number="201912345K",
     number_name=NUMBERS["UEN"],
     as_of=phrase("As of {day}", day=date(2026, 11, 23)),
+    account="marcus",
+    helps=tuple(Link(url=f"/manage/person/1/{each}", text=text) for each, text in HELPS.items()),
 )
 EDIT: Final = EditPerson(
     frame=framed("people", up=UP),
@@ -185,7 +188,58 @@ END: Final = ConfirmAction(
     reason="",
 )
 
+HELP: Final = ConfirmAction(
+    frame=framed("people", up=UP),
+    heading=phrase("Send {name} a link for a new password?", name="Marcus Lee"),
+    action="/manage/person/1/new-password",
+    sentences=(
+        phrase(
+            "An e-mail goes to the address of the account {user_name}, and nowhere else.",
+            user_name="marcus",
+        ),
+        phrase(
+            "The link works for {minutes} minutes, and asks for a code or a passkey first. Earlier links for a new "
+            "password stop working.",
+            minutes=30,
+        ),
+        phrase("The e-mail says that you asked for it, and names {entity}.", entity=ENTITY),
+    ),
+    button=phrase("Send the link"),
+    back=Link(url="/manage/person/1", text=phrase("Go back")),
+    needs_approval=False,
+    reason="",
+)
+
 STATES: Final[Mapping[str, View]] = {
+    "portal-person-help": HELP,
+    "portal-person-help-refused": replace(
+        HELP,
+        errors=(
+            (
+                "",
+                phrase(
+                    "This cannot be done: {reason}.",
+                    reason=phrase("an account is unlocked at most once an hour: wait, or send a link"),
+                ),
+            ),
+        ),
+    ),
+    "portal-person-help-no-mail": replace(
+        HELP, sentences=(), refused=phrase("This system sends no e-mails at present. Ask the operator for a link.")
+    ),
+    "portal-person-helped": replace(
+        PERSON,
+        saved=phrase(
+            "If the account can be helped this way, an e-mail is on its way to its own address. If nothing arrives, the "
+            "operator can help."
+        ),
+    ),
+    "portal-person-owner": replace(
+        PERSON,
+        level=phrase("{name} is an owner of {entity} and administers everything.", name="Marcus Lee", entity=ENTITY),
+        helps=(),
+        help_refused=phrase("{name} is an owner. Only the operator can help owners to sign in.", name="Marcus Lee"),
+    ),
     "portal-person-requests": replace(
         PERSON,
         requests=(

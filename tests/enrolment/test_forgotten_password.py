@@ -143,7 +143,7 @@ def test_who_has_only_the_mailbox_or_is_switched_off_gets_no_link(lack: Any) -> 
         await ask(made, "nina")
         [email] = postbox.emails
         assert "/enrol/" not in email.text
-        assert "ask your organisation's CorpID administrator" in email.text
+        assert "ask the operator of CorpID" in email.text
 
     run(test, postbox=postbox)
 
@@ -298,12 +298,28 @@ async def _opens(made: World, url: str) -> bool:
     return newcomer.status(browser) == 200
 
 
+def test_each_page_names_who_can_help_and_with_what() -> None:
+    """D69: an administrator with one factor left, and only the operator with none."""
+    postbox = Postbox()
+
+    async def test(made: World) -> None:
+        await made.person("nina", email=MAILBOX)
+        page = (await at_the_page(made)).page.text
+        assert "They can unlock your account, or send a link to its e-mail address: for a new password if" in page
+        assert "If you have lost both, if you are an owner of your organisation, or if nobody there can help" in page
+        for purpose in ("password", "second_factor"):
+            opened = await newcomer.opened(made, await newcomer.link(made, purpose))
+            assert "Only the operator of CorpID can help. Ask them for a new invitation." in opened.page.text
+
+    run(test, postbox=postbox)
+
+
 def test_without_mail_the_page_says_whom_to_ask() -> None:
     async def test(made: World) -> None:
-        assert (await at_the_page(made)).page.heading == "Ask your organisation's CorpID administrator"
+        assert (await at_the_page(made)).page.heading == "Ask the operator of CorpID"
         browser = await factors.at_sign_in(made)
         await follow(browser, "/recover")
-        assert browser.page.heading == "Ask your organisation's CorpID administrator"
+        assert browser.page.heading == "Ask the operator of CorpID"
         await follow(browser, "/sign-in/")
         assert browser.page.heading == "Sign in"
 

@@ -228,6 +228,10 @@ CHALLENGE: Final = Namespace("challenge", limits.COMPLETION_KEPT_SECONDS + limit
 """outlives whatever a challenge can be for"""
 INVITATIONS: Final = Namespace("invitations", DAY, int)
 """of an entity, in all and to one address"""
+HELP: Final = Namespace("help", DAY, int)
+"""with sign-in, by one entity; its links to one person, and those of all entities to one"""
+HELP_UNLOCK: Final = Namespace("help_unlock", limits.UNLOCK_AGAIN_SECONDS, bytes)
+"""an unlocking of a person by one entity, and by any"""
 MAILED_CODES: Final = Namespace("mailed_codes", 3600, int)
 NEWCOMER: Final = Namespace("newcomer", 90 * DAY, bytes)
 """a person who has set up their sign-in and has not used it yet"""

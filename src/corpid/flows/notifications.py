@@ -42,6 +42,8 @@ class Notice:
     """further paragraphs"""
     preview: Phrase | None = None
     """None: device and time"""
+    advice: Phrase | None = None
+    """what to do; None: what to do if it was somebody else"""
 
 
 SET_UP: Final = Notice(
@@ -109,10 +111,34 @@ def second_factor_changed(done: Phrase) -> Notice:
     )
 
 
+def asked_by(by: User, entity: Entity) -> Phrase:
+    """The administrator who asked for help, in a sentence.
+
+    By user name, since a person writes their own name. Source: D68, D69
+    """
+    return phrase(
+        "{user_name}, who administers {entity}, asked us to help you sign in.",
+        user_name=by.user_name,
+        entity=entity.name,
+    )
+
+
+def unlocked(asked: Phrase) -> Notice:
+    """An administrator had the account unlocked; `asked` says who (D69)."""
+    return Notice(
+        subject=phrase("Your account was unlocked"),
+        text=phrase(
+            "{asked} Pauses after wrong passwords and codes have ended: you can try again at once.", asked=asked
+        ),
+        preview=asked,
+        advice=phrase("If you did not ask for help, change your password, and check how and where you sign in."),
+    )
+
+
 DELETION_REQUESTED: Final = Notice(
     subject=phrase("You asked for your account to be deleted"),
     text=phrase(
-        "Your request to delete your account was received. Until an administrator deletes it, your account works as "
+        "Your request to delete your account was received. Until the operator deletes it, your account works as "
         "before, and you can withdraw the request in your account."
     ),
 )
@@ -228,7 +254,7 @@ def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: 
     rows: tuple[tuple[Phrase, str | datetime], ...] = ((_WHEN, when),)
     if device:
         rows = (*rows, (_DEVICE, device))
-    advice = phrase(
+    advice = notice.advice or phrase(
         "If this was you, you do not need to do anything. If it was not, tell your organisation's {provider} "
         "administrator now, and check how and where you sign in.",
         provider=policy.name,
@@ -243,13 +269,23 @@ def tell(provider: Provider, user: User, notice: Notice, *, now: float, device: 
     _post(provider.mail, user, subject=notice.subject, preview=notice.preview or place, parts=parts)
 
 
-def link(mail: Mail, user: User, made: NewLink, *, heading: Phrase, lead: Phrase, provider_name: str) -> None:
+def link(
+    mail: Mail,
+    user: User,
+    made: NewLink,
+    *,
+    heading: Phrase,
+    lead: Phrase,
+    provider_name: str,
+    asked: Phrase | None = None,
+) -> None:
     """Send a person their link, and the code to type instead.
 
-    Source: DESIGN, Security
+    `asked` says who had it sent, if an entity's administrator did. Source: DESIGN, Security; D69
     """
     ends = _moment(made.expires_at)
     parts = (
+        *((asked,) if asked is not None else ()),
         lead,
         Action(text=heading, url=made.url),
         _typed(made),
@@ -362,16 +398,22 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, 
     )
 
 
-def no_link(context: RequestContext, user: User) -> None:
-    """Refer a person with a forgotten password to an administrator.
+def no_link(context: RequestContext, user: User, *, asked: Phrase | None = None) -> None:
+    """Refer a person whom no link could help to the operator.
 
-    No link could help them. Source: DESIGN, Security
+    `asked` says who asked for one, if an entity's administrator did. Source: DESIGN, Security; D69
     """
     provider = context.provider.policy.name
     parts = (
         phrase(
-            "Somebody, perhaps you, asked for a new password for your account. You cannot set one by e-mail: ask your "
-            "organisation's {provider} administrator for a link.",
+            "{asked} No link can help with your account: ask the operator of {provider}.",
+            asked=asked,
+            provider=provider,
+        )
+        if asked is not None
+        else phrase(
+            "Somebody, perhaps you, asked for a new password for your account. You cannot set one by e-mail: ask the "
+            "operator of {provider}.",
             provider=provider,
         ),
         Facts(
@@ -385,8 +427,8 @@ def no_link(context: RequestContext, user: User) -> None:
     _post(
         context.provider.mail,
         user,
-        subject=phrase("Request for a new password"),
-        preview=phrase("Ask your organisation's {provider} administrator for a link.", provider=provider),
+        subject=phrase("Request for a new password") if asked is None else phrase("Help with your sign-in"),
+        preview=phrase("Ask the operator of {provider}.", provider=provider),
         parts=parts,
     )
 

@@ -79,8 +79,11 @@ class AuditAction(StrEnum):
     # links, and setting factors with them
     LINK_INVITATION = "link.invitation", "An invitation was created"
     LINK_MEMBERSHIP = "link.membership", "An entity's invitation was sent, or is about to be sent; only the e-mail has the link"
-    LINK_PASSWORD = "link.password", "A link for a new password was created, by an operator or at the person's request"
-    LINK_SECOND_FACTOR = "link.second_factor", "A link for a second factor was created"
+    LINK_PASSWORD = "link.password", (
+        "A link for a new password was created, by an operator, at the person's request or at that of their entity's "
+        "administrator (`requested_by`, and if none was created `refused` with the `reason`)")
+    LINK_SECOND_FACTOR = "link.second_factor", (
+        "A link for a second factor was created, by an operator or, as with `link.password`, at the request of an entity's administrator")
     ENROLMENT_PASSWORD = "enrolment.password", "A password was entered at a link"
     ENROLMENT_SECOND_FACTOR = "enrolment.second_factor", "A code was entered at a link"
     ENROLMENT_PASSKEY = "enrolment.passkey", "A passkey was used at a link"
@@ -152,7 +155,9 @@ class AuditAction(StrEnum):
     USER_DOWNLOAD = "user.download", "A person downloaded their data: everything that is kept about them"
     USER_REQUEST_DELETION = "user.request_deletion", "A person asked to be deleted"
     USER_WITHDRAW_DELETION = "user.withdraw_deletion", "A request for deletion was withdrawn, by the person"
-    USER_UNLOCK = "user.unlock", "An operator ended pauses and delays, after wrong passwords and codes"
+    USER_UNLOCK = "user.unlock", (
+        "Pauses and delays were ended, after wrong passwords and codes: by an operator or, as with `link.password`, at the "
+        "request of an entity's administrator")
     CREDENTIALS_ADD = "credentials.add", "A person got a password or an app, by a file or command"
     CREDENTIALS_UPDATE = "credentials.update", "A file changed a password or an app; the person's sessions ended"
     CREDENTIALS_REMOVE = "credentials.remove", "A person's password and app were removed"
@@ -163,6 +168,15 @@ class AuditAction(StrEnum):
     MEMBERSHIP_ACCEPT = "membership.accept", "An invited person accepted; the membership is now effective"
     MEMBERSHIP_RESEND = "membership.resend", "An invitation is to be sent again"
     MEMBERSHIP_DECLINE = "membership.decline", "An invitation was declined, by its link; the membership ended"
+    MEMBERSHIP_SEND_PASSWORD_LINK = "membership.send_password_link", (
+        "An administrator helped a member with a link for a new password; whether it was sent says `link.password`, which "
+        "only operators read")
+    MEMBERSHIP_SEND_SECOND_FACTOR_LINK = "membership.send_second_factor_link", (
+        "An administrator helped a member with a link for a second factor; whether it was sent says `link.second_factor`, "
+        "which only operators read")
+    MEMBERSHIP_UNLOCK = "membership.unlock", (
+        "An administrator helped a member by ending pauses and delays; whether they ended says `user.unlock`, which only "
+        "operators read")
     ADMINISTRATOR_ADD = "administrator.add", "A person can administer an entity"
     ADMINISTRATOR_UPDATE = "administrator.update", (
         "An administrator was changed: the level, or the services of a sub-administrator; `members` names the members")

@@ -133,6 +133,14 @@ RECOVERIES_PER_ADDRESS: Final = 20
 """requests for a new password from one address, an hour"""
 RECOVERIES_PER_ACCOUNT: Final = 3
 """e-mails with a new-password link for one account, while the first of them works"""
+UNLOCK_AGAIN_SECONDS: Final = HOUR  # D69
+"""how long after an administrator's unlocking of a person the next one is possible"""
+HELP_PER_ENTITY: Final = 1000
+"""helps with sign-in by one entity's administrators, a day"""
+HELP_LINKS_PER_MEMBER: Final = 5
+"""links with which one entity helps one person, a day"""
+HELP_LINKS_PER_PERSON: Final = 10
+"""links with which all entities together help one person, a day; further ones are dropped without a word"""
 INVITATIONS_PER_DAY: Final = 25_000  # D60
 """of one entity; their e-mails leave at the deployment's rate"""
 INVITATIONS_PER_ADDRESS: Final = 5

@@ -51,6 +51,8 @@ STORED = {
     "invitation_letters": (120, "e43255a84e15cd4c"),
     "invitations": (86400, "e4b77d2bf195a741"),
     "invitations_to_address": (86400, "e6323cac13b23c8f"),
+    "help": (86400, "401ddc6c713d04af"),
+    "help_unlock": (3600, "2c0cc108f11037ba"),
     "mailed_codes": (3600, "e375d66214e2a182"),
     "newcomer": (7776000, "feac7f790748c1ae"),
     "recoveries": (3600, "ed0d2e7d4c7aaa1f"),

@@ -178,7 +178,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
     ),
     "second_factor": Purpose(
         seconds=SECOND_FACTOR_LINK_SECONDS,
-        object_kind="link",
+        object_kind="second factor link",
         steps=(Step.PROVE_PASSWORD, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
         asks_for="password",
         drops_app=True,
@@ -228,10 +228,12 @@ async def make(
     address: str = "",
     spared: str = "",
     authorised: bool = False,
+    event: AuditEvent | None = None,
 ) -> NewLink:
     """A new link for a person.
 
     It ends those of its purpose, except `spared` (a hash). `authorised`: the caller asked, with facts about the person.
+    `event`: another audit event than the actor's.
 
     Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
     """
@@ -246,7 +248,7 @@ async def make(
         expires_at=int(now) + PURPOSES[purpose].seconds,
         factors=_fingerprint(await registry.factors.credentials(user.user_id)),
     )
-    event = AuditEvent(
+    event = event or AuditEvent(
         actor=actor.name,
         action=PURPOSES[purpose].made,
         object=user.user_id,

@@ -218,7 +218,7 @@ async def person(context: RequestContext, visit: Visit, event: Event) -> Pending
     if not visit.pending.user.enabled:
         raise Rejected(
             phrase(
-                "This account can no longer sign in. Ask your organisation's {name} administrator.",
+                "This account can no longer sign in. Ask the operator of {name}.",
                 name=context.provider.policy.name,
             )
         )

@@ -104,7 +104,7 @@ async def find_member(registry: Registry, entity_id: str, named: str) -> Member 
 
 
 async def find_person(registry: Registry, entity_id: str, named: str, *, of_entity: bool) -> User | None:
-    """Return the person of a user name at an entity; None for nobody.
+    """Return a program's person of a user name; None for nobody.
 
     For programs. `of_entity`: the entity itself asks, and learns nothing about accounts that are no members. For others the account
     of this name is meant, too. Raises AmbiguousName, StoreUnavailable. Source: D61, D68

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from corpid.flows.directory.apply import Applied
-    from corpid.ports import LinkPurpose, Mail, Passwords, Registry, TransientStore
+    from corpid.ports import AuditEvent, LinkPurpose, Mail, Passwords, Registry, TransientStore
     from corpid.rules.authentication.link_codes import NewLink
     from corpid.rules.authentication.records import HeldFactors
     from corpid.rules.directory.actors import Actor
@@ -151,12 +151,13 @@ async def unlock_user(
     """
     user = await user_named(registry, user_name, actor=actor)
     await authorise_on_person(registry, actor, "delete", Object(kind="lock", user_id=user.user_id))
-    await unlock(registry, transient, issuer, user, actor=actor, now=now)
+    event = audit_event(actor, AuditAction.USER_UNLOCK, user.user_id)
+    await unlock(registry, transient, issuer, user, event=event, now=now)
     return user
 
 
 async def unlock(
-    registry: Registry, transient: TransientStore, issuer: str, user: User, *, actor: Actor, now: float
+    registry: Registry, transient: TransientStore, issuer: str, user: User, *, event: AuditEvent, now: float
 ) -> None:
     """End the delays and pauses of a person.
 
@@ -164,7 +165,7 @@ async def unlock(
     """
     async with transient.unit(now) as unit:
         await throttle.unlock(unit, issuer, user.user_name)
-        await registry.code_guesses.forget_all(user.user_id, audit_event(actor, AuditAction.USER_UNLOCK, user.user_id))
+        await registry.code_guesses.forget_all(user.user_id, event)
 
 
 async def _hashed(passwords: Passwords, user: User, password: str) -> str:

@@ -119,5 +119,6 @@ async def end_locks(
     if user is None:
         return False
     await authorise_on_person(registry, actor, "delete", Object(kind="lock", user_id=user.user_id))
-    await people.unlock(registry, transient, issuer, user, actor=actor, now=now)
+    event = audit_event(actor, AuditAction.USER_UNLOCK, user.user_id)
+    await people.unlock(registry, transient, issuer, user, event=event, now=now)
     return True

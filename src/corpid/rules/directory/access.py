@@ -19,6 +19,7 @@ from corpid.rules.directory.access_conditions import (
     AUDIT_READ,
     BELONGS,
     BELONGS_OR_INVITED,
+    BELOW,
     CLIENTS_READ,
     CLIENTS_WRITE,
     CONDITIONS,
@@ -82,6 +83,10 @@ _CHANGE: Final[tuple[Action, ...]] = ("write", "delete")
 _ALL: Final[tuple[Action, ...]] = ("read", "write", "delete")
 _AT_ENTITY: Final[tuple[ObjectKind, ...]] = ("membership", "administrator", "assignment", "third-party row")
 _OF_PERSON: Final[tuple[ObjectKind, ...]] = ("user", "credentials", "session", *_AT_ENTITY)
+_RENEWALS: Final[tuple[ObjectKind, ...]] = ("password link", "second factor link")
+"""links that ask for the other factor first; a `link` asks for none"""
+_LINKS: Final[tuple[ObjectKind, ...]] = ("link", *_RENEWALS)
+_HELP: Final = (OWN_ENTITY, RECENT, BELOW, BELONGS, NO_OPERATOR)
 _BOUND: Final[tuple[Role, ...]] = ("API client of an entity",)
 _TOKEN: Final[tuple[Role, ...]] = ("provisioning token",)
 
@@ -91,7 +96,7 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("command line",), _ALL, ("key", "API client", "provisioning token")),
     Rule(("command line",), ("read", "delete"), ("session",)),
     Rule(("command line",), _READ, ("consent", "access review")),
-    Rule(("command line",), _WRITE, ("link", "password link", "deployment", "approval", "invitation")),
+    Rule(("command line",), _WRITE, (*_LINKS, "deployment", "approval", "invitation")),
     Rule(("command line",), _READ, ("audit", "identity number", "deployment", "approval", "lock", "deletion request")),
     Rule(("command line",), ("delete",), ("lock",)),
     # Operators in the browser (D53, D54)
@@ -99,17 +104,17 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("operator",), _CHANGE, ("service", "entity", "user", "credentials", "grant", "client"), (RECENT,)),
     Rule(("operator",), _CHANGE, (*_AT_ENTITY, "operator"), (RECENT, SOMEBODY_ELSE)),
     Rule(("operator",), _CHANGE, ("key", "API client", "provisioning token"), (RECENT,)),
-    Rule(("operator",), _WRITE, ("link", "password link", "deployment", "invitation"), (RECENT,)),
+    Rule(("operator",), _WRITE, (*_LINKS, "deployment", "invitation"), (RECENT,)),
     Rule(("operator",), _WRITE, ("approval",), (ANOTHERS_REQUEST, RECENT)),
     Rule(("operator",), ("delete",), ("session", "lock"), (RECENT,)),
     Rule(("support",), _READ, ("service", "entity", "grant", "client", "audit", "key", "deployment", "approval")),
     Rule(("support",), _READ, ("access review",)),
     Rule(("support",), _READ, (*_OF_PERSON, "lock"), (NO_OPERATOR,)),
-    Rule(("support",), _WRITE, ("link", "password link"), (RECENT, NO_OPERATOR)),
+    Rule(("support",), _WRITE, _LINKS, (RECENT, NO_OPERATOR)),
     Rule(("support",), _WRITE, ("invitation",), (RECENT,)),
     Rule(("support",), ("delete",), ("session", "lock"), (RECENT, NO_OPERATOR)),
     Rule(("auditor",), _READ, OBJECT_KINDS),
-    # Administrators of an entity (D53, D54, D56, D61). Nobody is made a member who has not accepted it (D60).
+    # Administrators of an entity (D53, D54, D56, D61, D69). Nobody is made a member who has not accepted it (D60).
     Rule(("owner", "administrator", "sub_administrator"), _READ, ("service",)),
     Rule(
         ("owner", "administrator", "sub_administrator"), _READ, ("entity", "membership", "administrator"), (OWN_ENTITY,)
@@ -152,6 +157,8 @@ _TABLE: Final[tuple[Rule, ...]] = (
     Rule(("owner", "administrator"), _WRITE, ("grant",), (SPEAKING_SIDE, RECENT)),
     Rule(("owner", "administrator"), ("delete",), ("grant",), (EITHER_SIDE, RECENT)),
     Rule(("owner", "administrator"), _WRITE, ("invitation",), (OWN_ENTITY, RECENT)),
+    Rule(("owner", "administrator"), _WRITE, _RENEWALS, _HELP),
+    Rule(("owner", "administrator"), ("delete",), ("lock",), _HELP),
     Rule(("owner",), _WRITE, ("entity",), (OWN_ENTITY, SETTINGS, RECENT)),
     Rule(("owner", "administrator"), _READ, ("access review",), (OWN_ENTITY,)),
     Rule(("owner", "administrator"), _WRITE, ("access review",), (OWN_ENTITY, RECENT, REVIEWER)),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Action: TypeAlias = Literal["read", "write", "delete"]
 OtherKind: TypeAlias = Literal[
-    "session", "consent", "lock", "link", "password link", "identity number", "audit", "approval", "withdrawal", "API client",
+    "session", "consent", "lock", "link", "password link", "second factor link", "identity number", "audit", "approval", "withdrawal", "API client",
     "provisioning token", "key", "deployment", "invitation", "deletion request", "access review", "access request",
     "audit export",
 ]  # fmt: skip
@@ -214,8 +214,20 @@ _APPOINTS: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
 """level → levels that it gives; the empty one takes a level away (D53)"""
 
 
+_BELOW: Final[Mapping[AdministratorLevel, frozenset[Level]]] = {
+    "owner": frozenset({"", "sub_administrator", "administrator"}),
+    "administrator": frozenset({"", "sub_administrator"}),
+    "sub_administrator": frozenset(),
+}
+"""level → levels of the people whom it helps to sign in (D69)"""
+
+
 def _within_reach(actor: Actor, thing: Object) -> bool:
     return isinstance(actor, Administering) and thing.level in _REACH[actor.level]
+
+
+def _below(actor: Actor, thing: Object) -> bool:
+    return isinstance(actor, Administering) and thing.level in _BELOW[actor.level]
 
 
 def _appoints(actor: Actor, thing: Object) -> bool:
@@ -374,6 +386,12 @@ WITHIN_REACH: Final = Condition(
     source="D53",
     reason=phrase("you cannot make changes to a person of this level"),
 )
+BELOW: Final = Condition(
+    holds=_below,
+    description="of a person below the actor's own level",
+    source="D69",
+    reason=phrase("you can help only people below your own level to sign in"),
+)
 APPOINTS: Final = Condition(
     holds=_appoints,
     description="up to the level that the actor can appoint: an owner every level, an administrator sub-administrators",
@@ -436,7 +454,7 @@ AUDIT_READ: Final = _scope("audit.read")
 OPERATIONS: Final = _scope("operations")
 
 CONDITIONS: Final = (
-    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, ADDRESS_STAYS, RECIPIENT_STAYS, RECENT, SOMEBODY_ELSE, REVIEWER, WITHIN_REACH, APPOINTS,
+    OWN, OWN_CHOICE, OWN_REQUEST, ANOTHERS_REQUEST, SETTINGS, OWN_ENTITY, EITHER_SIDE, SPEAKING_SIDE, COVERED, STAYS_STRICT, ADDRESS_STAYS, RECIPIENT_STAYS, RECENT, SOMEBODY_ELSE, REVIEWER, WITHIN_REACH, BELOW, APPOINTS,
     NO_OWNER, BELONGS, BELONGS_OR_INVITED, ANSWERS, LISTED_SERVICE, OWNER_STAYS, NO_OPERATOR, WITHOUT_PARAMETERS, DIRECTORY_READ, DIRECTORY_WRITE,
     CLIENTS_READ, CLIENTS_WRITE, AUDIT_READ, OPERATIONS,
 )  # fmt: skip

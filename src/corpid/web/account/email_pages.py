@@ -56,7 +56,7 @@ async def email(account: AccountContext) -> View:
             heading=views.ChangeEmail.heading,
             paragraphs=(
                 phrase("You cannot change your e-mail address here, because no e-mails are sent."),
-                phrase("Ask your organisation's {name} administrator to change it.", name=web.provider.policy.name),
+                phrase("Ask the operator of {name} to change it.", name=web.provider.policy.name),
             ),
         )
     state = await own_email.of(account.context, account.visit)
@@ -75,8 +75,8 @@ async def email(account: AccountContext) -> View:
             frame=frame(account), action=action, new=state.wanted.email, notes=account.notes, errors=account.errors
         )
     from_file = phrase(
-        "Your address comes from a list that your organisation keeps. You can change it here: tell your organisation's "
-        "{name} administrator the new one, so that the list says the same.",
+        "Your address comes from a list that the operator of {name} keeps. You can change it here: tell them the new one, "
+        "so that the list says the same.",
         name=web.provider.policy.name,
     )
     return views.ChangeEmail(

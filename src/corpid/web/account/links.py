@@ -291,7 +291,14 @@ def _asked(web: WebContext, pending: _Pending | None) -> Problem:
 def _without_mail(web: WebContext, pending: _Pending | None) -> Problem:
     return Problem(
         frame=pending.frame if pending else Frame(),
-        heading=phrase("Ask your organisation's {name} administrator", name=web.provider.policy.name),
-        paragraphs=(phrase("They can unlock your account or send you a link to choose a new password."),),
+        heading=phrase("Ask the operator of {name}", name=web.provider.policy.name),
+        paragraphs=(
+            phrase("No e-mails are sent, so only the operator can give you a link to choose a new password."),
+            phrase(
+                "If you only have to wait after wrong passwords or codes, your organisation's {name} administrator can "
+                "unlock your account.",
+                name=web.provider.policy.name,
+            ),
+        ),
         back=pending.back if pending else None,
     )

@@ -43,6 +43,15 @@ _OF_PERSON: Final[Mapping[str, Callable[[str | Phrase], Phrase]]] = {
     AuditAction.MEMBERSHIP_ACCEPT: lambda name: phrase("{name} accepted the invitation", name=name),
     AuditAction.MEMBERSHIP_RESEND: lambda name: phrase("The invitation of {name} is sent again", name=name),
     AuditAction.MEMBERSHIP_DECLINE: lambda name: phrase("{name} declined the invitation", name=name),
+    AuditAction.MEMBERSHIP_SEND_PASSWORD_LINK: lambda name: phrase(
+        "Help for {name} with signing in: a link for a new password", name=name
+    ),
+    AuditAction.MEMBERSHIP_SEND_SECOND_FACTOR_LINK: lambda name: phrase(
+        "Help for {name} with signing in: a link for a new second step", name=name
+    ),
+    AuditAction.MEMBERSHIP_UNLOCK: lambda name: phrase(
+        "Help for {name} with signing in: unlocking the account", name=name
+    ),
     AuditAction.ADMINISTRATOR_ADD: lambda name: phrase("{name} became an administrator", name=name),
     AuditAction.ADMINISTRATOR_UPDATE: lambda name: phrase("The level of {name} was changed", name=name),
     AuditAction.ADMINISTRATOR_REMOVE: lambda name: phrase("{name} no longer administers the organisation", name=name),

@@ -48,7 +48,7 @@ SCOPES: frozenset[Scope] = frozenset(
     {"directory.read", "directory.write", "clients.read", "clients.write", "audit.read", "operations"}
 )
 RECORDS = "service entity user credentials membership administrator operator assignment grant third-party_row client"
-EVERYTHING = f"{RECORDS} session consent lock link password_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request access_request access_review audit_export"
+EVERYTHING = f"{RECORDS} session consent lock link password_link second_factor_link identity_number audit approval withdrawal API_client provisioning_token key deployment invitation deletion_request access_request access_review audit_export"
 
 
 def administering(level: AdministratorLevel, **facts: object) -> Administering:
@@ -84,19 +84,19 @@ ALLOWED: dict[Role, dict[Action, str]] = {
     "command line": {
         "read": f"{RECORDS} session lock identity_number audit approval API_client provisioning_token key deployment "
         "deletion_request consent access_review",
-        "write": f"{RECORDS} link password_link approval API_client provisioning_token key deployment invitation",
+        "write": f"{RECORDS} link password_link second_factor_link approval API_client provisioning_token key deployment invitation",
         "delete": f"{RECORDS} session lock API_client provisioning_token key",
     },
     "file": {"read": RECORDS, "write": RECORDS, "delete": RECORDS},
     "operator": {
         "read": EVERYTHING,
-        "write": f"{RECORDS} link password_link approval API_client provisioning_token key deployment invitation",
+        "write": f"{RECORDS} link password_link second_factor_link approval API_client provisioning_token key deployment invitation",
         "delete": f"{RECORDS} session lock API_client provisioning_token key",
     },
     "support": {
         "read": "service entity user credentials membership administrator assignment grant third-party_row client "
         "session lock audit approval key deployment access_review",
-        "write": "link password_link invitation",
+        "write": "link password_link second_factor_link invitation",
         "delete": "session lock",
     },
     "auditor": {"read": EVERYTHING, "write": "", "delete": ""},
@@ -104,14 +104,15 @@ ALLOWED: dict[Role, dict[Action, str]] = {
         "read": "service entity user membership administrator assignment grant third-party_row audit provisioning_token "
         "approval access_review",
         "write": "entity membership administrator assignment grant third-party_row provisioning_token approval withdrawal "
-        "invitation access_review",
-        "delete": "membership administrator assignment grant third-party_row provisioning_token",
+        "invitation access_review password_link second_factor_link",
+        "delete": "membership administrator assignment grant third-party_row provisioning_token lock",
     },
     "administrator": {
         "read": "service entity user membership administrator assignment grant third-party_row audit approval "
         "access_review",
-        "write": "membership administrator assignment grant third-party_row approval withdrawal invitation access_review",
-        "delete": "membership administrator assignment grant third-party_row",
+        "write": "membership administrator assignment grant third-party_row approval withdrawal invitation access_review "
+        "password_link second_factor_link",
+        "delete": "membership administrator assignment grant third-party_row lock",
     },
     "sub_administrator": {
         "read": "service entity user membership administrator assignment approval",
@@ -161,6 +162,7 @@ FLIPS: dict[str, Callable[[Actor, Object], tuple[Actor, Object]]] = {
     "SOMEBODY_ELSE": lambda actor, thing: (actor, replace(thing, user_id="u1")),
     "REVIEWER": lambda actor, thing: (actor, replace(thing, user_id="u1", has_other_reviewer=True)),
     "WITHIN_REACH": lambda actor, thing: (actor, replace(thing, level=None)),
+    "BELOW": lambda actor, thing: (actor, replace(thing, level=actor.role)),
     "APPOINTS": lambda actor, thing: (actor, replace(thing, becomes=None)),
     "NO_OWNER": lambda actor, thing: (actor, replace(thing, becomes="owner")),
     "BELONGS": lambda actor, thing: (actor, replace(thing, belongs=False)),

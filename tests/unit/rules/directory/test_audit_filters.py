@@ -50,6 +50,9 @@ def test_an_action_is_itself_and_a_noun_every_one_of_it() -> None:
         "membership.accept",
         "membership.resend",
         "membership.decline",
+        "membership.send_password_link",
+        "membership.send_second_factor_link",
+        "membership.unlock",
     )
     assert {word for action in AuditAction for word in actions(action.value)} == {each.value for each in AuditAction}
 

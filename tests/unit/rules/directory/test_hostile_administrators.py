@@ -9,7 +9,8 @@ from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind,
 from corpid.rules.directory.actors import Actor, ApiClient, ProvisioningToken
 from tests.unit.rules.directory.test_access import ACTORS, NOW, SCOPES, administering, allowed, object_of, operating
 
-PERSONAL = ("user", "credentials", "session", "lock", "link", "password link")
+RENEWALS: tuple[ObjectKind, ...] = ("password link", "second factor link")
+PERSONAL = ("user", "credentials", "session", "lock", "link", *RENEWALS)
 """everything of a person by which somebody could sign in as them"""
 OWNER = administering("owner")
 ADMINISTRATOR = administering("administrator")
@@ -108,7 +109,7 @@ def test_support_does_nothing_to_operators(kind: ObjectKind) -> None:
 
 
 def test_an_auditor_changes_nothing() -> None:
-    assert not [kind for kind in PERSONAL if allowed(ACTORS["auditor"], "write", object_of(kind))]  # type: ignore[arg-type]
+    assert not [kind for kind in PERSONAL if allowed(ACTORS["auditor"], "write", object_of(kind))]
 
 
 @pytest.mark.parametrize("level", ["owner", "administrator"])
@@ -149,8 +150,33 @@ def test_each_level_appoints_what_it_may_and_nobody_appoints_themselves_higher()
 @pytest.mark.parametrize("kind", PERSONAL)
 def test_an_entity_changes_no_person_and_so_not_where_recovery_links_go(role: str, kind: ObjectKind) -> None:
     """D61: name, user name and e-mail of the person, factors, sessions."""
+    helped = (
+        {("delete", "lock"), *(("write", each) for each in RENEWALS)} if role in {"owner", "administrator"} else set()
+    )
     for action in ("write", "delete"):
-        assert not allowed(ACTORS[role], action, object_of(kind))  # type: ignore[index]
+        assert allowed(ACTORS[role], action, object_of(kind)) == ((action, kind) in helped)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("action", "kind"), [("delete", "lock"), *(("write", each) for each in RENEWALS)])
+def test_help_with_a_sign_in_is_for_members_below_ones_own_level_and_never_for_operators(
+    action: Action, kind: ObjectKind
+) -> None:
+    """D69: a link asks for the other factor; the one that asks for none is an operator's."""
+    helped = {
+        level: {each for each in LEVELS if allowed(administering(level), action, replace(object_of(kind), level=each))}
+        for level in ("owner", "administrator", "sub_administrator")
+    }
+    assert helped == {
+        "owner": {"", "sub_administrator", "administrator"},
+        "administrator": {"", "sub_administrator"},
+        "sub_administrator": set(),
+    }
+    for lack in ({"operates": True}, {"operates": None}, {"belongs": False}, {"level": None}, {"entity_id": "Z9"}):
+        assert not allowed(OWNER, action, replace(object_of(kind), **lack))
+    own = replace(object_of(kind), user_id="u1", level="owner")
+    assert not allowed(administering("owner", alone=True), action, own)
+    assert not allowed(OWNER, "write", object_of("link"))
+    assert not allowed(OWNER, "read", object_of(kind))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +231,7 @@ def test_an_api_client_appoints_no_owner_or_operator_makes_no_client_of_its_kind
         assert (
             reason(client, "write", replace(object_of("administrator"), **change)) == "only people can appoint owners"
         )
-    for kind in ("operator", "API client", "provisioning token", "approval", "credentials", "link", "password link"):
+    for kind in ("operator", "API client", "provisioning token", "approval", "credentials", "link", *RENEWALS):
         for action in ("write", "delete"):
             assert not allowed(client, action, object_of(kind))
     assert not allowed(client, "write", replace(object_of("user"), operates=True))
@@ -221,7 +247,7 @@ def test_an_api_client_of_an_entity_changes_nothing_beyond_it(kind: ObjectKind) 
 @pytest.mark.parametrize("missing", sorted(SCOPES))
 def test_a_scope_that_the_token_lacks_gives_nothing(missing: str) -> None:
     client = ApiClient(client_id="c", scopes=frozenset())
-    assert not [kind for kind in PERSONAL if allowed(client, "read", object_of(kind))]  # type: ignore[arg-type]
+    assert not [kind for kind in PERSONAL if allowed(client, "read", object_of(kind))]
     without = replace(client, scopes=SCOPES - {missing})
     kind, action = {
         "directory.read": ("user", "read"), "directory.write": ("user", "write"), "clients.read": ("client", "read"),

@@ -1,0 +1,229 @@
+"""Help with sign-in for members, by administrators of their entity (D69).
+
+An administrator asks, and learns nothing of the account: what is asked is authorised by what the entity knows, and stands
+in its history. What depends on the account is done later, and recorded for operators alone. A link or an unlocking never
+goes to an operator of the deployment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+
+from corpid.flows import namespaces, notifications
+from corpid.flows.account import enrolments, links
+from corpid.flows.authentication import second_factor_methods
+from corpid.flows.directory import people
+from corpid.flows.directory.administrators import still_acting
+from corpid.flows.directory.write import Refused, audit_event
+from corpid.ports import AuditEvent, Seen
+from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise
+from corpid.rules.directory.records import Administrator, Entity, Membership, Operator
+from corpid.rules.limits import HELP_LINKS_PER_MEMBER, HELP_LINKS_PER_PERSON, HELP_PER_ENTITY
+from corpid.texts import phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from corpid.flows.request_context import RequestContext
+    from corpid.ports import Registry
+    from corpid.rules.directory.actors import Administering
+    from corpid.rules.directory.records import User
+    from corpid.texts import Phrase
+
+RenewalPurpose: TypeAlias = Literal["password", "second_factor"]
+Help: TypeAlias = RenewalPurpose | Literal["unlock"]
+
+
+class _Rule(msgspec.Struct, frozen=True, kw_only=True):
+    action: Action
+    kind: ObjectKind
+    asked: AuditAction
+    """of the entity's history"""
+    done: AuditAction
+    """of what came of it, for operators"""
+
+
+def _link(purpose: RenewalPurpose, asked: AuditAction) -> _Rule:
+    of_link = links.PURPOSES[purpose]
+    return _Rule(action="write", kind=of_link.object_kind, asked=asked, done=of_link.made)
+
+
+_RULES: Final[Mapping[Help, _Rule]] = {
+    "password": _link("password", AuditAction.MEMBERSHIP_SEND_PASSWORD_LINK),
+    "second_factor": _link("second_factor", AuditAction.MEMBERSHIP_SEND_SECOND_FACTOR_LINK),
+    "unlock": _Rule(action="delete", kind="lock", asked=AuditAction.MEMBERSHIP_UNLOCK, done=AuditAction.USER_UNLOCK),
+}
+
+
+def may_help(of: Membership, held: Administrator | None, *, actor: Administering) -> bool:
+    """Return whether an actor may help a member, with a recent sign-in.
+
+    `held` is the member's level. The same whatever else the member is. Source: D69
+    """
+    recent = msgspec.structs.replace(actor, auth_time=actor.now)
+    try:
+        for rule in _RULES.values():
+            authorise(recent, rule.action, _thing(rule, of, held))
+    except Forbidden:
+        return False
+    return True
+
+
+async def level_of(registry: Registry, of: Membership) -> Administrator | None:
+    """Return the level of a member. Raises StoreUnavailable. Source: D53"""
+    return (await registry.directory.read(Administrator, [of.key])).get(of.key)
+
+
+def _thing(rule: _Rule, of: Membership, held: Administrator | None, *, operates: bool = False) -> Object:
+    return Object(
+        kind=rule.kind,
+        entity_id=of.entity_id,
+        user_id=of.user_id,
+        level=held.level if held is not None else "",
+        belongs=not of.invited,
+        operates=operates,
+    )
+
+
+async def ask(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
+    """Record that an administrator helps a member, within the limits.
+
+    `of` is the membership as the administrator saw it; `give` follows. Raises Refused at a limit, access.Forbidden,
+    ChangedMeanwhile, StoreUnavailable. Source: D47, D54, D57, D69
+    """
+    registry, rule = context.provider.registry, _RULES[asked]
+    held = await level_of(registry, of)
+    authorise(actor, rule.action, _thing(rule, of, held))
+    guards = await still_acting(registry, actor)
+    await _count(context, of, asked)
+    event = msgspec.structs.replace(audit_event(actor, rule.asked, "/".join(of.key)), entity_id=of.entity_id)
+    seen = [Seen(Membership, of.key, of), Seen(Administrator, of.key, held)]
+    await registry.directory.write([*guards, *seen], event)
+
+
+async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
+    """Count what the entity knows of. Raises Refused."""
+    url = context.provider.policy.deployment_url
+    async with context.provider.transient.unit(context.now) as unit:
+        if await namespaces.HELP.entry(url, of.entity_id).count(unit) > HELP_PER_ENTITY:
+            raise Refused(
+                phrase(
+                    "an organisation can help at most {count} times a day: go on tomorrow, or ask the operator",
+                    count=HELP_PER_ENTITY,
+                )
+            )
+        if asked == "unlock":
+            if not await namespaces.HELP_UNLOCK.entry(url, of.user_id, of.entity_id).add(unit):
+                raise Refused(phrase("an account is unlocked at most once an hour: wait, or send a link"))
+        elif await namespaces.HELP.entry(url, of.entity_id, of.user_id).count(unit) > HELP_LINKS_PER_MEMBER:
+            raise Refused(
+                phrase(
+                    "at most {count} links a day go to one person: ask them to check their spam folder, and go on tomorrow",
+                    count=HELP_LINKS_PER_MEMBER,
+                )
+            )
+
+
+class _NotHelped(Exception):
+    """The account cannot be helped; `reason` is for operators."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+async def give(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
+    """Help a member whose account can be helped, after `ask`.
+
+    The person gets an e-mail that says who asked. Operators read in the audit what came of it. Raises
+    StoreUnavailable. Source: D45, D53, D69
+    """
+    registry = context.provider.registry
+    user, by = [await registry.directory.user(each) for each in (of.user_id, actor.user_id)]
+    entity = (await registry.directory.read(Entity, [(of.entity_id,)])).get((of.entity_id,))
+    if user is None or by is None or entity is None:
+        return
+    asked_by = notifications.asked_by(by, entity)
+    done = AuditEvent(
+        actor="system",  # an administrator can read the outcome of what they do themselves
+        action=_RULES[asked].done,
+        object=user.user_id,
+        request_id=actor.request_id,
+        detail={"requested_by": actor.name},
+    )
+    try:
+        await _check(context, of, asked, actor=actor)
+        if asked == "unlock":
+            await _unlock(context, user, done, asked_by)
+        else:
+            await _send(context, user, asked, done, asked_by, actor=actor)
+    except (Forbidden, _NotHelped) as error:
+        refused = msgspec.structs.replace(done, outcome="refused", detail=done.detail | {"reason": str(error.reason)})
+        await registry.audit.write(refused, now=context.now)
+
+
+async def _check(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
+    """Raise Forbidden or _NotHelped for what the entity must not know."""
+    registry, rule, user_id = context.provider.registry, _RULES[asked], of.user_id
+    operates = await registry.directory.read(Operator, [(user_id,)])
+    authorise(actor, rule.action, _thing(rule, of, await level_of(registry, of), operates=bool(operates)))
+    url = context.provider.policy.deployment_url
+    async with context.provider.transient.unit(context.now) as unit:
+        if asked == "unlock":
+            if not await namespaces.HELP_UNLOCK.entry(url, user_id).add(unit):
+                raise _NotHelped("another entity had the account unlocked less than an hour ago")
+        elif await namespaces.HELP.entry(url, "", user_id).count(unit) > HELP_LINKS_PER_PERSON:
+            raise _NotHelped("the person was sent too many links today")
+
+
+async def _unlock(context: RequestContext, user: User, done: AuditEvent, asked_by: Phrase) -> None:
+    provider = context.provider
+    if not user.enabled:
+        raise _NotHelped("the account is disabled")
+    issuer = provider.policy.deployment_url
+    await people.unlock(provider.registry, provider.transient, issuer, user, event=done, now=context.now)
+    notifications.tell(provider, user, notifications.unlocked(asked_by), now=context.now)
+
+
+async def _send(
+    context: RequestContext,
+    user: User,
+    purpose: RenewalPurpose,
+    done: AuditEvent,
+    asked_by: Phrase,
+    *,
+    actor: Administering,
+) -> None:
+    """Send the link to the account's own address."""
+    provider, texts = context.provider, links.PURPOSES[purpose]
+    if not user.email:
+        raise _NotHelped("the account has no e-mail address")
+    held = await second_factor_methods.held_factors(provider.registry, user.user_id)
+    can_prove = held.second_factor if purpose == "password" else held.password
+    if not user.enabled or not can_prove:
+        notifications.no_link(context, user, asked=asked_by)
+        raise _NotHelped("the account is disabled" if not user.enabled else f"the account has no {texts.asks_for}")
+    link = await links.make(
+        provider.registry,
+        user,
+        purpose,
+        actor=actor,
+        base_url=provider.policy.deployment_url,
+        now=context.now,
+        new_id=provider.new_id,
+        spared=await enrolments.under_way(context, user, purpose),
+        authorised=True,
+        event=done,
+    )
+    notifications.link(
+        provider.mail,
+        user,
+        link,
+        heading=texts.heading,
+        lead=texts.lead,
+        provider_name=provider.policy.name,
+        asked=asked_by,
+    )
