@@ -214,6 +214,15 @@ def test_a_change_is_audited_with_the_client_its_request_and_address(world: Worl
     assert pointers(api.get("/audit?since=yesterday"))["since"].startswith("'yesterday' is not a time")
 
 
+@pytest.mark.parametrize("services", [["TAX-FILING"], "all"])
+def test_services_of_a_level_that_has_every_service_are_refused(api: Api, services: object) -> None:
+    """D53: the portal, commands and files refuse them too."""
+    given = {"user": "alice", "entity": HARBOUR, "level": "administrator", "services": services}
+    answer = api.post("/administrators", given)
+    assert answer.status_code == 422
+    assert "administrator has every service" in answer.text
+
+
 def test_a_client_of_an_entity_reads_that_entitys_audit_without_addresses(world: World, api: Api) -> None:
     """D61."""
     api.added("/administrators", {"user": "alice", "entity": HARBOUR, "level": "administrator"})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from corpid.rules.directory.records import Assignment, Parameter, ParameterDefinition, RoleDescription, Service
-from corpid.rules.directory.role_forms import RoleForm
+from corpid.rules.directory.role_forms import RoleForm, ValuesInUse
 from corpid.texts import phrase
 from corpid.web.account.access_pages import AskForAccess, Organisation, OwnAccess, RequestLine, RoleLine
 from corpid.web.directory.access_views import (
@@ -63,7 +63,9 @@ WAS: Final = access_texts.sentence(
 DETAILS: Final = access_texts.details(ROW)
 UP: Final = Link(url="/manage/person/1", text=phrase("Marcus Lee"))
 FORM: Final = RoleForm(service=HARBOUR, role="Checker", parameters={"Permit Year": "soon"}, end="date")
-FIELDS: Final = role_fields.shown(FORM, TODAY)
+FIELDS: Final = role_fields.shown(
+    FORM, TODAY, used=ValuesInUse(sub_entities=("Jurong", "Tuas"), parameters={"Permit Year": ("2026",)})
+)
 WRONG: Final = (
     (role_fields.parameter_field("Permit Year"), phrase("Enter a year of four digits, such as 2026.")),
     ("end_date", phrase("Enter a date that exists.")),
@@ -94,7 +96,7 @@ COPY: Final = CopyAccess(
         CopiedRole(name="copy-1", sentence=SENTENCE, details=DETAILS, chosen=True),
         CopiedRole(name="copy-2", sentence=WAS, details=(), chosen=False),
     ),
-    held=(WAS,),
+    held=((WAS, ()),),
     more=False,
     needs_approval=False,
     reason="",
@@ -210,11 +212,16 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "portal-access-service": replace(
         GIVE,
+        held=((SENTENCE, DETAILS), (WAS, ())),
+        holds_more=True,
         services=SERVICES,
         links=(Link(url="/manage/access/copy?person=1", text=phrase("Copy a colleague's access instead")),),
     ),
     "portal-access-role": replace(
-        GIVE, chosen=(PERSON, SERVICE), fields=role_fields.shown(RoleForm(service=HARBOUR), TODAY)
+        GIVE,
+        chosen=(PERSON, SERVICE),
+        held=((WAS, ()),),
+        fields=role_fields.shown(RoleForm(service=structs.replace(HARBOUR, sub_entity="mandatory")), TODAY),
     ),
     "portal-access-role-wrong": replace(GIVE, chosen=(PERSON, SERVICE), fields=FIELDS, errors=WRONG),
     "portal-access-confirm": replace(GIVE, chosen=(PERSON, SERVICE), confirm=CONFIRM),

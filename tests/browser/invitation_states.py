@@ -12,8 +12,7 @@ from corpid.flows.account.set_factor import NAME_TAKEN
 from corpid.flows.directory.acceptance import Answered
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
-from corpid.web.account.enrolment_pages import ChooseName, expired
-from corpid.web.account.invitations import result
+from corpid.web.account.enrolment_pages import ChooseName, after_answer, expired
 from corpid.web.account.views import Accept, Invitation
 from corpid.web.pages.layout import Frame, Link
 from tests.browser.account_states import SIGNED_IN
@@ -42,6 +41,7 @@ NAME: Final = ChooseName(
     action="/enrolment/1/profile",
     name="Tan Wei Ling",
     user_name="wei.ling@harbour.example",
+    entity=HARBOUR,
 )
 ACCEPT: Final = Accept(
     frame=structs.replace(SIGNED_IN, up=Link(url="/link/1", text=phrase("The invitation"))),
@@ -54,6 +54,7 @@ ACCEPT: Final = Accept(
     user_name="wei.ling",
     belongs=False,
 )
+DONE: Final = Answered(browser_id="", outcome="accepted", entity=HARBOUR)
 
 STATES: Final[Mapping[str, View]] = {
     "invitation": INVITATION,
@@ -65,7 +66,13 @@ STATES: Final[Mapping[str, View]] = {
     "invitation-accept": ACCEPT,
     "invitation-accept-long": replace(ACCEPT, entity=LONG, heading=phrase("Act for {entity}?", entity=LONG)),
     "invitation-belongs": replace(ACCEPT, belongs=True),
-    "invitation-accepted": result("/account", Answered(browser_id="", outcome="accepted", entity=HARBOUR)),
-    "invitation-declined": result("/account", Answered(browser_id="", outcome="declined", entity=HARBOUR)),
+    "invitation-accepted": after_answer(DONE, account="/account", portal="/manage"),
+    "invitation-accepted-new": after_answer(structs.replace(DONE, new=True), account="/account", portal="/manage"),
+    "invitation-accepted-administrator": after_answer(
+        structs.replace(DONE, new=True, administers=True), account="/account", portal="/manage"
+    ),
+    "invitation-declined": after_answer(
+        structs.replace(DONE, outcome="declined"), account="/account", portal="/manage"
+    ),
     "invitation-expired": expired(HARBOUR),
 }

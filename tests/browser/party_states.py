@@ -23,6 +23,7 @@ from corpid.web.directory.requests import ChooseApprovals, Decide, OneRequest, R
 from corpid.web.directory.third_parties import AuthorisationLine, Lines, OneAuthorisation, PersonLine, ThirdParties
 from corpid.web.directory.third_party_offers import ChooseService, FindOrganisation, OrganisationLine, ServiceLine
 from corpid.web.directory.third_party_terms import Confirm, EnterTerms, ParameterField
+from corpid.web.pages import role_fields
 from corpid.web.pages.access_texts import APPROVALS, duration, given
 from corpid.web.pages.layout import Advice, Link, Pager
 from tests.browser.portal_states import framed
@@ -196,7 +197,7 @@ TERMS: Final = EnterTerms(
     end_hint=phrase("Leave it empty for no end."),
     parameters=(
         ParameterField(
-            name="parameter-0", label="Tax Year", value="2026",
+            name="parameter-0", label=role_fields.marked("Tax Year", required=False), value="2026",
             hint=phrase("The values that are allowed, one a line. Leave it empty to allow any."),
         ),
     ),

@@ -11,6 +11,7 @@ from corpid.web.directory import administrator_views as views
 from corpid.web.directory import administrators, history, home, provisioning_tokens
 from corpid.web.directory.choose_person import ChoosePerson, FoundPerson
 from corpid.web.directory.history_texts import KINDS
+from corpid.web.directory.writing import NO_REASON
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, Pager
 
@@ -27,6 +28,7 @@ SERVICES: Final = (
     ("service-HARBOUR-PERMIT", "Harbour permits", "Permits for vessels to berth, load and leave.", True),
     ("service-TAX-FILING", "Company tax filing", "", False),
 )
+UNTICKED: Final = tuple((*each[:-1], False) for each in SERVICES)
 
 
 def states(frame: Frame, below: Frame) -> Mapping[str, View]:
@@ -67,8 +69,16 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
     form = views.ChooseLevel(
         frame=below, action="/x", heading=phrase("Change the level of {name}", name="Marcus Lim Sample"),
         name="Marcus Lim Sample", user_name="marcus", now=administrators.MAY["administrator"], levels=LEVELS,
-        level="sub_administrator", services=SERVICES, all_services=False, explains=True, reason="", held="none",
+        level="administrator", services=(), all_services=False, held="none",
         why_not=None, remove="/x/remove", keeps=None, back="/x",
+    )  # fmt: skip
+    scope = replace(
+        form, level="sub_administrator", chosen=administrators.MAY["sub_administrator"], another="/x", services=SERVICES
+    )
+    confirmed = views.ConfirmLevel(
+        frame=below, action="/x", fields=(("level", "administrator"),), button=phrase("Confirm"), back="/x",
+        summary=phrase("{name} becomes an owner of {entity}.", name=LONG, entity="Harbour Logistics Pte. Ltd."),
+        consequences=(administrators.MAY["owner"], administrators.EVERYWHERE), explains=False, reason="",
     )  # fmt: skip
     token = provisioning_tokens.Row(
         name="Staff directory", made_by="Tan Wei Ling", created=AT, used=AT, until=AT, ended=False, revoke="/x"
@@ -113,12 +123,15 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         "portal-appoint": choice,
         "portal-appoint-none": replace(choice, found=(), pager=Pager()),
         "portal-level": form,
-        "portal-level-wrong": replace(form, errors=(("all_services", phrase("Choose at least one service.")),)),
+        "portal-level-wrong": replace(form, errors=(("level", administrators.EVERY_SERVICE["administrator"]),)),
+        "portal-level-services": scope,
+        "portal-level-services-wrong": replace(
+            scope, services=UNTICKED, errors=(("all_services", phrase("Choose at least one service.")),)
+        ),
         "portal-level-not": replace(form, why_not=phrase("Only an owner can change this person's level."), remove=""),
-        "portal-level-confirm": views.ConfirmLevel(
-            frame=below, action="/x", fields=(("level", "owner"),), button=phrase("Confirm"), back="/x",
-            summary=phrase("{name} becomes an owner of {entity}.", name=LONG, entity="Harbour Logistics Pte. Ltd."),
-            consequences=(administrators.MAY["owner"],),
+        "portal-level-confirm": confirmed,
+        "portal-level-confirm-approval": replace(
+            confirmed, explains=True, button=phrase("Send for approval"), errors=(("reason", NO_REASON),)
         ),
         "portal-level-remove": views.RemoveLevel(
             frame=below, action="/x", heading=phrase("Take the level away from {name}?", name="Marcus Lim Sample"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
 from corpid.web.directory.page_context import SECTIONS
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
+from corpid.web.pages.views import Choice, ChooseEntity
 from tests.browser import portal_home_states, review_states
 
 if TYPE_CHECKING:
@@ -37,6 +39,22 @@ def framed(section: str = "", *, up: Link | None = None, title: str = "Harbour L
 _UP: Final = Link(url="/manage/administrators", text=phrase("Administrators"))
 
 STATES: Final[Mapping[str, View]] = {
+    "portal-organisation": ChooseEntity(
+        frame=framed("organisation"),
+        action="/manage/organisation",
+        search_action="/manage/organisation",
+        choices=(
+            Choice(
+                id="H",
+                name="Harbour Logistics Pte. Ltd.",
+                number="200012345A",
+                number_name=NUMBERS["UEN"],
+                preselected=True,
+            ),
+            Choice(id="S", name="Saltwater Foods Pte. Ltd.", number="200012346B", number_name=NUMBERS["UEN"]),
+        ),
+        total=2,
+    ),
     **portal_home_states.states(framed(), framed("administrators", up=_UP)),
     **review_states.states(framed("administrators", up=_UP)),
 }

@@ -13,7 +13,7 @@ from tests.browser.stage import follow, shows
 from tests.browser.test_demo_access import holds
 from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import ACCEPTED, ASKS, DECLINED, FIRST, INVITES, PROFILE, Sender
-from tests.enrolment.newcomer import NEW, SET_UP
+from tests.enrolment.newcomer import NEW
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -92,7 +92,7 @@ def test_a_new_person_sets_up_their_sign_in_and_belongs_to_the_entity(
     shows(page, "Save your recovery codes")
     page.get_by_text("I have saved these codes.").click()
     page.get_by_role("button", name="Finish").click()
-    shows(page, SET_UP)
+    shows(page, ACCEPTED)
     stage.world.clock.pass_(60)
     page.goto(stage.begin()[0])
     visitor.password(page, NEW, user_name="wei.ling")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from corpid.flows import namespaces
 from corpid.flows.authentication import browsers
 from corpid.rules.authentication import link_codes, totp
-from corpid.rules.limits import ENROLMENT_SECONDS, INVITATION_SECONDS, PASSWORD_LINK_SECONDS, TOTP_MISSES
+from corpid.rules.limits import ENROLMENT_SECONDS, PASSWORD_LINK_SECONDS, SET_UP_LINK_SECONDS, TOTP_MISSES
 from corpid.web.telemetry import access_log
 from tests.contexts import context
 from tests.enrolment import newcomer
@@ -38,7 +38,7 @@ async def heading(made: World, url: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     ("purpose", "seconds"),
-    [("invitation", INVITATION_SECONDS), ("password", PASSWORD_LINK_SECONDS), ("second_factor", 86400)],
+    [("invitation", SET_UP_LINK_SECONDS), ("password", PASSWORD_LINK_SECONDS), ("second_factor", 86400)],
 )
 def test_a_link_ends_at_its_very_second(purpose: LinkPurpose, seconds: int) -> None:
     """DESIGN, Security"""

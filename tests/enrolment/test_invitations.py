@@ -19,6 +19,7 @@ from tests.enrolment.invited import (
     HARBOUR,
     INVITES,
     MAILBOX,
+    NAME,
     SIGN_IN,
     WAITING,
     asked,
@@ -29,7 +30,7 @@ from tests.enrolment.invited import (
     newcomers_id,
     stands,
 )
-from tests.enrolment.newcomer import GONE, SET_UP
+from tests.enrolment.newcomer import GONE
 from tests.postbox import Postbox
 from tests.sign_in.test_entity_selection import statements
 from tests.sign_in.world import FORM, form_of, run
@@ -272,6 +273,26 @@ def test_an_address_that_no_invitation_has_is_none(rest: str) -> None:
     run(test)
 
 
+def test_whoever_is_invited_is_told_before_anything_that_the_organisation_sees_their_user_name() -> None:
+    """D68: on the page of the link, on the page that asks, and in the e-mail."""
+
+    async def test(made: World) -> None:
+        await invited.invite(made)
+        sender = invited.Sender(made=made)
+        assert await sender.round() == 1
+        assert f"If you accept, {NAME} sees the user name of your account." in sender.postbox.emails[0].text
+        browser = await invited.opened(made, newcomer.link_in(sender.postbox))
+        for _ in range(2):
+            assert "It sees your name, user name and e-mail address." in browser.page.text
+            if browser.page.heading != ASKS:
+                made.clock.pass_(60)
+                await decide(browser, "sign_in")
+                await made.factors(browser, made.people["alice"])
+        assert browser.page.heading == ASKS
+
+    run(test)
+
+
 def test_the_history_of_an_entity_is_the_same_for_new_people_and_for_accounts() -> None:
     """D60: who accepted had an account before, or made one: the entity does not see which."""
     seen = []
@@ -281,7 +302,7 @@ def test_the_history_of_an_entity_is_the_same_for_new_people_and_for_accounts() 
             await invited.invite(made)
             url = await invited.link(made)
             if new:
-                assert await enrolled(made, await at_profile(made, url)) == SET_UP
+                assert await enrolled(made, await at_profile(made, url)) == ACCEPTED
                 accepted = await newcomers_id(made)
             else:
                 assert await decide(await asked(made, url), "accept") == ACCEPTED

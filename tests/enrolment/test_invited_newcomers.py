@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from corpid.rules.directory.records import User
+from corpid.rules.directory.records import Administrator, User
 from corpid.rules.limits import TOTP_MISSES
 from tests.account.scene import account
 from tests.enrolment import invited, newcomer
 from tests.enrolment.invited import (
+    ACCEPTED,
     FIRST,
     MAILBOX,
     PROFILE,
@@ -21,12 +22,13 @@ from tests.enrolment.invited import (
     newcomers_id,
     stands,
 )
-from tests.enrolment.newcomer import NEW, SET_UP
+from tests.enrolment.newcomer import NEW
 from tests.postbox import Postbox
 from tests.sign_in.factors import choose, type_code, wrong
 from tests.sign_in.world import run
 
 if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
 
 OTHER: Final = "00000000-0000-4000-8000-000000000002"
@@ -49,7 +51,7 @@ def test_a_new_person_becomes_a_member_with_the_last_step_and_not_before() -> No
         assert "Step 4 of 4" in browser.page.text
         assert await stands(made)
         assert await made.provider.registry.directory.user_by_name("wei.ling") is None
-        assert await newcomer.kept(browser) == SET_UP
+        assert await newcomer.kept(browser) == ACCEPTED
         new = await newcomers_id(made)
         person = await made.provider.registry.directory.user(new)
         assert person == User(user_id=new, user_name="wei.ling", name="Wei Ling Tan", email=MAILBOX)
@@ -68,6 +70,58 @@ def test_a_new_person_becomes_a_member_with_the_last_step_and_not_before() -> No
         assert visitor.page.heading == "Enter your 6-digit code"
 
     run(test, postbox=postbox)
+
+
+async def joined(made: World) -> Browser:
+    """A new person who has accepted, at the last page."""
+    browser = await at_profile(made)
+    await named(browser)
+    await newcomer.password(browser)
+    await newcomer.app(made, browser)
+    assert await newcomer.kept(browser) == ACCEPTED
+    return browser
+
+
+def test_the_last_page_says_that_the_invitation_was_accepted_and_what_comes_next() -> None:
+    """D60: which organisation, that roles may follow, where the account is; the opened link says the same."""
+
+    async def test(made: World) -> None:
+        await invited.invite(made)
+        browser = await joined(made)
+        text = browser.page.text
+        assert "You have accepted the invitation, and your sign-in is set up." in text
+        assert f"The administrators of {invited.NAME} decide what you may do at which service, perhaps later." in text
+        assert ("/account", "Sign in to your account") in browser.page.links
+        await browser.open(browser.url, site="none")
+        assert browser.page.heading == ACCEPTED
+
+    run(test)
+
+
+def test_an_invited_administrator_is_led_to_the_portal_if_there_is_one() -> None:
+    """D53, D60."""
+    for enabled in (True, False):
+
+        async def test(made: World, *, enabled: bool = enabled) -> None:
+            await invited.invite(made)
+            await made.write(Administrator(user_id=WAITING, entity_id=invited.HARBOUR, level="administrator"))
+            browser = await joined(made)
+            link = ("/manage", "To the administration") in browser.page.links
+            says = f"You also administer {invited.NAME}" in browser.page.text
+            assert (link, says) == (enabled, enabled)
+
+        run(test, manage_enabled=enabled)
+
+
+def test_a_new_person_is_told_who_sees_the_user_name_before_choosing_one() -> None:
+    """D68."""
+
+    async def test(made: World) -> None:
+        await invited.invite(made)
+        browser = await at_profile(made)
+        assert f"You sign in with this, and {invited.NAME} sees it." in browser.page.text
+
+    run(test)
 
 
 def test_a_new_person_gets_emails_in_the_language_of_the_page() -> None:
@@ -159,7 +213,7 @@ def test_a_user_name_that_is_taken_at_the_last_moment_is_asked_for_again_and_no_
         assert "This user name is taken." in browser.page.text
         assert await stands(made)
         assert await newcomer.credentials(made, "id-wei.ling") == before
-        assert await named(browser, "wei.ling.2") == SET_UP
+        assert await named(browser, "wei.ling.2") == ACCEPTED
         assert (await newcomer.credentials(made, await newcomers_id(made, "wei.ling.2"))).password_hash is not None
         assert await newcomer.credentials(made, "id-wei.ling") == before
 
@@ -179,7 +233,7 @@ def test_a_new_person_with_a_passkey_needs_two_steps() -> None:
         assert form is not None
         form.fill("passkey", answer)
         await browser.submit(form)
-        assert browser.page.heading == SET_UP
+        assert browser.page.heading == ACCEPTED
         new = await newcomers_id(made)
         assert len(await made.provider.registry.factors.passkeys(new)) == 1
         assert await membership(made, new) is not None
@@ -202,7 +256,7 @@ def test_a_new_person_chooses_codes_by_email_at_the_invited_address() -> None:
         await type_code(browser, wrong(postbox.code()))
         assert "This code is not right." in browser.page.text
         await type_code(browser, postbox.code())
-        assert await newcomer.kept(browser) == SET_UP
+        assert await newcomer.kept(browser) == ACCEPTED
         new = await newcomers_id(made)
         assert (await newcomer.credentials(made, new)).password_set_by == "user"
         await invited.invite(made, OTHER, email="other@harbour.example", user_name="other")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS, INVITATION_SECONDS, PASSWORD_LINK_SECONDS
+from corpid.rules.limits import ENROLMENT_EXTENSIONS, ENROLMENT_SECONDS, PASSWORD_LINK_SECONDS, SET_UP_LINK_SECONDS
 from tests.enrolment import newcomer
 from tests.enrolment.newcomer import ELSEWHERE, GONE, NEW
 from tests.sign_in.world import form_of, post, run
@@ -62,7 +62,7 @@ def test_more_time_never_outlasts_the_link_and_the_page_says_so() -> None:
     async def test(made: World) -> None:
         await newcomer.nina(made)
         url = await newcomer.link(made)
-        made.clock.pass_(INVITATION_SECONDS - ENROLMENT_SECONDS - 60)
+        made.clock.pass_(SET_UP_LINK_SECONDS - ENROLMENT_SECONDS - 60)
         browser = await newcomer.opened(made, url)
         made.clock.pass_(300)
         await extend(browser)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from msgspec.structs import replace
 
+from corpid.flows.directory import appointments
+from corpid.flows.directory.administrators import acting_administrator
+from corpid.flows.directory.write import Refused
 from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Service
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, entity, form_of, run
 
 if TYPE_CHECKING:
     from corpid.ports import Registry
-    from corpid.sandbox.browser import Browser
 
 
 async def colleague(made: World, name: str = "Bob Lim", *, who: str = "bob", of: str = ACME) -> str:
@@ -34,12 +37,6 @@ async def level_of(made: World, who: str = "bob", of: str = ACME) -> Administrat
     return (await registry.directory.read(Administrator, [key])).get(key)
 
 
-async def confirmed(browser: Browser, **fields: str) -> None:
-    """Choose a level, and confirm the summary."""
-    await browser.fill_and_submit("level", **fields)
-    await browser.fill_and_submit("confirm")
-
-
 def test_an_owner_appoints_a_sub_administrator_for_chosen_services_after_a_summary() -> None:
     """D53: member by search, level, services, a sentence, confirmed."""
 
@@ -51,7 +48,9 @@ def test_an_owner_appoints_a_sub_administrator_for_chosen_services_after_a_summa
         assert "Bob Lim" in browser.page.text
         assert "alice" not in browser.page.text
         assert await go(made, browser, f"administrators/{bob}") == "Appoint bob (Bob Lim)"
-        await browser.fill_and_submit("level", level="sub_administrator", **{"service-TAX": "yes"})
+        assert "Tax filing" not in browser.page.text
+        await browser.fill_and_submit("level", level="sub_administrator")
+        await browser.fill_and_submit("level", **{"service-TAX": "yes"})
         assert "bob (Bob Lim) becomes a sub-administrator of Acme Pte. Ltd. for Tax filing." in browser.page.text
         assert await level_of(made) is None
         await browser.fill_and_submit("confirm")
@@ -74,9 +73,90 @@ def test_a_sub_administrator_needs_a_service_and_every_appointment_a_level() -> 
         await browser.fill_and_submit("level")
         assert "Choose a level." in browser.page.text
         await browser.fill_and_submit("level", level="sub_administrator")
+        assert "Choose at least one service." not in browser.page.text
+        await browser.fill_and_submit("level", "all_services")
         assert "Choose at least one service." in browser.page.text
         assert browser.response is not None
-        assert 'value="sub_administrator" checked' in browser.response.text
+        assert browser.response.status_code == 422
+        await browser.fill_and_submit("level", all_services="yes")
+        assert "for every service." in browser.page.text
+
+    run(within)
+
+
+@pytest.mark.parametrize("level", ["owner", "administrator"])
+@pytest.mark.parametrize("ticked", ["service-TAX", "all_services"])
+@pytest.mark.parametrize("confirm", [{}, {"confirm": "yes"}])
+def test_services_of_a_level_that_has_every_service_are_refused_and_appoint_nobody(
+    level: str, ticked: str, confirm: dict[str, str]
+) -> None:
+    """D53: whoever ticks services does not mean somebody who has them all."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        await made.write(Service(service_id="TAX", name="Tax filing"))
+        browser = await in_portal(made, f"administrators/{bob}")
+        form = {**form_of(browser, "level"), "level": level, ticked: "yes", **confirm}
+        answer = await send(made, browser, f"administrators/{bob}", **form)
+        assert answer.status_code == 422
+        assert f'href="#level">An {level} has every service. Choose sub-administrator' in answer.text
+        assert await level_of(made) is None
+
+    run(within)
+
+
+def test_every_service_and_single_ones_together_are_refused() -> None:
+    """D53."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        await made.write(Service(service_id="TAX", name="Tax filing"))
+        browser = await in_portal(made, f"administrators/{bob}")
+        await browser.fill_and_submit("level", level="sub_administrator")
+        await browser.fill_and_submit("level", **{"service-TAX": "yes"}, all_services="yes")
+        assert "Choose every service, or single services, not both." in browser.page.text
+        assert await level_of(made) is None
+
+    run(within)
+
+
+def test_a_sub_administrator_who_becomes_an_administrator_loses_the_list_and_the_page_says_where_it_counts() -> None:
+    """D53: the check page names the scope, and the services held so far contradict nothing."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        await made.write(Service(service_id="TAX", name="Tax filing"))
+        await appoint(made, level="sub_administrator", who="bob", services=("TAX",))
+        browser = await in_portal(made, f"administrators/{bob}")
+        await browser.fill_and_submit("level", level="administrator")
+        assert "This holds at every service, also at later ones." in browser.page.text
+        await browser.fill_and_submit("confirm")
+        held = await level_of(made)
+        assert held is not None
+        assert (held.level, held.services) == ("administrator", ())
+
+    run(within)
+
+
+def test_the_flow_refuses_services_of_another_level_by_the_rule_of_files_and_the_admin_api() -> None:
+    """D53: one rule at every door."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        await made.write(Service(service_id="TAX", name="Tax filing"))
+        registry, now = made.provider.registry, made.clock()
+        actor = await acting_administrator(registry, "id-alice", ACME, auth_time=now, now=now)
+        held = await appointments.member(registry, actor, bob)
+        assert held is not None
+        with pytest.raises(Refused, match="administrator has every service"):
+            await appointments.appoint(
+                registry, actor, held, "administrator", ("TAX",), reason="", now=now, unique="unique"
+            )
+        assert await level_of(made) is None
 
     run(within)
 
@@ -116,9 +196,10 @@ def test_an_administrator_changes_neither_owners_nor_other_administrators_and_se
         await go(made, browser, f"administrators/{carol}")
         form = browser.page.form_with("level")
         assert form is not None
-        assert {each.value for each in form.choices("level")} == {"sub_administrator"}
+        assert {each.value for each in form.controls if each.name == "level"} == {"sub_administrator"}
+        assert "all_services" in form.names()
         token = form_of(browser, "level")
-        higher = await send(made, browser, f"administrators/{carol}", **token, level="owner", confirm="yes")
+        higher = await send(made, browser, f"administrators/{carol}", **{**token, "level": "owner", "confirm": "yes"})
         down = await send(made, browser, f"administrators/{bob}/remove", **{**token, "held": "owner"})
         assert (higher.status_code, down.status_code) == (422, 422)
         assert await level_of(made, "carol") is None
@@ -188,8 +269,11 @@ def test_where_approval_is_asked_for_an_appointment_becomes_a_request_with_a_rea
         await made.write(replace(acme, approvals="roles"))
         browser = await in_portal(made, f"administrators/{bob}")
         await browser.fill_and_submit("level", level="administrator")
+        assert browser.page.heading == "Check and confirm"
+        await browser.fill_and_submit("confirm")
         assert "Say why, for the person who approves it." in browser.page.text
-        await confirmed(browser, level="administrator", reason="Second pair of hands")
+        assert await directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=5) == []
+        await browser.fill_and_submit("confirm", reason="Second pair of hands")
         assert "Your request has been sent." in browser.page.text
         assert await level_of(made) is None
         [waiting] = await directory.page(ChangeRequest, {"state": "pending"}, after=("",), limit=5)

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
-from corpid.rules.directory.records import NO_END, Parameter
+from corpid.rules.directory.records import NO_END, Assignment, Parameter
+from corpid.rules.directory.role_forms import VALUES_IN_USE, most_frequent_values
 from corpid.web.pages.role_fields import parameter_field
-from tests.manage.access_scene import checker, confirm, demand, employed, follow, identifier, requests, roles, staffed
+from tests.manage.access_scene import (
+    HARBOUR,
+    checker,
+    confirm,
+    demand,
+    employed,
+    follow,
+    identifier,
+    requests,
+    roles,
+    staffed,
+)
 from tests.manage.scene import ACME, BANYAN, appoint, go, in_portal, send
 from tests.sign_in.world import World, form_of, run
+
+if TYPE_CHECKING:
+    from corpid.sandbox.browser import Browser
 
 YEAR = parameter_field("Permit Year")
 BERTH = parameter_field("Berth")
@@ -110,6 +128,83 @@ def test_a_role_that_the_person_has_leads_to_its_change_and_one_that_has_ended_i
         assert (row.end_date, row.parameters[0].value) == (NO_END, "2027")
 
     run(within)
+
+
+def test_what_a_person_has_already_is_said_before_the_service_and_again_before_the_role() -> None:
+    """D54: what has ended is left out, and what the reader may not see (D53)."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        gone = checker(role="Approver", end_date="2020-12-31")
+        notices = Assignment(user_id="id-marcus", entity_id=ACME, service_id="NOTICES")
+        await made.write(checker(sub_entity="Jurong", end_date="2099-12-31"), gone, notices)
+        browser = await in_portal(made, "access/new?person=m-marcus")
+        text = browser.page.text
+        assert "Already given" in text
+        assert "Marcus Lee may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec 2099." in text
+        assert "Part of the organisation: Jurong" in text
+        assert "Marcus Lee may act at Notices" in text
+        assert "as Approver" not in text
+        await browser.fill_and_submit(service="HARBOUR")
+        assert "Marcus Lee may act as Checker at Harbour permits" in browser.page.text
+        assert "Marcus Lee may act at Notices" not in browser.page.text
+        await go(made, browser, "access/new?person=m-nadia")
+        assert "Already given" not in browser.page.text
+        await appoint(made, level="sub_administrator", services=("HARBOUR",))
+        await go(made, browser, "access/new?person=m-marcus")
+        assert "Marcus Lee may act as Checker" in browser.page.text
+        assert "Marcus Lee may act at Notices" not in browser.page.text
+
+    run(within)
+
+
+def test_values_say_whether_they_are_required() -> None:
+    """R-14.1: sub-entity and parameters, as the service declares them."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        browser = await in_portal(made, "access/new?person=m-marcus&service=HARBOUR")
+        for label in ("Part of the organisation (optional)", "Permit Year (required)", "Berth (optional)"):
+            assert label in browser.page.text
+        await made.write(replace(HARBOUR, sub_entity="mandatory"))
+        await go(made, browser, "access/new?person=m-marcus&service=HARBOUR")
+        assert "Part of the organisation (required)" in browser.page.text
+
+    run(within)
+
+
+def test_values_that_the_organisation_uses_at_the_service_are_offered() -> None:
+    """D53, D61: of its own roles there that have not ended, and of no other organisation's."""
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await employed(made, "wei", "Wei Ling", BANYAN)
+        await made.write(
+            checker(sub_entity="Jurong", parameters=(Parameter(name="Permit Year", value="2031"),)),
+            checker("nadia", sub_entity="Old wharf", end_date="2020-12-31"),
+            replace(checker("wei", sub_entity="Banyan yard"), entity_id=BANYAN),
+        )
+        browser = await in_portal(made, "access/new?person=m-nadia&service=HARBOUR")
+        assert offered(browser) == {"sub_entity-used": ["Jurong"], f"{YEAR}-used": ["2031"]}
+        await go(made, browser, f"access/change/{identifier(checker(sub_entity='Jurong'))}")
+        assert offered(browser)["sub_entity-used"] == ["Jurong"]
+
+    run(within)
+
+
+def test_at_most_twenty_values_are_offered_the_most_frequent_first() -> None:
+    """DESIGN "Pages"."""
+    rows = [checker(str(each), sub_entity=f"Berth {each % 30}") for each in range(100)]
+    offered = most_frequent_values(rows).sub_entities
+    assert len(offered) == VALUES_IN_USE
+    assert set(offered[:10]) == {f"Berth {each}" for each in range(10)}
+
+
+def offered(browser: Browser) -> dict[str, list[str]]:
+    """The values of each list that a field offers, by its id."""
+    assert browser.response is not None
+    lists = re.findall(r'<datalist id="([^"]*)">(.*?)</datalist>', browser.response.text, re.DOTALL)
+    return {name: re.findall(r'<option value="([^"]*)">', options) for name, options in lists}
 
 
 def test_nobody_gives_themselves_access_and_the_page_says_so_before_the_form() -> None:

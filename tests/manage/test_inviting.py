@@ -27,7 +27,7 @@ def test_one_person_is_invited_with_name_and_address() -> None:
     async def within(made: World) -> None:
         await staffed(made)
         browser = await in_portal(made, "invite")
-        assert "72 hours" in browser.page.text
+        assert "works for 7 days" in browser.page.text
         await confirm(browser, name=" Priya  Nair ", email="priya@example.org")
         assert browser.page.heading == "People"
         assert "1 person has been invited." in browser.page.text

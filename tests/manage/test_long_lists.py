@@ -95,6 +95,7 @@ def test_services_beyond_the_first_are_mentioned_and_those_of_a_level_are_kept(m
             Administrator(user_id="id-hugo", entity_id=ACME, level="sub_administrator", services=("ZOO",)),
         )
         browser = await in_portal(made, f"administrators/{HUGO}")
+        await browser.fill_and_submit("level", level="sub_administrator")
         assert "Not all services are listed here." in browser.page.text
         form = browser.page.form_with("held")
         assert form is not None

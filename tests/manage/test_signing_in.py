@@ -47,20 +47,112 @@ def test_of_several_organisations_the_person_chooses_one_at_sign_in() -> None:
     run(within)
 
 
-def test_another_organisation_needs_another_sign_in() -> None:
-    """D54: whoever administers acts for the one entity chosen at sign-in."""
+async def act_for(made: World, browser: Browser, entity_id: str) -> None:
+    """Change the organisation."""
+    await browser.open(urljoin(made.base, link(browser, "Change organisation")), site="same-origin")
+    await browser.fill_and_submit(entity=entity_id)
+
+
+def link(browser: Browser, text: str) -> str:
+    """The target of the page's first link of this text."""
+    return next(url for url, shown in browser.page.links if shown == text)
+
+
+def test_another_organisation_is_chosen_without_another_sign_in_as_often_as_wanted() -> None:
+    """D54."""
 
     async def within(made: World) -> None:
         await appoint(made, ACME)
         await appoint(made, BANYAN)
         browser = await in_portal(made)
         await browser.fill_and_submit(entity=ACME)
-        assert await go(made, browser, "organisation") == "Sign in"
+        for entity_id, name in [(BANYAN, "Banyan Trading"), (ACME, "Acme Pte. Ltd."), (BANYAN, "Banyan Trading")]:
+            await act_for(made, browser, entity_id)
+            assert browser.page.heading == "Home"
+            assert name in browser.page.text
+
+    run(within)
+
+
+def test_another_organisation_makes_a_sign_in_no_younger() -> None:
+    """D54: a change needs a sign-in of the last 15 minutes, and the audit names the organisation."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        browser = await in_portal(made)
+        await browser.fill_and_submit(entity=ACME)
+        made.clock.pass_(901)
+        await act_for(made, browser, BANYAN)
+        assert browser.page.heading == "Home"
+        assert await go(made, browser, "invite") == "Sign in"
         made.clock.pass_(60)
         await made.factors(browser, made.people["alice"])
-        assert browser.page.heading == "Choose who you act for"
-        await browser.fill_and_submit(entity=BANYAN)
+        assert browser.page.heading == "Invite a person"
         assert "Banyan Trading" in browser.page.text
+        await browser.fill_and_submit("form_token", name="Priya Nair", email="priya@example.org")
+        [event] = await made.audit("membership.invite")
+        assert event.entity_id == BANYAN
+
+    run(within)
+
+
+def test_who_administers_one_organisation_is_not_offered_another() -> None:
+    """D54."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        browser = await in_portal(made)
+        assert "Change organisation" not in browser.page.text
+        assert await go(made, browser, "organisation") == "Home"
+        await appoint(made, BANYAN)
+        await go(made, browser)
+        assert "Change organisation" in browser.page.text
+        [banyan] = (await made.provider.registry.directory.read(Entity, [(BANYAN,)])).values()
+        await made.write(replace(banyan, enabled=False))
+        await go(made, browser)
+        assert "Change organisation" not in browser.page.text
+
+    run(within)
+
+
+def test_a_forged_organisation_changes_nothing() -> None:
+    """D35, D54: neither one of others, nor one that a form of another site or of another session names."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        await made.person("bob", entity("200000009Z", "Zircon"), name="Bob")
+        await appoint(made, "200000009Z", who="bob")
+        browser, another = await in_portal(made), await in_portal(made)
+        await browser.fill_and_submit(entity=ACME)
+        await another.fill_and_submit(entity=ACME)
+        await go(made, another, "organisation")
+        await go(made, browser, "organisation")
+        mine, theirs = form_of(browser, "entity"), form_of(another, "entity")
+        assert (await send(made, browser, "organisation", **{**mine, "entity": "200000009Z"})).status_code == 422
+        await send(made, browser, "organisation", **{**theirs, "entity": BANYAN})
+        await send(made, browser, "organisation", site="cross-site", **{**mine, "entity": BANYAN})
+        assert await go(made, browser) == "Home"
+        assert "Acme Pte. Ltd." in browser.page.text
+
+    run(within)
+
+
+def test_a_form_of_the_organisation_before_changes_nothing_of_the_next_one() -> None:
+    """D35, D54: two tabs, one of which changes the organisation."""
+
+    async def within(made: World) -> None:
+        await appoint(made, ACME)
+        await appoint(made, BANYAN)
+        browser = await in_portal(made)
+        await browser.fill_and_submit(entity=ACME)
+        await go(made, browser, "invite")
+        form = {**form_of(browser, "form_token", "email"), "name": "Priya Nair", "email": "priya@example.org"}
+        await act_for(made, browser, BANYAN)
+        answer = await send(made, browser, "invite", **form)
+        assert answer.status_code == 303
+        assert await made.audit("membership.invite") == []
 
     run(within)
 
@@ -135,7 +227,7 @@ def test_a_link_of_a_stranger_chooses_no_organisation() -> None:
 
 
 def test_a_person_whose_level_ended_at_one_organisation_goes_on_to_another_one() -> None:
-    """D50, D54: the session stays with its organisation, so that another one needs a sign-in."""
+    """D50, D54: the choice is open to them, without another sign-in."""
 
     async def within(made: World) -> None:
         await appoint(made, ACME)
@@ -145,12 +237,7 @@ def test_a_person_whose_level_ended_at_one_organisation_goes_on_to_another_one()
         [acme] = (await made.provider.registry.directory.read(Entity, [(ACME,)])).values()
         await made.write(replace(acme, enabled=False))
         assert await go(made, browser) == "You cannot open this page"
-        await browser.open(
-            f"{made.base}{next(url for url, text in browser.page.links if text == 'Change organisation')}"
-        )
-        assert browser.page.heading == "Sign in"
-        made.clock.pass_(60)
-        await made.factors(browser, made.people["alice"])
+        await act_for(made, browser, BANYAN)
         assert browser.page.heading == "Home"
         assert "Banyan Trading" in browser.page.text
 

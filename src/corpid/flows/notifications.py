@@ -346,6 +346,7 @@ def invitation(entity: Entity, made: NewLink, *, to: str, lead: Phrase, language
         parts=(
             phrase("{entity} invites you to act for it with {provider}.", entity=entity.name, provider=provider_name),
             lead,
+            phrase("If you accept, {entity} sees the user name of your account.", entity=entity.name),
             Action(text=phrase("Answer the invitation"), url=made.url),
             _typed(made),
             Facts(((_WORKS_UNTIL, ends),)),

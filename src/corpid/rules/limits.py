@@ -109,8 +109,8 @@ DATA_COPIES_PER_DAY: Final = 5
 ACCESS_REQUESTS_PER_DAY: Final = 10
 """requests of one person for access of their own"""
 
-INVITATION_SECONDS: Final = 72 * HOUR
-"""how long a link lets a new person set up their account"""
+SET_UP_LINK_SECONDS: Final = 72 * HOUR
+"""how long an operator's link lets a person set up their sign-in"""
 MEMBERSHIP_LINK_SECONDS: Final = 7 * DAY
 """how long an entity's invitation can be accepted after it was sent"""
 RESEND_SECONDS: Final = 1800

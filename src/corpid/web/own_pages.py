@@ -47,7 +47,6 @@ from corpid.web.sites import (
     Page,
     PageContext,
     Saved,
-    SignInAgain,
     Site,
     first_page,
 )
@@ -121,14 +120,12 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         if remembered := site.remembered(visit):
             way += f"{'&' if '?' in way else '?'}{remembered}"
         return await _enter(site, request, web, context, browser, way, fresh=True)
-    except SignInAgain as needed:
-        return await _enter(site, request, web, context, browser, needed.page, fresh=True)
 
 
 async def _answer(
     site: Site[At], request: Request, came: PageContext[OwnVisit], page: Page[At], *, longer: bool
 ) -> Response:
-    """The answer to a person who is signed in. Raises TooOld, SignInAgain."""
+    """The answer to a person who is signed in. Raises TooOld."""
     web, is_in = came.web, False
     try:
         at = site.context(**{**vars(came), "visit": await site.arrive(came)})

@@ -53,14 +53,6 @@ class Elsewhere(Exception):
         self.page = page
 
 
-class SignInAgain(Exception):
-    """A page that needs a sign-in of its own, and its path."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(page)
-        self.page = page
-
-
 class Instead(Exception):
     """A page that is shown in place of the one asked for."""
 

@@ -178,7 +178,12 @@ VIEWS |= {
         errors=(("code", SAID),),
     ),
     "names": ChooseName(
-        frame=FRAME, action="/profile", name=HOSTILE, user_name=HOSTILE, errors=(("name", SAID), ("user_name", SAID))
+        frame=FRAME,
+        action="/profile",
+        name=HOSTILE,
+        user_name=HOSTILE,
+        entity=HOSTILE,
+        errors=(("name", SAID), ("user_name", SAID)),
     ),
     "invitation": Invitation(
         frame=FRAME,

@@ -24,11 +24,11 @@ from corpid.rules.limits import (
     DAY,
     EMAIL_UNDO_SECONDS,
     HOUR,
-    INVITATION_SECONDS,
     MEMBERSHIP_LINK_SECONDS,
     MINUTE,
     PASSWORD_LINK_SECONDS,
     SECOND_FACTOR_LINK_SECONDS,
+    SET_UP_LINK_SECONDS,
 )
 from corpid.texts import phrase
 
@@ -125,7 +125,7 @@ class Purpose:
 
 PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
     "invitation": Purpose(
-        seconds=INVITATION_SECONDS,
+        seconds=SET_UP_LINK_SECONDS,
         object_kind="link",
         steps=(Step.FIRST, Step.SECOND_FACTOR, Step.RECOVERY_CODES),
         asks_for="",
@@ -133,7 +133,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
         heading=phrase("Set up your sign-in"),
         lead=phrase(
             "Set up your sign-in with this link. It works once, within {hours} hours.",
-            hours=INVITATION_SECONDS // HOUR,
+            hours=SET_UP_LINK_SECONDS // HOUR,
         ),
         introduction=lambda user, name: phrase("{user}, set up how you sign in with {name}.", user=user, name=name),
         done=phrase("Your sign-in is set up"),
@@ -153,7 +153,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
             "Use this link within {days} days to accept or decline. It works once.",
             days=MEMBERSHIP_LINK_SECONDS // DAY,
         ),
-        introduction=lambda _, name: phrase("If you accept, you can act for it with {name}.", name=name),
+        introduction=lambda _, name: phrase("You decide whether you act for it with {name}.", name=name),
         done=phrase("Your sign-in is set up"),
         notice=notifications.SET_UP,
         made=AuditAction.LINK_MEMBERSHIP,

@@ -18,13 +18,13 @@ from corpid.flows.account.links import Step
 from corpid.flows.directory import invitations
 from corpid.ports import ChangedMeanwhile, Conflict, NameTaken
 from corpid.rules.authentication.sign_in import StaleStep
-from corpid.rules.directory.records import Membership
+from corpid.rules.directory.records import Administrator, Membership
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from corpid.flows.account.account_sessions import AccountVisit
-    from corpid.flows.account.enrolments import EnrolmentVisit, OpenedLink
+    from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit, OpenedLink
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.namespaces import Entry
     from corpid.flows.request_context import RequestContext
@@ -42,6 +42,10 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     entity: str
     """its name"""
+    administers: bool = False
+    """whether the person has a level there"""
+    new: bool = False
+    """whether they set up their sign-in to answer"""
 
 
 _ANSWERED: Final = namespaces.ANSWERED_INVITATION.holding(Answered)
@@ -58,13 +62,19 @@ async def opened(context: RequestContext, browser: Browser | None, opened_id: st
     return found, found.invited
 
 
-async def answered(context: RequestContext, browser: Browser | None, opened_id: str) -> Answered | None:
+async def answered(context: RequestContext, browser_id: str, opened_id: str) -> Answered | None:
     """The answer that this browser gave; None without one.
 
     A form that is sent twice leads to the same page. Source: D15
     """
     found = await _entry(context, opened_id).read(context.provider.transient, now=context.now)
-    return found if found is not None and browser is not None and found.browser_id == browser.browser_id else None
+    return found if found is not None and found.browser_id == browser_id else None
+
+
+async def answered_by(context: RequestContext, enrolment: Enrolment) -> Answered | None:
+    """The answer that a finished enrolment gave; None without one. Source: D60"""
+    opened_id = enrolments.opened_id_of(context, enrolment.browser_id, enrolment.link_hash)
+    return await answered(context, enrolment.browser_id, opened_id)
 
 
 async def belongs(context: RequestContext, user_id: str, entity_id: str) -> bool:
@@ -85,7 +95,7 @@ async def accept(context: RequestContext, visit: AccountVisit, opened_id: str) -
         )
 
     invited = await _answer(context, visit.browser, opened_id, once)
-    await _note(context, visit.browser, opened_id, "accepted", invited)
+    await _note_accepted(context, visit.browser.browser_id, opened_id, invited, visit.user.user_id)
     notifications.notify(context, visit.user, notifications.joined(invited.entity))
 
 
@@ -99,7 +109,8 @@ async def decline(context: RequestContext, browser: Browser, opened_id: str) -> 
         await invitations.decline(context.provider.registry, invited.membership)
 
     invited = await _answer(context, browser, opened_id, once)
-    await _note(context, browser, opened_id, "declined", invited)
+    done = Answered(browser_id=browser.browser_id, outcome="declined", entity=invited.entity.name)
+    await _note(context, opened_id, done)
 
 
 async def finish(context: RequestContext, visit: EnrolmentVisit, *, language: str) -> None:
@@ -134,6 +145,8 @@ async def finish(context: RequestContext, visit: EnrolmentVisit, *, language: st
     except Conflict:
         # The page looks again: the invitation is gone, or it can be saved now.
         raise StaleStep from None
+    opened_id = enrolments.opened_id_of(context, enrolment.browser_id, enrolment.link_hash)
+    await _note_accepted(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
     await set_factor.written(context, visit)
 
 
@@ -150,8 +163,18 @@ async def _answer(
     raise StaleStep
 
 
-async def _note(context: RequestContext, browser: Browser, opened_id: str, outcome: Outcome, invited: Invited) -> None:
-    found = Answered(browser_id=browser.browser_id, outcome=outcome, entity=invited.entity.name)
+async def _note_accepted(
+    context: RequestContext, browser_id: str, opened_id: str, invited: Invited, user_id: str, *, new: bool = False
+) -> None:
+    key = (user_id, invited.entity.entity_id)
+    administers = bool(await context.provider.registry.directory.read(Administrator, [key]))
+    done = Answered(
+        browser_id=browser_id, outcome="accepted", entity=invited.entity.name, administers=administers, new=new
+    )
+    await _note(context, opened_id, done)
+
+
+async def _note(context: RequestContext, opened_id: str, found: Answered) -> None:
     async with context.provider.transient.unit(context.now) as unit:
         await _entry(context, opened_id).put(unit, found)
 

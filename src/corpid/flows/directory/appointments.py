@@ -239,12 +239,10 @@ async def appoint(
     """Give a member a level, or request it if that needs approval.
 
     `services` are of a sub-administrator only; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused,
-    access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55
+    also for services of another level, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55
     """
     user_id, entity_id = key = held.membership.key
-    becomes = Administrator(
-        user_id=user_id, entity_id=entity_id, level=level, services=services if level == "sub_administrator" else ()
-    )
+    becomes = Administrator(user_id=user_id, entity_id=entity_id, level=level, services=services)
     was = held.administrator
     if becomes == was:
         return None

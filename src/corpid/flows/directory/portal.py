@@ -10,6 +10,7 @@ from corpid.flows.authentication import sessions
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory.administrators import acting_administrator
 from corpid.rules.authentication.sign_in import StaleStep
+from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import Entity, Membership
 from corpid.texts import phrase
 
@@ -27,6 +28,8 @@ class PortalVisit(OwnVisit):
     entity: Entity | None = None
     actor: Administering | None = None
     """None with the entity, which is then to be chosen"""
+    several: bool = False
+    """whether they administer another entity, too"""
 
     @property
     def form(self) -> str:
@@ -34,11 +37,12 @@ class PortalVisit(OwnVisit):
         return f"{super().form} {self.session.entity_id}"
 
 
-async def arrived(context: RequestContext, visit: OwnVisit, *, wanted: str = "") -> PortalVisit:
+async def arrived(context: RequestContext, visit: OwnVisit, *, wanted: str = "", choosing: bool = False) -> PortalVisit:
     """The person with the entity of their session, or a chosen one.
 
-    Without a choice yet it is `wanted`, if they administer that, or the only one; else it is still to be chosen. Raises
-    access.Forbidden if they no longer administer it. Source: D50, D54
+    Without a choice yet it is `wanted`, if they administer that, or the only one; else it is still to be chosen. If they
+    no longer administer the one of their session, raises access.Forbidden; not if they are `choosing` another one.
+    Source: D50, D54
     """
     found = PortalVisit(user=visit.user, browser=visit.browser, session=visit.session)
     if not visit.session.entity_id:
@@ -48,17 +52,20 @@ async def arrived(context: RequestContext, visit: OwnVisit, *, wanted: str = "")
         if not chosen:
             return found
         return await _chosen(context, found, chosen)
-    return await _acting(context, found)
+    try:
+        return await _acting(context, found)
+    except Forbidden:
+        if choosing:
+            return found
+        raise
 
 
 async def choose(context: RequestContext, visit: PortalVisit, entity_id: str) -> PortalVisit:
-    """Act for an entity until the end of the session.
+    """Act for an entity until another one is chosen.
 
-    Raises Rejected for one that they do not administer, StaleStep if one was chosen before or the session has ended.
-    Source: D54
+    The session stays as old as it is, so that a change needs a sign-in as before. Raises Rejected for an entity that they
+    do not administer, StaleStep if the session has ended. Source: D54
     """
-    if visit.session.entity_id:
-        raise StaleStep
     if entity_id not in {each.entity_id for each in await administered(context, visit.user.user_id)}:
         raise Rejected(phrase("Choose one of your organisations."), field="entity")
     return await _chosen(context, visit, entity_id)
@@ -74,18 +81,20 @@ async def _chosen(context: RequestContext, visit: PortalVisit, entity_id: str) -
     return await _acting(context, replace(visit, session=session))
 
 
-async def administered(context: RequestContext, user_id: str) -> Sequence[Entity]:
+async def administered(context: RequestContext, user_id: str, *, at_least: int = 1) -> Sequence[Entity]:
     """The entities that a person can administer now, by name.
 
-    Raises StoreUnavailable. Source: D50, D53
+    None if they are fewer than `at_least`. Raises StoreUnavailable. Source: D50, D53
     """
     directory = context.provider.registry.directory
     ids = [each.entity_id for each in await directory.administered(user_id)]
+    if len(ids) < at_least:
+        return []
     entities = await directory.read(Entity, [(entity_id,) for entity_id in ids])
     memberships = await directory.read(Membership, [(user_id, entity_id) for entity_id in ids])
     live = {each.entity_id for each in memberships.values() if each.enabled and not each.invited}
     found = [each for each in entities.values() if each.enabled and each.entity_id in live]
-    return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))
+    return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id)) if len(found) >= at_least else []
 
 
 async def _acting(context: RequestContext, visit: PortalVisit) -> PortalVisit:
@@ -101,4 +110,5 @@ async def _acting(context: RequestContext, visit: PortalVisit) -> PortalVisit:
     )
     key = (session.entity_id,)
     entity = (await registry.directory.read(Entity, [key]))[key]
-    return replace(visit, entity=entity, actor=actor)
+    several = bool(await administered(context, visit.user.user_id, at_least=2))
+    return replace(visit, entity=entity, actor=actor, several=several)

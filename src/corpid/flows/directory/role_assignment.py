@@ -19,7 +19,7 @@ from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.objects import key_of, object_id
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Assignment, Entity, Membership, Service, User
-from corpid.rules.directory.role_forms import is_open_to
+from corpid.rules.directory.role_forms import NO_VALUES, is_open_to, most_frequent_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from corpid.ports import Registry
     from corpid.rules.directory.actors import Administering
     from corpid.rules.directory.records import ChangeRequest
+    from corpid.rules.directory.role_forms import ValuesInUse
 
 MOST_SERVICES: Final = 1000
 MOST_ROLES: Final = 200
 """of one person, that a page shows"""
+_MOST_LOOKED_THROUGH: Final = 500
+"""roles of an entity at a service, for the values that they have"""
 _WIDTH: Final = 6
 
 
@@ -77,6 +80,21 @@ async def held(registry: Registry, actor: Administering, user_id: str) -> Page[H
     seen = [row for row in page.found if _may_read(actor, row)]
     roles = tuple(HeldRole(row=row, service=known[row.service_id,]) for row in seen if (row.service_id,) in known)
     return Page(found=roles, after=page.after)
+
+
+async def values_in_use(registry: Registry, actor: Administering, service: Service, *, today: str) -> ValuesInUse:
+    """Values of the entity's roles at a service that have not ended.
+
+    `today` as in a record. Of a great many roles some are looked through. Raises access.Forbidden, StoreUnavailable.
+    Source: D53, D61
+    """
+    service_id, entity_id = service.service_id, actor.entity_id
+    authorise(actor, "read", Object(kind="assignment", entity_id=entity_id, service_id=service_id))
+    if service.sub_entity == "none" and not service.parameters:
+        return NO_VALUES
+    where = {"entity_id": entity_id, "service_id": service_id}
+    rows = await registry.directory.page(Assignment, where, after=("",) * _WIDTH, limit=_MOST_LOOKED_THROUGH)
+    return most_frequent_values(row for row in rows if row.end_date >= today)
 
 
 def _may_read(actor: Administering, row: Assignment) -> bool:

@@ -6,6 +6,7 @@ A mandatory value is required here, so that no relying party reads a missing one
 from __future__ import annotations
 
 from calendar import monthrange
+from collections import Counter, defaultdict
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +18,14 @@ from corpid.rules.directory.values import PARAMETER_VALUE_CHARACTERS, real_day, 
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from corpid.rules.directory.records import Entity, ParameterDefinition, ParameterKind
     from corpid.texts import Phrase
 
 SUB_ENTITY_CHARACTERS: Final = 32  # R-14.1
+VALUES_IN_USE: Final = 20
+"""that a form offers for one field"""
 TODAY: Final = "today"
 ALWAYS: Final = "always"
 YEAR_END: Final = "year-end"
@@ -62,6 +65,34 @@ class RoleForm(msgspec.Struct, frozen=True, kw_only=True):
     """one of ENDS"""
     end_date: str = ""
     """if `end` is ON_DAY"""
+
+
+class ValuesInUse(msgspec.Struct, frozen=True, kw_only=True):
+    """The values that roles at a service have, the most frequent first."""
+
+    sub_entities: tuple[str, ...] = ()
+    parameters: dict[str, tuple[str, ...]] = {}
+    """name → values"""
+
+
+NO_VALUES: Final = ValuesInUse()
+
+
+def most_frequent_values(rows: Iterable[Assignment]) -> ValuesInUse:
+    """The most frequent values of roles, at most VALUES_IN_USE of a kind. Source: R-14.1"""
+    sub_entities, parameters = Counter[str](), defaultdict[str, Counter[str]](Counter)
+    for row in rows:
+        sub_entities[row.sub_entity] += 1
+        for each in row.parameters:
+            parameters[each.name][each.value] += 1
+    return ValuesInUse(
+        sub_entities=_most_frequent(sub_entities),
+        parameters={name: _most_frequent(values) for name, values in parameters.items()},
+    )
+
+
+def _most_frequent(values: Counter[str]) -> tuple[str, ...]:
+    return tuple(value for value, _ in values.most_common(VALUES_IN_USE + 1) if value)[:VALUES_IN_USE]
 
 
 def form_of(row: Assignment, service: Service) -> RoleForm:

@@ -13,12 +13,13 @@ import msgspec
 from corpid.flows.account import enrolments, reauthenticate, set_factor
 from corpid.flows.account.links import PURPOSES, Step, chosen_steps
 from corpid.flows.authentication import interactions
-from corpid.flows.authentication.own_pages import ACCOUNT_PATH
+from corpid.flows.authentication.own_pages import ACCOUNT_PATH, PORTAL_PATH
+from corpid.flows.directory import acceptance
 from corpid.rules.authentication.sign_in import Way
 from corpid.texts import Phrase, phrase
 from corpid.web.account import app_key
 from corpid.web.account.views import ChoosePassword, KeepCodes, SetUpApp
-from corpid.web.pages.layout import Form, FormView, Frame, Link, time_limit
+from corpid.web.pages.layout import BARE, Form, FormView, Frame, Link, time_limit
 from corpid.web.pages.views import AskPasskey, Problem, asked
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from corpid import ports
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
     from corpid.flows.account.links import Purpose
+    from corpid.flows.directory.acceptance import Answered
     from corpid.flows.request_context import RequestContext
     from corpid.rules.directory.records import User
     from corpid.web.context import WebContext
@@ -76,6 +78,8 @@ class ChooseName(FormView):
 
     name: str
     user_name: str
+    entity: str
+    """who sees the user name"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +234,8 @@ async def _profile(
     typed = visit.typed or chosen
     shown = {name: typed.get(name, "")[:_SHOWN_CHARACTERS] for name in ("name", "user_name")}
     action = enrolment_path(web, enrolment.enrolment_id, "profile")
-    return ChooseName(frame=frame, action=action, errors=errors or taken, **shown)
+    entity = visit.invited.entity.name if visit.invited else ""
+    return ChooseName(frame=frame, action=action, errors=errors or taken, entity=entity, **shown)
 
 
 async def _first(
@@ -355,6 +360,8 @@ _PAGES: Final[Mapping[Step | None, Page]] = {
 
 
 async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> View:
+    if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.answered_by(context, visit.enrolment)):
+        return answered_page(web, done)
     account = web.base_path + ACCOUNT_PATH
     older = await set_factor.passkeys_from_before(context, visit)
     names = tuple(each.name for each in older)
@@ -373,6 +380,48 @@ async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVi
         back=Link(url=f"{account}/passkeys", text=phrase("Check your passkeys"))
         if older
         else Link(url=account, text=phrase("Sign in to your account")),
+    )
+
+
+def answered_page(web: WebContext, done: Answered) -> View:
+    """The page after an answer to an invitation (D60)."""
+    portal = web.base_path + PORTAL_PATH if web.access["manage"].enabled else ""
+    return after_answer(done, account=web.base_path + ACCOUNT_PATH, portal=portal)
+
+
+def after_answer(done: Answered, *, account: str, portal: str) -> View:
+    """The page of `answered_page`; `portal` is empty if it is switched off."""
+    if done.outcome == "declined":
+        return Problem(
+            frame=BARE,
+            heading=phrase("You have declined"),
+            paragraphs=(
+                phrase("Nothing has changed for you. You can close this page."),
+                phrase("If you change your mind, ask {entity} to invite you again.", entity=done.entity),
+            ),
+        )
+    to_account = Link(url=account, text=phrase("Sign in to your account") if done.new else phrase("Your account"))
+    to_portal = Link(url=portal, text=phrase("To the administration"))
+    administers = done.administers and bool(portal)
+    return Problem(
+        frame=BARE,
+        heading=phrase("You can now act for {entity}", entity=done.entity),
+        paragraphs=(
+            phrase("You have accepted the invitation, and your sign-in is set up.")
+            if done.new
+            else phrase("You have accepted the invitation."),
+            phrase("You also administer {entity}: you decide who may act for it.", entity=done.entity)
+            if administers
+            else phrase(
+                "The administrators of {entity} decide what you may do at which service, perhaps later. "
+                "Your account shows it.",
+                entity=done.entity,
+            ),
+            phrase(
+                "Go to the service that you want to use and sign in. You can choose {entity} there.", entity=done.entity
+            ),
+        ),
+        back=to_portal if administers else to_account,
     )
 
 

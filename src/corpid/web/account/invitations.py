@@ -24,14 +24,14 @@ from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.account.enrolment_endpoints import ended, to_enrolment
+from corpid.web.account.enrolment_pages import answered_page
 from corpid.web.account.page_context import AccountContext, account_path, frame
 from corpid.web.account.views import Accept, Invitation
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.own_pages import EXTEND
-from corpid.web.pages.layout import BARE, Frame, Link
+from corpid.web.pages.layout import Frame, Link
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import enter, page_response, require_own_form, see_other
-from corpid.web.pages.views import Problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from corpid.flows.account.enrolments import OpenedLink, Stopped
     from corpid.flows.authentication.browsers import Browser
-    from corpid.flows.directory.acceptance import Answered
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Invited
     from corpid.web.context import WebContext
@@ -197,31 +196,8 @@ async def ended_here(
     ending: NotHere | OpenElsewhere | Stopped,
 ) -> Response:
     """The page of an ended link: the given answer, if any."""
-    done = await acceptance.answered(context, browser, opened_id) if isinstance(ending, NotHere) else None
+    browser_id = browser.browser_id if browser else ""
+    done = await acceptance.answered(context, browser_id, opened_id) if isinstance(ending, NotHere) else None
     if done is None:
         return ended(request, web, ending)
-    return page_response(request, web.renderer, result(account_path(web), done))
-
-
-def result(account: str, done: Answered) -> View:
-    """The page after an answer; `account` is an address path."""
-    if done.outcome == "accepted":
-        return Problem(
-            frame=BARE,
-            heading=phrase("You can now act for {entity}", entity=done.entity),
-            paragraphs=(
-                phrase(
-                    "Go to the service that you want to use and sign in. You can choose {entity} there.",
-                    entity=done.entity,
-                ),
-            ),
-            back=Link(url=account, text=phrase("Your account")),
-        )
-    return Problem(
-        frame=BARE,
-        heading=phrase("You have declined"),
-        paragraphs=(
-            phrase("Nothing has changed for you. You can close this page."),
-            phrase("If you change your mind, ask {entity} to invite you again.", entity=done.entity),
-        ),
-    )
+    return page_response(request, web.renderer, answered_page(web, done))

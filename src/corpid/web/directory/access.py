@@ -24,12 +24,17 @@ from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import date
 
     from corpid.flows.directory.provisioning import Member
+    from corpid.flows.directory.role_assignment import HeldRole
     from corpid.rules.directory.plan import Change
-    from corpid.rules.directory.records import Entity, Service
+    from corpid.rules.directory.records import Assignment, Entity, Service
+    from corpid.rules.directory.role_forms import RoleForm
     from corpid.texts import Phrase
+    from corpid.web.directory.access_views import HeldLine
     from corpid.web.pages.layout import FieldError
+    from corpid.web.pages.role_fields import RoleFields
     from corpid.web.pages.views import View
 
 NEW: Final = "access/new"
@@ -40,7 +45,7 @@ IMPORT: Final = "access/import"
 PERSON: Final = "person"
 """the page of a person, which names the membership"""
 _FEW: Final = 12
-"""services that are listed without a search"""
+"""services that are listed without a search, and roles that are listed before a form"""
 CHECK: Final = "check"
 """the field of a form that is complete"""
 
@@ -132,10 +137,37 @@ async def new(at: PortalContext) -> View:
         return replace(view, refused=why)
     wanted = services[0].service_id if len(services) == 1 else given.get("service", "")
     service = next((each for each in services if each.service_id == wanted), None)
+    held = await _held(at, person)
     if service is None:
+        view = replace(view, held=tuple(line for _, line in held[:_FEW]), holds_more=len(held) > _FEW)
         copy = Link(url=address(at, COPY, person=given["person"]), text=phrase("Copy a colleague's access instead"))
         return replace(_with_services(view, services, given), links=(copy,))
-    return await _details(at, view, person, service, given, several=len(services) > 1)
+    return await _details(at, view, person, service, given, held, several=len(services) > 1)
+
+
+async def _held(at: PortalContext, person: Member) -> list[tuple[HeldRole, HeldLine]]:
+    """The present roles of a person that the reader may see."""
+    found = await role_assignment.held(at.context.provider.registry, at.actor, person.user.user_id)
+    return [
+        (each, held_line(person.name, each.row, each.service, at.entity, at.context.day))
+        for each in found.found
+        if each.row.end_date >= at.context.today
+    ]
+
+
+def held_line(name: str, row: Assignment, service: Service, entity: Entity, today: date) -> HeldLine:
+    """A role that somebody has, as its line in a list."""
+    return access_texts.sentence(name, row, service, entity.name, today), access_texts.details(row)
+
+
+async def fields_of(at: PortalContext, form: RoleForm, *, always: bool = False) -> RoleFields:
+    """The fields of a role, with values that the entity uses.
+
+    `always` as in `role_fields.shown`.
+    """
+    registry, context = at.context.provider.registry, at.context
+    used = await role_assignment.values_in_use(registry, at.actor, form.service, today=context.today)
+    return role_fields.shown(form, context.day, always=always, used=used)
 
 
 def _no_service(at: PortalContext) -> Phrase:
@@ -161,7 +193,14 @@ def _with_services(view: GiveAccess, services: Sequence[Service], given: Mapping
 
 
 async def _details(
-    at: PortalContext, view: GiveAccess, person: Member, service: Service, given: Mapping[str, str], *, several: bool
+    at: PortalContext,
+    view: GiveAccess,
+    person: Member,
+    service: Service,
+    given: Mapping[str, str],
+    held: Sequence[tuple[HeldRole, HeldLine]],
+    *,
+    several: bool,
 ) -> GiveAccess:
     today = at.context.day
     form = role_fields.read(given, service)
@@ -171,21 +210,22 @@ async def _details(
         view,
         kept=(*view.kept, ("service", service.service_id)),
         chosen=(*view.chosen, (phrase("Service"), service.name, elsewhere)),
+        held=tuple(line for role, line in held if role.row.service_id == service.service_id)[:_FEW],
         errors=at.errors or role_fields.errors_of(wrong),
     )
     if given.get(CHECK) != "all" or wrong:
-        return replace(view, fields=role_fields.shown(form, today))
+        return replace(view, fields=await fields_of(at, form))
     row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=today)
     registry = at.context.provider.registry
     was = await role_assignment.as_it_is(registry, row)
     if was is not None and was.end_date >= at.context.today:
         there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((_role_field(service), _already(person)),)
-        return replace(view, errors=errors, fields=role_fields.shown(form, today), links=(there,))
+        return replace(view, errors=errors, fields=await fields_of(at, form), links=(there,))
     try:
         needs = await role_assignment.needs_approval(registry, at.actor, [role_assignment.given(was, row)])
     except Refused as error:
-        return replace(view, errors=(("", refusal_of(error)),), fields=role_fields.shown(form, today))
+        return replace(view, errors=(("", refusal_of(error)),), fields=await fields_of(at, form))
     kept = (*view.kept, *role_fields.hidden(form), (CHECK, "all"))
     return replace(
         view,

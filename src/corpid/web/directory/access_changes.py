@@ -18,6 +18,7 @@ from corpid.web.directory.access import (
     PERSON,
     REMOVE,
     address,
+    fields_of,
     refused,
     submit_roles,
     to_person,
@@ -67,17 +68,21 @@ async def change(at: PortalContext) -> View:
         return replace(view, refused=why)
     form = _changed_form(role, given)
     wrong = faults(form, today) if given.get(CHECK) == "all" else ()
-    fields = role_fields.shown(form, today, always=form_of(role.row, role.service).start != form.start)
+    always = form_of(role.row, role.service).start != form.start
     if given.get(CHECK) != "all" or wrong:
-        return replace(view, fields=fields, errors=at.errors or role_fields.errors_of(wrong))
+        return replace(
+            view, fields=await fields_of(at, form, always=always), errors=at.errors or role_fields.errors_of(wrong)
+        )
     becomes = row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=today, ref=role.row.ref)
     try:
         changes = await _changes(at, role, form)
         needs = await role_assignment.needs_approval(at.context.provider.registry, at.actor, changes)
     except Rejected as rejected:
-        return replace(view, fields=fields, errors=((rejected.field, rejected.sentence),))
+        return replace(
+            view, fields=await fields_of(at, form, always=always), errors=((rejected.field, rejected.sentence),)
+        )
     except Refused as error:
-        return replace(view, fields=fields, errors=(("", refusal_of(error)),))
+        return replace(view, fields=await fields_of(at, form, always=always), errors=(("", refusal_of(error)),))
     kept = (*role_fields.hidden(form), (CHECK, "all"))
     return replace(
         view,

@@ -14,6 +14,7 @@ from corpid.web.directory.access import (
     PERSON,
     address,
     choosing,
+    held_line,
     refused,
     submit_roles,
     this_person,
@@ -82,7 +83,7 @@ async def copy(at: PortalContext) -> View:
             )
             for row, service, _ in copies.found[:_MOST]
         ),
-        held=tuple(access_texts.sentence(name, row, service, entity, today) for row, service in copies.held[:_MOST]),
+        held=tuple(held_line(name, row, service, at.entity, today) for row, service in copies.held[:_MOST]),
         more=len(copies.found) > _MOST,
         not_all=copies.more,
         needs_approval=bool(changes) and await role_assignment.needs_approval(registry, at.actor, changes),

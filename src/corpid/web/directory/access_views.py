@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
     from corpid.web.pages.role_fields import Option, RoleFields
 
+HeldLine = tuple["Phrase", "tuple[Phrase, ...]"]
+"""a role that a person has: its sentence and its limits"""
 Pairs = tuple[tuple[str, str], ...]
 """hidden fields: name and value"""
 
@@ -28,6 +30,9 @@ class GiveAccess(PageView):
     """what was chosen before"""
     chosen: tuple[tuple[Phrase, str, str], ...]
     """what was chosen, by name, value and where to change it"""
+    held: tuple[HeldLine, ...] = ()
+    """what the person has already; at the service, once it is chosen"""
+    holds_more: bool = False
     refused: Phrase | None = None
     """why nothing can be given"""
     services: tuple[Option, ...] = ()
@@ -115,7 +120,7 @@ class CopyAccess(PageView):
     another: str
     """where to choose another colleague"""
     roles: tuple[CopiedRole, ...]
-    held: tuple[Phrase, ...]
+    held: tuple[HeldLine, ...]
     """what the person has already"""
     more: bool
     not_all: bool = False

@@ -46,7 +46,10 @@ class Administrators(PageView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChooseLevel(FormView):
-    """The form of a person's level. Fields: level, all_services, service-…, reason."""
+    """The level of a person, and then the services of a sub-administrator.
+
+    Fields: level, or all_services and service-….
+    """
 
     template: ClassVar[str] = "manage/administrator.html"
 
@@ -57,14 +60,15 @@ class ChooseLevel(FormView):
     """what they may do at present"""
     levels: tuple[tuple[str, Phrase, Phrase], ...]
     level: str
+    chosen: Phrase | None = None
+    """what the level lets a person do whose services are asked; None while the level itself is"""
+    another: str = ""
+    """where to choose another level; empty if there is none"""
     services: tuple[tuple[str, str, str, bool], ...]
     """name of the checkbox, name of the service, its description, whether it is ticked"""
     all_services: bool
     more_services: bool = False
     """whether there are more than are listed"""
-    explains: bool
-    """whether a reason is asked, for the person who approves"""
-    reason: str
     held: str
     why_not: Phrase | None
     remove: str
@@ -77,7 +81,10 @@ class ChooseLevel(FormView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmLevel(FormView):
-    """The summary of an appointment, to be confirmed; its form repeats `fields`."""
+    """The summary of an appointment, to be confirmed; its form repeats `fields`.
+
+    Field: reason, if asked.
+    """
 
     template: ClassVar[str] = "manage/confirm_level.html"
     heading: ClassVar[Phrase] = phrase("Check and confirm")
@@ -85,6 +92,9 @@ class ConfirmLevel(FormView):
     summary: Phrase
     consequences: tuple[Phrase, ...]
     fields: tuple[tuple[str, str], ...]
+    explains: bool
+    """whether a reason is asked, for the person who approves"""
+    reason: str
     button: Phrase
     back: str
 

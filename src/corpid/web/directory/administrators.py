@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import Rejected
@@ -56,6 +57,11 @@ MAY: Final[Mapping[AdministratorLevel, Phrase]] = {
         "Gives and takes away access at some services, to people who already belong to the organisation."
     ),
 }
+EVERYWHERE: Final = phrase("This holds at every service, also at later ones.")
+EVERY_SERVICE: Final[Mapping[AdministratorLevel, Phrase]] = {
+    "owner": phrase("An owner has every service. Choose sub-administrator for some services only."),
+    "administrator": phrase("An administrator has every service. Choose sub-administrator for some services only."),
+}
 _WHY_NOT: Final[Mapping[Condition, Phrase]] = {
     conditions.SOMEBODY_ELSE: phrase("You cannot change your own level: ask another owner or administrator."),
     conditions.WITHIN_REACH: phrase("Only an owner can change this person's level."),
@@ -64,6 +70,9 @@ _WHY_NOT: Final[Mapping[Condition, Phrase]] = {
 }
 _NOT_ALLOWED: Final = phrase("Your rights do not include this.")
 _ALL: Final = "all"
+_SUB: Final = "sub_administrator"
+_SCOPE: Final = "scope"
+"""the field that says that services were asked"""
 
 
 # --- the list
@@ -212,10 +221,12 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
     services, more_services = await _services(at, held=given)
     possible = _possible(at, held)
     names = {each.service_id: each.name for each in services}
-    ticked = _ticked(at.form) if at.form else given
+    ticked = _ticked(at.form) if _SCOPE in at.form else given
     current = held.level
     keeps = _why_not(at, held, "") if current else None
     only = possible[0] if len(possible) == 1 else ""
+    level = at.form.get("level", current if current in possible else only)
+    asks_services = _SUB in possible and _SUB in (only, at.form.get("level"))
     return ChooseLevel(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
         errors=at.errors,
@@ -228,7 +239,9 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
         user_name=held.identity,
         now=_what(held, names) if current else None,
         levels=tuple((each, LEVELS[each], MAY[each]) for each in possible),
-        level=at.form.get("level", current if current in possible else only),
+        level=_SUB if asks_services else level,
+        chosen=MAY[_SUB] if asks_services else None,
+        another="" if only else _path(at, held),
         services=tuple(
             (
                 f"{_SERVICE}{each.service_id}",
@@ -240,8 +253,6 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
         ),
         more_services=more_services,
         all_services=ticked == _ALL,
-        explains=_explains(at),
-        reason=at.form.get("reason", ""),
         held=_mark(held),
         why_not=None if possible else _why_not(at, held, current or "sub_administrator"),
         remove=_path(at, held, "/remove") if current and keeps is None else "",
@@ -251,8 +262,10 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
 
 
 def _ticked(form: Mapping[str, str]) -> AdministratorServices:
-    if form.get("all_services"):
-        return "all"
+    return "all" if form.get("all_services") else _single(form)
+
+
+def _single(form: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         sorted(name.removeprefix(_SERVICE) for name, value in form.items() if name.startswith(_SERVICE) and value)
     )
@@ -286,17 +299,17 @@ async def save_level(at: PortalContext) -> Saved:
         raise Rejected(phrase("Choose a level."), field="level")
     if (why := _why_not(at, held, wanted)) is not None:
         raise Rejected(why, field="level")
+    ticked = _ticked(at.form)
+    if wanted == _SUB and not ticked and _SCOPE not in at.form:
+        raise Instead(await _form(at, held))
     given = held.administrator.services if held.administrator else ()
     services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
-    ticked = _ticked(at.form) if wanted == "sub_administrator" else ()
-    errors: list[FieldError] = []
-    if wanted == "sub_administrator" and (not ticked or (ticked != _ALL and not set(ticked) <= services.keys())):
-        errors.append(("all_services", phrase("Choose at least one service.")))
-    errors += _reason_errors(at)
-    if errors:
+    if errors := _scope_errors(at, wanted, services):
         raise Invalid(*errors)
     if "confirm" not in at.form:
         raise Instead(_confirmation(at, held, wanted, ticked, services))
+    if errors := _reason_errors(at):
+        raise Instead(_confirmation(replace(at, errors=tuple(errors)), held, wanted, ticked, services), status=422)
     registry, context = at.context.provider.registry, at.context
     request = await written(
         at,
@@ -312,6 +325,18 @@ async def save_level(at: PortalContext) -> Saved:
         ),
     )
     return saved_or_requested(request, Saved("level-changed", ADMINISTRATORS))
+
+
+def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mapping[str, str]) -> list[FieldError]:
+    """The contradictions between level and services. Source: D53"""
+    ticked, single = _ticked(at.form), _single(at.form)
+    if wanted != _SUB:
+        return [("level", EVERY_SERVICE[wanted])] if ticked else []
+    if ticked == _ALL and single:
+        return [("all_services", phrase("Choose every service, or single services, not both."))]
+    if not ticked or not set(single) <= services.keys():
+        return [("all_services", phrase("Choose at least one service."))]
+    return []
 
 
 def _reason_errors(at: PortalContext) -> list[FieldError]:
@@ -339,18 +364,20 @@ def _confirmation(
         summary = phrase(
             "{name} becomes a sub-administrator of {entity} for {services}.", name=name, entity=entity, services=chosen
         )
-    consequences = [MAY[wanted] if wanted != "sub_administrator" else _at_services(ticked, services)]
+    consequences = [_at_services(ticked, services)] if wanted == _SUB else [MAY[wanted], EVERYWHERE]
     if held.administrator:
         consequences.append(phrase("Until now: {level}.", level=LEVELS[held.administrator.level]))
-    if _explains(at):
-        consequences.append(phrase("This takes effect when it is approved."))
-    kept = [(name, value) for name, value in at.form.items() if name not in {"form_token", "step", "confirm"}]
+    passed_on = {"level", "all_services", _SCOPE, "held"}
+    kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     return ConfirmLevel(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        errors=at.errors,
         action=_path(at, held),
         summary=summary,
         consequences=tuple(consequences),
         fields=tuple(kept),
+        explains=_explains(at),
+        reason=at.form.get("reason", ""),
         button=phrase("Send for approval") if _explains(at) else phrase("Confirm"),
         back=_path(at, held),
     )
@@ -413,7 +440,7 @@ SECTION: Final = Section[PortalContext](
         _PERSON: Page(view=level, submit=save_level, fresh=True),
         _REMOVE: Page(view=removal, submit=remove, fresh=True),
     },
-    fields=frozenset({"level", "all_services", "reason", "held", "confirm"}),
+    fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
     filters=frozenset({"query", "after"}),
     prefixes=(_SERVICE,),
     changes={

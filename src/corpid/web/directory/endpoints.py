@@ -30,7 +30,7 @@ from corpid.web.directory import (
 from corpid.web.directory.page_context import ENTITY, ORGANISATION, PortalContext, choosing, portal_path, remembered
 from corpid.web.own_pages import forbidden_page, serve
 from corpid.web.pages.layout import Link
-from corpid.web.sites import Elsewhere, Instead, SignInAgain, Site
+from corpid.web.sites import Elsewhere, Instead, Site
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -46,10 +46,8 @@ async def _arrive(at: sites.PageContext[OwnVisit]) -> PortalVisit:
     # A link of somebody else's does not choose, only a sign-in that came back for a change (D54).
     wanted = at.query.get(ENTITY, "") if at.again else ""
     try:
-        visit = await portal.arrived(at.context, at.visit, wanted=wanted)
+        visit = await portal.arrived(at.context, at.visit, wanted=wanted, choosing=at.page == ORGANISATION)
     except Forbidden as forbidden:
-        if at.page == ORGANISATION:
-            raise SignInAgain(ORGANISATION) from None
         back = Link(url=portal_path(at.web, ORGANISATION), text=phrase("Change organisation"))
         raise Instead(forbidden_page(forbidden, back), status=403) from None
     if visit.entity is None and at.page != ORGANISATION:

@@ -17,7 +17,7 @@ from corpid.rules.directory.access_conditions import (
     SOMEBODY_ELSE,
     WITHIN_REACH,
 )
-from corpid.rules.limits import INVITATION_SECONDS, INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY
+from corpid.rules.limits import DAY, INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY, MEMBERSHIP_LINK_SECONDS
 from corpid.texts import phrase
 from corpid.web.directory.writing import NO_REASON
 from corpid.web.pages.refusals import refusal_of
@@ -37,8 +37,8 @@ STATES: Final[Mapping[State, Phrase]] = {
     "locked": phrase("Locked"),
 }
 EACH_GETS: Final = phrase(
-    "An invitation is an e-mail with a link that works for {hours} hours. You can send it again.",
-    hours=INVITATION_SECONDS // 3600,
+    "An invitation is an e-mail with a link that works for {days} days. You can send it again.",
+    days=MEMBERSHIP_LINK_SECONDS // DAY,
 )
 
 

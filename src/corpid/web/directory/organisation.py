@@ -14,13 +14,14 @@ from corpid.web.directory.page_context import (
     PortalContext,
     bare_frame,
     choosing,
+    frame,
     next_page,
     portal_path,
 )
 from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
-from corpid.web.sites import Saved, Section, SignInAgain
+from corpid.web.sites import Saved, Section
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -30,14 +31,10 @@ if TYPE_CHECKING:
 
 
 async def organisation(at: PortalContext) -> View | Response:
-    """The choice; to choose another one, the person signs in again.
-
-    Source: D54
-    """
-    if at.visit.entity is not None:
-        if at.again:
-            return see_other(portal_path(at.web, next_page(at)))
-        raise SignInAgain(choosing(next_page(at)))
+    """The choice of the entity, or of another one than before. Source: D54"""
+    visit = at.visit
+    if visit.entity is not None and not visit.several:
+        return see_other(portal_path(at.web, next_page(at)))
     mine = await portal.administered(at.context, at.visit.user.user_id)
     if not mine:
         return Problem(
@@ -54,10 +51,10 @@ async def organisation(at: PortalContext) -> View | Response:
     found = [each for each in mine if all(word in _searched(each) for word in words)]
     here = portal_path(at.web, ORGANISATION)
     return ChooseEntity(
-        frame=bare_frame(at),
+        frame=frame(at, section=ORGANISATION) if visit.entity else bare_frame(at),
         action=portal_path(at.web, choosing(next_page(at))),
         search_action=here,
-        choices=tuple(_choice(each) for each in found),
+        choices=tuple(_choice(each, chosen=each == visit.entity) for each in found),
         total=len(found),
         query=query,
         errors=at.errors,
@@ -65,7 +62,7 @@ async def organisation(at: PortalContext) -> View | Response:
 
 
 async def choose(at: PortalContext) -> Saved:
-    """Choose the entity that was sent. Raises Rejected, StaleStep."""
+    """Choose the entity that was sent. Raises Rejected, StaleStep. Source: D54"""
     await portal.choose(at.context, at.visit, at.form.get("entity", ""))
     return Saved("", next_page(at))
 
@@ -74,13 +71,14 @@ def _searched(entity: Entity) -> str:
     return f"{entity.name} {entity.registration_number}".casefold()
 
 
-def _choice(entity: Entity) -> Choice:
+def _choice(entity: Entity, *, chosen: bool) -> Choice:
     return Choice(
         id=entity.entity_id,
         name=entity.name,
         number=entity.registration_number,
         number_name=NUMBERS[entity.type],
         status=STATUSES[entity.status] if entity.status else None,
+        preselected=chosen,
     )
 
 

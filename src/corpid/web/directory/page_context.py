@@ -119,7 +119,9 @@ def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_
             label=phrase("Administration"),
             title=entity.name,
             person=visit.user.name,
-            switch=Link(url=portal_path(web, ORGANISATION), text=phrase("Change organisation")),
+            switch=Link(url=portal_path(web, ORGANISATION), text=phrase("Change organisation"))
+            if visit.several
+            else None,
             links=tuple(
                 NavigationLink(url=portal_path(web, path), text=name, current=path == section)
                 for path, (name, levels) in SECTIONS.items()

@@ -38,7 +38,7 @@ from corpid.web.directory.third_party_terms import (
     shown_day,
 )
 from corpid.web.directory.writing import NO_REASON, submitted, written
-from corpid.web.pages import access_texts
+from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
 from corpid.web.sites import NOTHING_DIFFERENT, Gone, Instead, Saved
@@ -106,6 +106,7 @@ def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
         roles=role_options(service, grant),
         role=form.get("role", ""),
         sub_entity=form.get("sub_entity", "") if asks_sub_entity else None,
+        sub_entity_label=role_fields.marked(role_fields.PART, required=service.sub_entity == "mandatory"),
         sub_entity_hint=_SUB_ENTITY_HINT,
         start=form.get("start", first),
         end=form.get("end", "") if form else shown_day(grant.end_date),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _ANY_ROLE: Final = phrase("Any role")
 NO_END_HINT: Final = phrase("Leave it empty for no end.")
+SUB_ENTITY: Final = role_fields.marked(role_fields.PART, required=False)
 ANY: Final = "*"
 """the value of the field `role` for any"""
 FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})
@@ -51,7 +52,7 @@ class ParameterField:
     """
 
     name: str
-    label: str
+    label: Phrase
     value: str
     hint: Phrase
 
@@ -74,6 +75,7 @@ class EnterTerms(FormView):
     sub_entity: str | None
     """None: it is not asked for"""
     sub_entity_hint: Phrase
+    sub_entity_label: Phrase = SUB_ENTITY
     start: str
     end: str
     end_hint: Phrase
@@ -158,7 +160,8 @@ def _field(
     else:
         hint = phrase("One value a line. Leave it empty if there is none.")
     typed = at.form.get(name, "") if at.form else "\n".join(known)
-    return ParameterField(name=name, label=defined.name, value=typed, hint=hint)
+    required = within is not None and (defined.mandatory or bool(allowed))
+    return ParameterField(name=name, label=role_fields.marked(defined.name, required=required), value=typed, hint=hint)
 
 
 def role_options(service: Service, within: ThirdPartyGrant | None) -> tuple[Option, ...]:

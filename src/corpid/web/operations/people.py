@@ -16,6 +16,7 @@ from corpid.flows.operations import console_people as flow
 from corpid.ports import NobodyRemains
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.records import NO_END
+from corpid.rules.limits import HOUR, MINUTE, PASSWORD_LINK_SECONDS, SECOND_FACTOR_LINK_SECONDS, SET_UP_LINK_SECONDS
 from corpid.rules.oauth import acr
 from corpid.texts import counted, phrase
 from corpid.web.operations import views
@@ -333,15 +334,20 @@ def _links(found: ShownPerson) -> list[tuple[str, Phrase, Phrase]]:
     """The links that the person can use, by what they have left."""
     held = found.factors
     if not held.any:
-        return [
-            ("invitation", phrase("Set up sign-in"), phrase("The invitation. The link works for 72 hours.")),
-        ]
+        hint = phrase("The invitation. The link works for {hours} hours.", hours=SET_UP_LINK_SECONDS // HOUR)
+        return [("invitation", phrase("Set up sign-in"), hint)]
     found_links = []
     if held.second_factor:
-        hint = phrase("The person does the second step first. The link works for 30 minutes.")
+        hint = phrase(
+            "The person does the second step first. The link works for {minutes} minutes.",
+            minutes=PASSWORD_LINK_SECONDS // MINUTE,
+        )
         found_links.append(("password", phrase("Choose a new password"), hint))
     if held.password:
-        hint = phrase("The person types the password first. The link works for 24 hours.")
+        hint = phrase(
+            "The person types the password first. The link works for {hours} hours.",
+            hours=SECOND_FACTOR_LINK_SECONDS // HOUR,
+        )
         found_links.append(("second_factor", phrase("Set up a new second step"), hint))
     return found_links
 

@@ -7,7 +7,17 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from corpid.rules.directory.records import NO_BEGINNING
-from corpid.rules.directory.role_forms import ALWAYS, ENDLESS, ON_DAY, ONE_YEAR, TODAY, YEAR_END, RoleForm, year_end
+from corpid.rules.directory.role_forms import (
+    ALWAYS,
+    ENDLESS,
+    NO_VALUES,
+    ON_DAY,
+    ONE_YEAR,
+    TODAY,
+    YEAR_END,
+    RoleForm,
+    year_end,
+)
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -15,11 +25,13 @@ if TYPE_CHECKING:
     from datetime import date
 
     from corpid.rules.directory.records import ParameterDefinition, Service
+    from corpid.rules.directory.role_forms import ValuesInUse
     from corpid.texts import Phrase
     from corpid.web.pages.layout import FieldError
 
 PARAMETER: Final = "parameter-"
 FIELDS: Final = frozenset({"role", "sub_entity", "start", "start_date", "end", "end_date"})
+PART: Final = phrase("Part of the organisation")
 _PARAMETERS: Final = "parameters/"
 _TYPES: Final = {"date": "date", "number": "text", "year": "text", "alpha": "text", "text": "text"}
 Option = tuple[str, "Phrase | str", "Phrase | str"]
@@ -31,12 +43,13 @@ class ParameterField:
     """A parameter's field."""
 
     name: str
-    label: str
+    label: Phrase
     value: str
-    mandatory: bool
     type: str
     hint: Phrase | None
     inputmode: str
+    used: tuple[str, ...]
+    """values that are in use, to choose from"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +58,11 @@ class RoleFields:
 
     roles: tuple[Option, ...]
     role: str
-    sub_entity: str
-    """`none`, `optional` or `mandatory`"""
+    sub_entity: Phrase | None
+    """its label; None: it is not asked for"""
     sub_entity_value: str
+    sub_entities: tuple[str, ...]
+    """those that are in use, to choose from"""
     parameters: tuple[ParameterField, ...]
     starts: tuple[Option, ...]
     start: str
@@ -55,6 +70,11 @@ class RoleFields:
     ends: tuple[Option, ...]
     end: str
     end_date: str
+
+
+def marked(label: str, *, required: bool) -> Phrase:
+    """The label of a value, marked as required or optional."""
+    return phrase("{name} (required)", name=label) if required else phrase("{name} (optional)", name=label)
 
 
 def parameter_field(name: str) -> str:
@@ -106,10 +126,10 @@ def hidden(form: RoleForm) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in (*plain, *named) if value)
 
 
-def shown(form: RoleForm, today: date, *, always: bool = False) -> RoleFields:
+def shown(form: RoleForm, today: date, *, always: bool = False, used: ValuesInUse = NO_VALUES) -> RoleFields:
     """The fields of a form.
 
-    `always` offers to begin as it did, without a first day.
+    `always` offers to begin as it did, without a first day; `used` is offered for values that are typed.
     """
     service = form.service
     starts: list[Option] = [(TODAY, phrase("Today"), ""), (ON_DAY, phrase("On a day that I choose"), "")]
@@ -118,9 +138,13 @@ def shown(form: RoleForm, today: date, *, always: bool = False) -> RoleFields:
     return RoleFields(
         roles=role_options(service),
         role=form.role,
-        sub_entity=service.sub_entity,
+        sub_entity=None if service.sub_entity == "none" else marked(PART, required=service.sub_entity == "mandatory"),
         sub_entity_value=form.sub_entity,
-        parameters=tuple(_parameter(each, form.parameters.get(each.name, "")) for each in service.parameters),
+        sub_entities=used.sub_entities,
+        parameters=tuple(
+            _parameter(each, form.parameters.get(each.name, ""), used.parameters.get(each.name, ()))
+            for each in service.parameters
+        ),
         starts=tuple(starts),
         start=form.start,
         start_date="" if form.start_date == NO_BEGINNING else form.start_date,
@@ -142,13 +166,13 @@ _HINTS: Final = {
 }
 
 
-def _parameter(definition: ParameterDefinition, value: str) -> ParameterField:
+def _parameter(definition: ParameterDefinition, value: str, used: tuple[str, ...]) -> ParameterField:
     return ParameterField(
         name=parameter_field(definition.name),
-        label=definition.name,
+        label=marked(definition.name, required=definition.mandatory),
         value=value,
-        mandatory=definition.mandatory,
         type=_TYPES[definition.kind],
         hint=_HINTS.get(definition.kind),
         inputmode={"number": "decimal", "year": "numeric"}.get(definition.kind, "text"),
+        used=() if definition.kind == "date" else used,
     )
