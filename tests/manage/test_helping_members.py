@@ -264,7 +264,7 @@ def test_the_history_names_who_helped_whom_and_neither_file_says_what_came_of_it
         for name in ("marcus", "nadia"):
             await asked(made, browser, "password", f"person/m-{name}")
         await go(made, browser, "history")
-        for name in ("Marcus Lee", "Nadia Rahman"):
+        for name in ("marcus (Marcus Lee)", "nadia (Nadia Rahman)"):
             assert f"Help for {name} with signing in: a link for a new password" in browser.page.text
         [first, second] = await made.audit("membership.send_password_link")
         assert (first.object, first.actor, first.entity_id) == (f"id-marcus/{ACME}", "user:id-alice", ACME)

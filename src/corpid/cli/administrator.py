@@ -11,6 +11,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import appointments, lists
+from corpid.rules.directory.person_names import identity
 from corpid.rules.directory.sections import ALL
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def hindrances(held: Appointment) -> list[str]:
 def _as_data(held: Appointment) -> dict[str, object]:
     own = held.administrator
     return {
-        "user": held.user.user_name,
+        "user": identity(held.membership, held.user),
         "entity": held.entity.entity_id,
         "level": own.level,
         "services": own.services if own.level == "sub_administrator" else ALL,
@@ -95,7 +96,7 @@ def _row(held: Appointment) -> tuple[str | tuple[str, ...], ...]:
     services = own.services if own.level == "sub_administrator" else ALL
     shown = ", ".join(services) if isinstance(services, tuple) else services
     state = "; ".join(hindrances(held)) or "effective"
-    return held.user.user_name, listing.entity(held.entity), own.level, shown, state
+    return identity(held.membership, held.user), listing.entity(held.entity), own.level, shown, state
 
 
 async def _all(wanted: Wanted, after: str, limit: int) -> Page[Appointment]:

@@ -12,6 +12,7 @@ from corpid.cli import listing, output
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import access_review, approvals, entities, finding, lists
+from corpid.rules.directory.person_names import identity
 from corpid.rules.directory.sections import NOTHING
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def show_all(
 def show(entity_id: EntityId, *, json: listing.AsJson = False) -> None:
     """Show one entity, with its administrators."""
     entity, administrators, waits = run(_one(entity_id))
-    shown = [(each.user.user_name, each.administrator.level) for each in administrators.found]
+    shown = [(identity(each.membership, each.user), each.administrator.level) for each in administrators.found]
     if json:
         held = [{"user": name, "level": level} for name, level in shown]
         output.as_json(

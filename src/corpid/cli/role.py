@@ -12,6 +12,7 @@ from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import appointments, lists
 from corpid.rules.directory.effect import reasons, until
+from corpid.rules.directory.person_names import identity
 
 if TYPE_CHECKING:
     from corpid.flows.directory.apply import Applied
@@ -106,7 +107,7 @@ def as_data(role: Role, today: str) -> dict[str, object]:
     row = role.row
     client = {} if role.client_entity is None else {"client_entity": role.client_entity.entity_id}
     return {
-        "user": role.user.user_name,
+        "user": identity(role.membership, role.user),
         "entity": role.entity.entity_id,
         **client,
         "service": row.service_id,
@@ -129,7 +130,7 @@ def state(role: Role, today: str) -> str:
 
 def _row(role: Role, today: str) -> tuple[str | tuple[str, ...], ...]:
     return (
-        role.user.user_name,
+        identity(role.membership, role.user),
         listing.entity(role.entity),
         role.row.service_id,
         listing.parts(role.row),

@@ -12,6 +12,7 @@ from corpid.cli.role import as_data, parameters, state
 from corpid.cli.running import run
 from corpid.engines import open_registry
 from corpid.flows.directory import lists, third_parties
+from corpid.rules.directory.person_names import identity
 from corpid.rules.directory.records import NO_END
 
 if TYPE_CHECKING:
@@ -164,7 +165,14 @@ def _grant(grant: ThirdPartyGrant) -> tuple[str | tuple[str, ...], ...]:
 def _row(role: Role, today: str) -> tuple[str | tuple[str, ...], ...]:
     client = role.client_entity.entity_id if role.client_entity else ""
     parts = listing.parts(role.row)
-    return role.user.user_name, role.entity.entity_id, client, role.row.service_id, parts, state(role, today)
+    return (
+        identity(role.membership, role.user),
+        role.entity.entity_id,
+        client,
+        role.row.service_id,
+        parts,
+        state(role, today),
+    )
 
 
 async def _with_stores(work: Callable[[Stores], Awaitable[Applied]]) -> Applied:
