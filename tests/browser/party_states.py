@@ -245,6 +245,9 @@ STATES: Final[Mapping[str, View]] = {
         saved=phrase("The request is declined. Nothing has changed."),
     ),
     "portal-decide": DECIDING,
+    "portal-decide-renamed": replace(
+        DECIDING, renamed=(("siti (Siti Contoh)", "siti (Cora Chan)"), ("", "gina@harbour.example (Gina Teo)"))
+    ),
     "portal-decide-wrong": replace(
         DECIDING, errors=(("reason", phrase("Enter a reason. The person who made the request reads it.")),)
     ),
