@@ -141,7 +141,7 @@ def test_what_a_person_has_already_is_said_before_the_service_and_again_before_t
         browser = await in_portal(made, "access/new?person=m-marcus")
         text = browser.page.text
         assert "Already given" in text
-        assert "Marcus Lee may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec 2099." in text
+        assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec 2099." in text
         assert "Part of the organisation: Jurong" in text
         assert "Marcus Lee may act at Notices" in text
         assert "as Approver" not in text
