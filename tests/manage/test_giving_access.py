@@ -143,17 +143,17 @@ def test_what_a_person_has_already_is_said_before_the_service_and_again_before_t
         assert "Already given" in text
         assert "marcus (Marcus Lee) may act as Checker at Harbour permits for Acme Pte. Ltd. until 31 Dec 2099." in text
         assert "Part of the organisation: Jurong" in text
-        assert "Marcus Lee may act at Notices" in text
+        assert "marcus (Marcus Lee) may act at Notices" in text
         assert "as Approver" not in text
         await browser.fill_and_submit(service="HARBOUR")
-        assert "Marcus Lee may act as Checker at Harbour permits" in browser.page.text
-        assert "Marcus Lee may act at Notices" not in browser.page.text
+        assert "marcus (Marcus Lee) may act as Checker at Harbour permits" in browser.page.text
+        assert "marcus (Marcus Lee) may act at Notices" not in browser.page.text
         await go(made, browser, "access/new?person=m-nadia")
         assert "Already given" not in browser.page.text
         await appoint(made, level="sub_administrator", services=("HARBOUR",))
         await go(made, browser, "access/new?person=m-marcus")
-        assert "Marcus Lee may act as Checker" in browser.page.text
-        assert "Marcus Lee may act at Notices" not in browser.page.text
+        assert "marcus (Marcus Lee) may act as Checker" in browser.page.text
+        assert "marcus (Marcus Lee) may act at Notices" not in browser.page.text
 
     run(within)
 
