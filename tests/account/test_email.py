@@ -217,7 +217,7 @@ def test_a_sign_in_of_these_minutes_is_needed() -> None:
     async def story(made: World, postbox: Postbox) -> None:
         browser = await at_account(made)
         made.clock.pass_(360)
-        assert await go(made, browser, "email") == "Sign in"
+        assert await go(made, browser, "email") == "Confirm it is you, Alice Tan"
         thief = await asked(made)
         form, code = hidden(thief), postbox.code()
         await made.provider.registry.directory.write([SignOut(ALICE)])

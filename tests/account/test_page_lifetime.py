@@ -184,7 +184,7 @@ def test_a_form_that_was_made_use_of_opens_nothing_again() -> None:
         answer = await send(made, browser, "password", **form, password="eight grey herons wading")
         assert answer.headers["location"] == "/account"
         assert len(await made.audit("factors.password")) == 1
-        assert await go(made, browser, "password") == "Sign in"
+        assert await go(made, browser, "password") == "Confirm it is you, Alice Tan"
 
     run(story)
 
@@ -203,7 +203,7 @@ def test_more_time_that_is_asked_for_beside_a_change_opens_nothing_again() -> No
         with pytest.raises(StaleStep):
             await account_sessions.extend(request, here)
         made.clock.pass_(ACCOUNT_FRESH_SECONDS)
-        assert await go(made, browser, "password") == "Sign in"
+        assert await go(made, browser, "password") == "Confirm it is you, Alice Tan"
 
     run(story)
 

@@ -101,7 +101,7 @@ def test_a_change_of_factors_asks_for_a_fresh_sign_in_and_leads_back() -> None:
         browser = await at_account(made)
         made.clock.pass_(ACCOUNT_FRESH_SECONDS)
         assert await go(made, browser, "browsers") == "Where you are signed in"
-        assert await go(made, browser, "password") == "Sign in"
+        assert await go(made, browser, "password") == "Confirm it is you, Alice Tan"
         assert "To change how you sign in, sign in again" in browser.page.text
         await made.factors(browser, made.people["alice"])
         assert browser.page.heading == "Choose a new password"

@@ -8,7 +8,7 @@ from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
 from corpid.web.directory.page_context import SECTIONS
 from corpid.web.pages.layout import Frame, Link, Navigation, NavigationLink
-from corpid.web.pages.views import Choice, ChooseEntity
+from corpid.web.pages.views import Choice, ChooseEntity, Problem
 from tests.browser import portal_home_states, review_states
 
 if TYPE_CHECKING:
@@ -54,6 +54,20 @@ STATES: Final[Mapping[str, View]] = {
             Choice(id="S", name="Saltwater Foods Pte. Ltd.", number="200012346B", number_name=NUMBERS["UEN"]),
         ),
         total=2,
+    ),
+    "portal-nothing-administered": Problem(
+        frame=Frame(form_token="t0ken", here="/manage/organisation"),
+        heading=phrase("You do not administer an organisation"),
+        paragraphs=(
+            phrase("You are signed in as {name}.", name="Tan Wei Ling"),
+            phrase("This part is for people who manage who may act for their organisation."),
+            phrase("If you should have this access, ask an owner of your organisation."),
+        ),
+        back=Link(url="/account", text=phrase("Your account")),
+        others=(
+            Link(url="/manage?other-account", text=phrase("Use another account")),
+            Link(url="/sign-out", text=phrase("Sign out")),
+        ),
     ),
     **portal_home_states.states(framed(), framed("administrators", up=_UP)),
     **review_states.states(framed("administrators", up=_UP)),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from corpid.flows.authentication.sign_in import WRONG_PASSWORD
 from corpid.flows.developer.people import Listed
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.parties import consent_items, consent_summary
@@ -134,6 +135,13 @@ SCOPES: Final = ("openid", "authinfo", "tpauthinfo", "entity.identity", "user.na
 SIGN_IN: Final = views.SignIn(
     frame=structs.replace(FRAME, step=(1, None)), action="/password", passkey=PASSKEY, recover="/recover"
 )
+SIGN_IN_AGAIN: Final = replace(
+    SIGN_IN,
+    frame=structs.replace(FRAME, client_name="CorpID", message=None, step=(1, None), reason=AGAIN),
+    person="Tan Wei Ling",
+    user_name="wei.ling",
+    passkey_first=True,
+)
 AT_ONCE: Final = views.AtOnce(
     action="/at-once",
     anybody="/developer/anybody",
@@ -186,7 +194,9 @@ STATES: Final[Mapping[str, View]] = {
     "sign-in": SIGN_IN,
     "sign-in-passkey-first": replace(SIGN_IN, passkey_first=True),
     "sign-in-without-passkeys": replace(SIGN_IN, passkey=None, frame=structs.replace(FRAME, limit=LAST_LIMIT)),
-    "sign-in-again": replace(SIGN_IN, frame=structs.replace(FRAME, client_name="CorpID", message=None, reason=AGAIN)),
+    "sign-in-again": SIGN_IN_AGAIN,
+    "sign-in-again-refused": replace(SIGN_IN_AGAIN, passkey=None, errors=(("password", WRONG_PASSWORD),)),
+    "sign-in-again-crowded": replace(SIGN_IN_AGAIN, person=LONG, user_name=f"{'a' * 60}@{'b' * 40}.example"),
     "sign-in-refused": replace(SIGN_IN, user_name="wei.ling", errors=(WRONG,)),
     "sign-in-passkey-refused": replace(SIGN_IN, errors=(NO_PASSKEY,)),
     "sign-in-warned": replace(SIGN_IN, frame=structs.replace(FRAME, limit=structs.replace(LIMIT, seconds=90))),

@@ -102,7 +102,7 @@ def test_a_change_needs_a_recent_sign_in_and_the_page_leads_back() -> None:
         assert answer.status_code == 303
         assert "/sign-in/" in answer.headers["Location"]
         await browser.open(console(made, "switch-client/rp1"), site="none")
-        assert browser.page.heading == "Sign in"
+        assert browser.page.heading == "Confirm it is you, Opal operator"
 
     run(within, **WITHOUT_PASSKEY)
 

@@ -497,7 +497,7 @@ def test_an_offer_that_is_sent_too_late_is_there_again_after_the_sign_in() -> No
         browser = await in_portal(made, f"third-parties/offer?to={BANYAN}&service=PERMITS")
         made.clock.pass_(1000)
         await browser.fill_and_submit(role="Checker", start="2026-05-01", end="2027-01-01")
-        assert browser.page.heading == "Sign in"
+        assert browser.page.heading == "Confirm it is you, Alice Tan"
         await made.factors(browser, made.people["alice"])
         assert browser.page.heading == "What may Banyan Trading do?"
         form = browser.page.form_with("start", "end")

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from starlette.responses import Response
 
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import OwnVisit, TooOld
 from corpid.flows.authentication import browsers, interactions
-from corpid.flows.authentication.own_pages import AGAIN
+from corpid.flows.authentication.own_pages import AGAIN, CANCELLED, PATHS
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.authentication.throttle import Throttled
 from corpid.flows.directory.write import Refused
@@ -28,7 +29,7 @@ from corpid.rules.oauth.errors import InvalidRequest
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import phrase
 from corpid.web import repeated_forms
-from corpid.web.http.requests import cookie, form_bytes, may_complete, page_request
+from corpid.web.http.requests import cookie, form_bytes, headers, may_complete, page_request
 from corpid.web.pages.errors import ErrorContext, as_page
 from corpid.web.pages.layout import BARE, Link
 from corpid.web.pages.plain import not_found, remember_language
@@ -38,6 +39,7 @@ from corpid.web.pages.translations import LANGUAGES, Pick, lookup
 from corpid.web.pages.views import Problem
 from corpid.web.sites import (
     CHANGED_MEANWHILE,
+    OTHER_ACCOUNT,
     SAVED,
     At,
     Elsewhere,
@@ -49,6 +51,7 @@ from corpid.web.sites import (
     Saved,
     Site,
     first_page,
+    ways_out,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.authentication.browsers import Browser
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import SessionPurpose
+    from corpid.ports import Session, SessionPurpose
     from corpid.web.context import WebContext
     from corpid.web.pages.layout import FieldError
 
@@ -65,6 +68,11 @@ EXTEND: Final = "extend"
 _PATH: Final = re.compile(r"[A-Za-z0-9/._~:@+,;=-]*")
 """what the path of a page can be, decoded: every identifier is made of it. It is written into addresses as it is, so
 that a line break, a question mark or a percent sign in it would lead elsewhere"""
+
+_QUERY: Final = re.compile(r"[A-Za-z0-9!$%&'()*+,./:;=?@_~-]{0,500}")
+"""what the query of a page can be that a person returns to"""
+_ADDED: Final = frozenset({AGAIN, CANCELLED, OTHER_ACCOUNT, SAVED})
+"""parameters that redirects and links add, each for one request"""
 
 
 def failed(purpose: SessionPurpose, request: Request, error: Exception, web: WebContext) -> Response:
@@ -98,10 +106,12 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
     posted = request.method == "POST"
     query = request.query_params
     known = site.filters_at(shown)
-    kept = _kept_query(request) if site.keeps and not posted else ""
+    kept = _kept_query(request.url.query) if site.keeps and not posted else ""
     way = f"{shown}?{kept}" if kept else shown
     if visit is None:
         return await _enter(site, request, web, context, browser, way, fresh=posted and page.fresh)
+    if OTHER_ACCOUNT in query and not posted and is_from_own_page(request):
+        return await _enter(site, request, web, context, browser, "", back="")
     at = PageContext(
         web=web,
         context=context,
@@ -113,13 +123,15 @@ async def serve(site: Site[At], request: Request, web: WebContext) -> Response:
         filters={name: value for name, value in query.items() if value and name in known},
         saved=site.changes.get(query.get(SAVED, "")) if is_from_own_page(request) else None,
         again=AGAIN in query and is_from_own_page(request),
+        cancelled=CANCELLED in query and not posted and site.keeps and page.fresh,
     )
     try:
         return await _answer(site, request, at, page, longer=longer)
     except TooOld:
         if remembered := site.remembered(visit):
             way += f"{'&' if '?' in way else '?'}{remembered}"
-        return await _enter(site, request, web, context, browser, way, fresh=True)
+        back = _page_before(site, request, web, shown, form_kept=posted and site.keeps and page.fresh)
+        return await _enter(site, request, web, context, browser, way, fresh=True, renewed=visit.session, back=back)
 
 
 async def _answer(
@@ -127,6 +139,11 @@ async def _answer(
 ) -> Response:
     """The answer to a person who is signed in. Raises TooOld."""
     web, is_in = came.web, False
+    if came.cancelled:
+        form = await own_sessions.kept_form(came.context, came.visit, came.page, take=False)
+        if not form:
+            return _to(site, web, site.above(came.page))
+        came = replace(came, form=form, visit=own_sessions.as_if_recent(came.context, came.visit))
     try:
         at = site.context(**{**vars(came), "visit": await site.arrive(came)})
         is_in = True
@@ -144,26 +161,57 @@ async def _answer(
         return await not_found(request, web, first_page(web, site.purpose))
     except Forbidden as forbidden:
         # The first page of a site that does not let the person in would say the same again.
-        purpose = site.purpose if is_in else "account"
-        return page_response(request, web.renderer, forbidden_page(forbidden, first_page(web, purpose)), status=403)
+        back = first_page(web, site.purpose if is_in else "account")
+        shown = forbidden_page(forbidden, back, () if is_in else ways_out(web, site.purpose))
+        return page_response(request, web.renderer, shown, status=403)
 
 
-def _kept_query(request: Request) -> str:
+def _kept_query(query: str) -> str:
     """The query to return to after a sign-in.
 
     Without what a redirect has added.
     """
-    pairs = request.url.query.split("&")
-    return "&".join(pair for pair in pairs if pair and pair.partition("=")[0] not in (AGAIN, SAVED))
+    pairs = query.split("&")
+    return "&".join(pair for pair in pairs if pair and pair.partition("=")[0] not in _ADDED)
 
 
-def forbidden_page(forbidden: Forbidden, back: Link) -> Problem:
+def _page_before(site: Site[At], request: Request, web: WebContext, page: str, *, form_kept: bool = False) -> str:
+    """The page to return to without a new sign-in for `page`.
+
+    It is the one that led here, with a form that was kept also `page` itself; if that one needs a recent sign-in, it is
+    the one above `page`. Source: D54
+    """
+    came, query = _came_from(site, request, web)
+    if form_kept and came in (page, None):
+        return f"{page}?{CANCELLED}"
+    found = None if came in (page, None) else site.page_at(str(came))
+    if found is None or found.fresh:
+        return site.above(page)
+    return f"{came}?{query}" if query else str(came)
+
+
+def _came_from(site: Site[At], request: Request, web: WebContext) -> tuple[str | None, str]:
+    """The page of this site that led here, and its query.
+
+    None if it was another site, or the browser does not say.
+    """
+    root = web.provider.policy.base_url + PATHS[site.purpose]
+    for sent in headers(request, b"referer"):
+        address, _, query = sent.decode("latin-1").partition("?")
+        path, kept = unquote(address.removeprefix(root)), _kept_query(query)
+        if address.startswith(root) and path[:1] in ("", "/") and _PATH.fullmatch(path):
+            return path.removeprefix("/"), kept if _QUERY.fullmatch(kept) else ""
+    return None, ""
+
+
+def forbidden_page(forbidden: Forbidden, back: Link, others: tuple[Link, ...] = ()) -> Problem:
     """The page that says why another one cannot be opened."""
     return Problem(
         frame=BARE,
         heading=phrase("You cannot open this page"),
         paragraphs=(phrase("The reason: {reason}.", reason=forbidden.reason),),
         back=back,
+        others=others,
     )
 
 
@@ -175,10 +223,14 @@ async def _enter(
     browser: Browser | None,
     page: str,
     *,
-    fresh: bool,
+    fresh: bool = False,
+    renewed: Session | None = None,
+    back: str | None = None,
 ) -> Response:
     await web.provider.rate_limits.address(rate_limits.ACCOUNT, context.address, context.now)
-    entered = await own_sessions.enter(context, browser, page=page, fresh=fresh, purpose=site.purpose)
+    entered = await own_sessions.enter(
+        context, browser, page=page, fresh=fresh, purpose=site.purpose, renewed=renewed, back=back
+    )
     return enter(request, web, entered)
 
 
@@ -196,7 +248,7 @@ async def _get(site: Site[At], request: Request, at: At, page: Page[At]) -> Resp
     if page.fresh:
         at = await site.open(at)
     if site.keeps and at.again:
-        form = await own_sessions.kept_form(at.context, at.visit, at.page, shown=may_complete(request))
+        form = await own_sessions.kept_form(at.context, at.visit, at.page, take=may_complete(request))
         at = replace(at, form=form)
     return await _shown(request, at, page)
 

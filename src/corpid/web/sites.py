@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import OwnVisit
-from corpid.flows.authentication.own_pages import PATHS
+from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
 from corpid.texts import phrase
 from corpid.web.pages.layout import Link
 
@@ -37,6 +37,9 @@ _IN_PAGES: Final = "/?&=%+,:;@~"
 """stays as it is in the address of a page, which may be quoted already and may have a query"""
 _EVERY_FORM: Final = frozenset({"form_token", "step"})
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
+STILL_HERE: Final = phrase("You did not sign in again, so nothing has changed. What you entered is still here.")
+OTHER_ACCOUNT: Final = "other-account"
+"""the parameter that asks for a sign-in with another account"""
 NOTHING_DIFFERENT: Final = phrase("Nothing is different from before.")
 CHANGED_MEANWHILE: Final = phrase("Something changed while you were on this page. Check it, and try again.")
 
@@ -102,6 +105,8 @@ class PageContext(Generic[Visit]):
     """what was just changed"""
     again: bool = False
     """whether they come from a sign-in that the page asked for"""
+    cancelled: bool = False
+    """whether they cancelled that sign-in, and their form was kept"""
     filters: Mapping[str, str] = field(default_factory=dict)
     """the known ones of the query"""
 
@@ -113,6 +118,8 @@ class PageContext(Generic[Visit]):
     @property
     def notes(self) -> tuple[Phrase, ...]:
         """The notes at the top of a page."""
+        if self.cancelled:
+            return (STILL_HERE,)
         return (SIGNED_IN_AGAIN,) if self.again else ()
 
     def moment(self, seconds: float) -> datetime:
@@ -250,6 +257,15 @@ class Site(Generic[At]):
                     return section, page
         return None
 
+    def above(self, path: str) -> str:
+        """The nearest page above a path that opens without a recent sign-in."""
+        while path:
+            path = path.rpartition("/")[0]
+            page = self.page_at(path)
+            if page is not None and not page.fresh:
+                return path
+        return ""
+
     def path(self, web: WebContext, page: str = "") -> str:
         """The address path of one of its pages."""
         return site_path(web, self.purpose, page)
@@ -265,6 +281,14 @@ _FIRST_PAGES: Final[Mapping[SessionPurpose, Phrase]] = {
     "manage": phrase("To the first page of the administration"),
     "console": phrase("To the first page of the console"),
 }
+
+
+def ways_out(web: WebContext, purpose: SessionPurpose) -> tuple[Link, ...]:
+    """Links for a person who may open no page of a site. Source: D54"""
+    return (
+        Link(url=f"{site_path(web, purpose)}?{OTHER_ACCOUNT}", text=phrase("Use another account")),
+        Link(url=web.account_base + SIGN_OUT_PATH, text=phrase("Sign out")),
+    )
 
 
 def first_page(web: WebContext, purpose: SessionPurpose) -> Link:

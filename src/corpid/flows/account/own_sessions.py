@@ -59,9 +59,7 @@ async def visit(context: RequestContext, browser: Browser | None, purpose: Sessi
     if browser is None or not session_id:
         return None
     session = await context.provider.registry.sessions.get(session_id, now=context.now)
-    if session is None or session.purpose != purpose or session.browser_id != browser.browser_id:
-        return None
-    if context.now >= browsers.ends_at(context, session):
+    if session is None or browsers.of_browser(context, browser, session, purpose) is None:
         return None
     user = await context.provider.registry.directory.user(session.user_id)
     if user is None or not user.enabled:
@@ -84,11 +82,14 @@ async def enter(
     page: str,
     fresh: bool = False,
     purpose: SessionPurpose = "account",
+    renewed: Session | None = None,
+    back: str | None = None,
 ) -> Entered:
     """Begin a sign-in that leads to one of these pages.
 
     A browser that is new gets a cookie, and holds the sign-in. `fresh`: the person is signed in, but not lately enough
-    for that page. Raises TooManyRequests. Source: D15, D34
+    for that page. `renewed`: the session whose person has to sign in, while it lives. Cancel leads to the page `back`,
+    or to the home page without one. Raises TooManyRequests. Source: D15, D34, D54
     """
     at, cookie = (browser, None) if browser else await browsers.issue_cookie(context)
     begun = HeldArrival(
@@ -98,6 +99,8 @@ async def enter(
             reference=context.provider.new_id(),
             request=own_pages.request(context, page, fresh=fresh, purpose=purpose),
             expires_at=fresh_expiry(context.now),
+            renewed_session_id=renewed.session_id if renewed else "",
+            back=back,
         )
     )
     held = ""
@@ -121,12 +124,12 @@ async def keep_form(context: RequestContext, visit: OwnVisit, page: str, form: d
         await _kept(context, visit, page).put(unit, typed)
 
 
-async def kept_form(context: RequestContext, visit: OwnVisit, page: str, *, shown: bool = True) -> dict[str, str]:
-    """The form that was kept for this page, once; empty without one.
+async def kept_form(context: RequestContext, visit: OwnVisit, page: str, *, take: bool) -> dict[str, str]:
+    """The form that was kept for this page; empty without one.
 
-    It stays if its person may not see the page yet (`shown`). Raises StoreUnavailable. Source: D54
+    It stays kept unless it is to be taken, which works once. Raises StoreUnavailable. Source: D54
     """
-    if not shown:
+    if not take:
         return await _kept(context, visit, page).read(context.provider.transient, now=context.now) or {}
     async with context.provider.transient.unit(context.now) as unit:
         return await _kept(context, visit, page).take(unit) or {}
@@ -167,6 +170,14 @@ def _sent(context: RequestContext, visit: OwnVisit, page: str, form: Mapping[str
 def _kept(context: RequestContext, visit: OwnVisit, page: str) -> Entry[dict[str, str]]:
     issuer, session = context.provider.policy.base_url, visit.session
     return _KEPT_FORM.entry(issuer, session.purpose, session.browser_id, session.user_id, session.entity_id, page)
+
+
+def as_if_recent(context: RequestContext, visit: OwnVisit) -> OwnVisit:
+    """The person as after a sign-in now, to see their kept form.
+
+    For a page that is only looked at: to send the form, they have to sign in. Source: D54
+    """
+    return replace(visit, session=msgspec.structs.replace(visit.session, auth_time=int(context.now)))
 
 
 FORM_SECONDS: Final = RECENT_SECONDS - 300

@@ -14,7 +14,7 @@ from corpid.flows.authentication import (
     second_factors,
     throttle,
 )
-from corpid.flows.authentication.sign_in import Rejected
+from corpid.flows.authentication.sign_in import WRONG_PASSWORD, Rejected
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.passkeys import PasskeyRefused
 from corpid.rules.authentication.sign_in import StaleStep
@@ -48,7 +48,7 @@ async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, pas
         await context.provider.registry.audit.write(
             event(context, user, AuditAction.ENROLMENT_PASSWORD, "refused"), now=context.now
         )
-        raise Rejected(phrase("The password is not right. Check it and try again."))
+        raise Rejected(WRONG_PASSWORD)
     return await enrolments.move(context, enrolment, Step.PROVE_PASSWORD)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.namespaces import Entry, Namespace
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import Session, TransientUnit
+    from corpid.ports import Session, SessionPurpose, TransientUnit
     from corpid.rules.oauth.records import AuthorizationRequest
 
 T = TypeVar("T")
@@ -362,12 +362,14 @@ async def session_of(context: RequestContext, browser: Browser | None) -> Sessio
     return None if session is None else of_browser(context, browser, session)
 
 
-def of_browser(context: RequestContext, browser: Browser, session: Session) -> Session | None:
-    """Return the session if it can serve this browser for single sign-on.
+def of_browser(
+    context: RequestContext, browser: Browser, session: Session, purpose: SessionPurpose = "sign_in"
+) -> Session | None:
+    """Return the session if it can serve this browser for a purpose.
 
     The result is None if the session belongs to another browser or purpose, or has ended. Source: D30
     """
-    if session.browser_id != browser.browser_id or session.purpose != "sign_in":
+    if session.browser_id != browser.browser_id or session.purpose != purpose:
         return None
     return session if context.now < ends_at(context, session) else None
 

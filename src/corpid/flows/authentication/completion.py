@@ -322,7 +322,8 @@ async def leave(context: RequestContext, interaction: Interaction) -> Authorizat
     request = interaction.request
     await registered(context, request)
     if own_pages.purpose(request) != "sign_in":
-        return own_pages.way_on(context, request, cancelled=interaction.outcome is Outcome.REFUSED)
+        cancelled = interaction.outcome is Outcome.REFUSED
+        return own_pages.way_on(context, request, cancelled=cancelled, back=interaction.back)
     address = authorization_response.of_request(request, iss=context.provider.policy.iss_of_callback)
     repeated = context.now < interaction.finished_at + REDIRECT_REPEATED_SECONDS
     if interaction.outcome is Outcome.CODE and repeated:

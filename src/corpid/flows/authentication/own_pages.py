@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from corpid.rules.limits import ACCOUNT_FRESH_SECONDS
 from corpid.rules.oauth import acr
 from corpid.rules.oauth.authorization_response import AuthorizationResponse
@@ -30,6 +32,8 @@ RECOVERY_PATH: Final = "/recover"
 """the page to request a link for a forgotten password"""
 AGAIN: Final = "again"
 """in the query of a page that requires a new sign-in for a change, after that sign-in"""
+CANCELLED: Final = "cancelled"
+"""in the query of a page whose form came too late, after the sign-in was cancelled"""
 _CLIENT_ID: Final = ""
 _PURPOSES: Final[Mapping[str, SessionPurpose]] = {path: purpose for purpose, path in PATHS.items()}
 
@@ -99,15 +103,27 @@ def request(
     )
 
 
-def way_on(context: RequestContext, asked: AuthorizationRequest, *, cancelled: bool) -> AuthorizationResponse:
+def plain(asked: AuthorizationRequest) -> AuthorizationRequest:
+    """Return the request for somebody else's sign-in to the same pages.
+
+    It leads to the first of them: the page that was asked for is the other person's. Source: D30
+    """
+    return replace(asked, state=None, max_age=None)
+
+
+def way_on(
+    context: RequestContext, asked: AuthorizationRequest, *, cancelled: bool, back: str | None
+) -> AuthorizationResponse:
     """Return the redirect after a finished sign-in.
 
-    It leads to the requested page, or to the home page if cancelled. Source: D15, D17
+    It leads to the requested page; if cancelled, to the page `back`, or to the home page without one. Source: D15, D17
     """
-    page = f"/{asked.state}" if asked.state else ""
-    if is_reauthentication(asked):
-        page += f"{'&' if '?' in page else '?'}{AGAIN}"
-    where = f"{context.provider.policy.base_url}/" if cancelled else f"{asked.redirect_uri}{page}"
+    page = back if cancelled else asked.state
+    where = f"{asked.redirect_uri}/{page}" if page else asked.redirect_uri
+    if cancelled:
+        where = where if back is not None else f"{context.provider.policy.base_url}/"
+    elif is_reauthentication(asked):
+        where += f"{'&' if page and '?' in page else '?'}{AGAIN}"
     return AuthorizationResponse(redirect_uri=where, mode="query", parameters={})
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from corpid.rules.authentication.rp_id import RelyingParty
     from corpid.rules.authentication.sign_in import Interaction
     from corpid.rules.directory.records import User
-    from corpid.texts import Phrase
 
 
 class ForeignChallenge(StaleStep):
@@ -287,21 +286,26 @@ def _purpose(interaction: Interaction) -> str:
 def options(context: RequestContext, visit: Visit, *, allowed: Iterable[Passkey] = ()) -> str:
     """Return the passkey JSON for a page of the sign-in.
 
-    The result is empty if passkeys do not work here. Opening the page uses nothing up. After the password, `allowed` are
-    the person's passkeys. Source: D45, D46
+    The result is empty if passkeys do not work here, or if the one person who may sign in has none. Opening the page uses
+    nothing up. After the password, `allowed` are the person's passkeys. Source: D45, D46, D54
     """
     interaction = visit.interaction
+    if visit.renewing is not None:
+        allowed = visit.renewing.held.passkeys
+        if not allowed:
+            return ""
     return authentication_options(context, _purpose(interaction), interaction.interaction_id, allowed=allowed)
 
 
 async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) -> Visit:
     """Verify a browser's answer in JSON and continue the sign-in.
 
-    Returns the updated visit, with a new cookie value. After the password, the passkey has to belong to the same
-    person. The person reads the same sentence for every fault. Raises Rejected, Throttled, StaleStep, OtherBrowser,
-    FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46
+    Returns the updated visit, with a new cookie value. After the password, or if one person has to sign in again, the
+    passkey has to be theirs. The person reads the same sentence for every fault. Raises Rejected, Throttled, StaleStep, OtherBrowser,
+    FormHandled, AlreadyCompleted. Source: WebAuthn §7.2, D15, D45, D46, D54
     """
     interaction = visit.interaction
+    expected = visit.renewing.user.user_id if visit.renewing else interaction.user_id
     visit.require(context, Event.PASSKEY)
     parsed: dict[str, Any] = {}
     challenge, refusal, spent = b"", None, False
@@ -329,13 +333,13 @@ async def submit_passkey(context: RequestContext, visit: Visit, *, answer: str) 
         if not spent or account is None:
             raise StaleStep if not spent else PasskeyRefused("no such passkey is known here")
         _, used = await _verified(
-            context, claim, entry_of=lambda owner: _event(context, visit, owner, "ok"), only=interaction.user_id
+            context, claim, entry_of=lambda owner: _event(context, visit, owner, "ok"), only=expected
         )
     except PasskeyRefused as refused:
         owner = account.user if account else None
         entry = _event(context, visit, owner, "refused", reason=reason(refused))
         await context.provider.registry.audit.write(entry, now=context.now)
-        raise Rejected(_sentence(interaction)) from None
+        raise Rejected(_OF_THIS_ACCOUNT if expected else _OF_ANY_ACCOUNT) from None
     amr = acr.PASSWORD_AND_PASSKEY if pending else acr.PASSKEY
     if pending is None and visit.knows():
         name, browser_key = names.user_name(account.user.user_name), visit.browser.browser_key
@@ -363,10 +367,8 @@ async def _claimed(
     return account, Claim(answer=parsed, challenge=challenge, passkey=passkey, user=account.user if account else None)
 
 
-def _sentence(interaction: Interaction) -> Phrase:
-    if interaction.user_id:
-        return phrase("This passkey was not accepted. Use another one of this account, or another way.")
-    return phrase("This passkey was not accepted. Use another one, or your user name and password.")
+_OF_THIS_ACCOUNT: Final = phrase("This passkey was not accepted. Use another one of this account, or another way.")
+_OF_ANY_ACCOUNT: Final = phrase("This passkey was not accepted. Use another one, or your user name and password.")
 
 
 def _event(

@@ -192,11 +192,13 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
     """Check the first factor and return the updated visit.
 
     The cookie stays until the last factor: a password check takes long enough for a second click. Raises Rejected,
-    Throttled, PasswordsBusy, StaleStep and OtherBrowser. Source: D15, D34, D44, D47
+    Throttled, PasswordsBusy, StaleStep and OtherBrowser. `user_name` is ignored if one person has to sign in again.
+    Source: D15, D34, D44, D47, D54
     """
     visit.require(context, Event.PASSWORD)
+    renewing = visit.renewing
     try:
-        name = names.user_name(user_name)
+        name = names.user_name(user_name if renewing is None else renewing.user.user_name)
     except ValueError:
         name = ""
     known = visit.knows() and await throttle.is_known(context, name, visit.browser.browser_key)
@@ -206,11 +208,13 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
     credentials = account.held.credentials if account else Credentials(user_id="")
     stored, user = credentials.password_hash, account.user if account else None
     right = await password_checks.fits(context, attempt, name, password_hash=stored, password=password)
+    if renewing is not None and user is not None and user.user_id != renewing.user.user_id:
+        right = False  # renamed meanwhile, and somebody else has the name now
     if not right or account is None or user is None or not user.enabled:
         await context.provider.registry.audit.write(
             event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "refused"), now=context.now
         )
-        raise Rejected(phrase("The user name or password is not right. Check both and try again."))
+        raise Rejected(_WRONG if renewing is None else WRONG_PASSWORD)
     await _refuse_without_second_factor(context, visit, account)
     credentials = await password_checks.strengthened(context, attempt, name, credentials=credentials, password=password)
     moved = machine.known(
@@ -225,6 +229,10 @@ async def submit_password(context: RequestContext, visit: Visit, *, user_name: s
             event(context, visit, user, AuditAction.SIGN_IN_PASSWORD, "ok"), now=context.now
         )
     return replace(visit, interaction=moved)
+
+
+_WRONG: Final = phrase("The user name or password is not right. Check both and try again.")
+WRONG_PASSWORD: Final = phrase("The password is not right. Check it and try again.")
 
 
 async def _refuse_without_second_factor(context: RequestContext, visit: Visit, account: Account) -> None:
@@ -342,10 +350,13 @@ def _made(visit: Visit) -> Session | None:
 async def start_over(context: RequestContext, visit: Visit) -> Visit:
     """Sign the person out of this interaction; return the updated visit.
 
-    Another account can then be used. Raises StaleStep. Source: D30
+    Another account can then be used. If one person had to sign in again, it becomes a plain sign-in to the same pages.
+    Raises StaleStep. Source: D30, D54
     """
     visit.require(context, Event.OTHER_ACCOUNT)
     forgotten = machine.forgotten(visit.interaction)
+    if visit.interaction.renewed_session_id:
+        forgotten = replace(forgotten, request=own_pages.plain(forgotten.request))
     await interactions.move(context, visit.interaction, forgotten)
     await sessions.end_with_sign_in(context, _made(visit))
     return replace(visit, interaction=forgotten)

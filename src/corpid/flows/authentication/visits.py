@@ -16,12 +16,13 @@ from corpid.flows.authentication import (
     completion,
     consents,
     interactions,
+    own_pages,
     second_factor_methods,
     throttle,
 )
 from corpid.flows.authentication.browsers import Browser, SubmittedForm
 from corpid.flows.authentication.second_factor_methods import PendingSecondFactor
-from corpid.ports import Session
+from corpid.ports import Account, Session
 from corpid.rules.authentication import sign_in as machine
 from corpid.rules.authentication.sign_in import Interaction
 from corpid.rules.directory.records import User
@@ -57,6 +58,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     """the tag of the language that was picked on a page of this sign-in; empty: none"""
     form: SubmittedForm = msgspec.field(default_factory=SubmittedForm)
     """the submitted form, if it proves a factor"""
+    renewing: Account | None = None
+    """the person who signs in again, and nobody else, before their first factor"""
     lacks_second_factor: User | None = None
     """the person who typed their password here but has no second factor left; they are not signed in for now"""
 
@@ -123,6 +126,8 @@ async def visit(context: RequestContext, interaction_id: str, cookie: str | None
     asks_consent = consents.is_asked(client, request)
     found = Visit(interaction=interaction, browser=browser, cookie=cookie, client=client, asks_consent=asks_consent)
     held = await _as_it_still_holds(context, found)
+    if held.interaction.renewed_session_id and not held.interaction.user_id and interaction.outcome is None:
+        held = await _renewing(context, held)
     if interaction.outcome is not None or not asks_consent:
         return held
     return await with_consent(context, held, held.interaction)
@@ -155,6 +160,21 @@ async def with_consent(context: RequestContext, visit: Visit, interaction: Inter
         entity_id=interaction.entity_id,
     )
     return replace(visit, consented_for=interaction.entity_id if given else "")
+
+
+async def _renewing(context: RequestContext, visit: Visit) -> Visit:
+    """Return the visit with the person who has to sign in again.
+
+    Once their session has ended, anybody may sign in. Source: D30, D54
+    """
+    interaction = visit.interaction
+    session = await context.provider.registry.sessions.get(interaction.renewed_session_id, now=context.now)
+    purpose = own_pages.purpose(interaction.request)
+    if session is not None and browsers.of_browser(context, visit.browser, session, purpose) is not None:
+        account = await context.provider.registry.factors.account(session.user_id)
+        if account is not None and account.user.enabled:
+            return replace(visit, renewing=account)
+    return replace(visit, interaction=replace(interaction, renewed_session_id="", back=None))
 
 
 async def _as_it_still_holds(context: RequestContext, visit: Visit) -> Visit:

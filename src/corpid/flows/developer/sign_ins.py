@@ -74,13 +74,14 @@ async def at_once(
     """Complete both factors of a test person without asking for them.
 
     `way` names what amr then claims. Returns the updated visit, with a new cookie value. Raises Rejected, StaleStep,
-    OtherBrowser, FormHandled, AlreadyCompleted. Source: D15, D34, D66
+    OtherBrowser, FormHandled, AlreadyCompleted. Source: D15, D34, D54, D66
     """
     visit.require(context, Event.SIMULATED)
     if way not in acr.SIMULATED:
         raise Rejected(phrase("Choose one of the ways to sign in."))
     account = await _account(context, developer, user_name)
-    if account is None:
+    expected = visit.renewing.user.user_id if visit.renewing else ""
+    if account is None or expected not in ("", account.user.user_id):
         raise Rejected(phrase("Choose one of the test people."))
     user, amr = account.user, acr.SIMULATED[way]
     async with context.provider.transient.unit(context.now) as unit:

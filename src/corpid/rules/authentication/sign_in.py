@@ -29,7 +29,7 @@ class State(Enum):
     """The state of a sign-in."""
 
     PASSWORD = "password"
-    """no person is known: a user name and a password are asked for, or a passkey"""
+    """no factor was verified: a password is asked for, or a passkey, and a user name unless only one person may sign in"""
     SECOND_FACTOR = "second factor"
     """the password was right"""
     OFFER = "offer"
@@ -104,6 +104,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Event, frozenset[State]]]] = {
         PASSWORD=frozenset({State.SECOND_FACTOR}),
         PASSKEY=_AUTHENTICATED,
         SIMULATED=_AUTHENTICATED,
+        OTHER_ACCOUNT=_ANONYMOUS,
     ),
     State.SECOND_FACTOR: _open(
         State.SECOND_FACTOR,
@@ -218,6 +219,10 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """true until the person has answered whether to create a passkey"""
     language: str = ""
     """of the person's account, once the first factor was right; empty: none is known"""
+    renewed_session_id: str = ""
+    """the session whose person signs in again, and nobody else; empty: anybody may"""
+    back: str | None = None
+    """the own page that Cancel leads to; None: the home page"""
 
     @property
     def signed_in(self) -> bool:
@@ -436,11 +441,11 @@ def consented(interaction: Interaction) -> Interaction:
 
 
 def forgotten(interaction: Interaction) -> Interaction:
-    """Return the interaction with no person signed in.
+    """Return the interaction with no person signed in, and none expected.
 
     Another account can then be used. Source: D30
     """
-    return _replace(interaction.anonymous, serial=interaction.serial + 1)
+    return _replace(interaction.anonymous, serial=interaction.serial + 1, renewed_session_id="")
 
 
 def extendable(interaction: Interaction) -> bool:

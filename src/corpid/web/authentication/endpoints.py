@@ -164,6 +164,7 @@ STEPS: Final[Mapping[str, Step]] = {
             Event.PASSWORD,
             (("user_name", phrase("Enter your user name.")), ("password", phrase("Enter your password."))),
         ),
+        other_account=True,
     ),
     "passkey": Step(submit=_passkey, field="passkey", proves=True),
     "way": Step(submit=_way, other_account=True, mails=True),
@@ -444,14 +445,13 @@ async def _take(request: Request, web: WebContext, context: RequestContext, subm
     """
     step, visit, form = submitted.step, submitted.visit, submitted.form
     try:
-        if step.required is not None:
-            empty = [error for error in step.required.fields if not form.get(error[0])]
-            if empty:
-                visit.require(context, step.required.event)
-                return await _again(request, web, context, submitted, *empty)
         if step.other_account and form.get("decision") == "other_account":
             after = await sign_in.start_over(context, visit)
         else:
+            empty = [error for error in step.required.fields if not form.get(error[0])] if step.required else []
+            if step.required is not None and empty:
+                visit.require(context, step.required.event)
+                return await _again(request, web, context, submitted, *empty)
             after = await step.submit(context, visit, form)
     except tuple(_OUTCOMES) as error:
         await browsers.handled_in_vain(context, visit.cookie, visit.form)

@@ -227,23 +227,26 @@ def _password(look: _Look, page: sign_in.AskPassword) -> View:
     lacks_second_factor = (("password", sign_in.no_second_factor(look.context)),) if page.lacks_second_factor else ()
     # Only the person may learn whether there is a choice, and a passkey counts as two factors at once.
     total_known = not (sign_in.asks_entity(look.visit) or options)
+    user = look.visit.renewing.user if look.visit.renewing else None
+    people = [each for each in look.again.test_people if user is None or each.user_name == user.user_name]
     return views.SignIn(
         frame=look.frame(1, total_known=total_known),
         action=look.at("password"),
-        user_name=look.again.typed,
+        person=user.name if user else "",
+        user_name=user.user_name if user else look.again.typed,
         passkey=AskPasskey(action=look.at("passkey"), options=options) if options else None,
-        passkey_first=look.visit.browser.used_passkey,
+        passkey_first=look.visit.browser.used_passkey or user is not None,
         recover=_recover(look),
-        at_once=_at_once(look) if look.again.test_people else None,
+        at_once=_at_once(look, people) if people else None,
         errors=look.again.errors or lacks_second_factor,
     )
 
 
-def _at_once(look: _Look) -> views.AtOnce:
+def _at_once(look: _Look, people: Sequence[Listed]) -> views.AtOnce:
     developer, here = look.web.developer, {SIGN_IN: look.visit.interaction.interaction_id}
     return views.AtOnce(
         action=look.at(AT_ONCE),
-        people=look.again.test_people,
+        people=people,
         ways=tuple(acr.SIMULATED),
         anybody="" if developer is None else f"{look.web.base_path}{developer.anybody_path}?{urlencode(here)}",
     )

@@ -18,10 +18,9 @@ from corpid.web.directory.page_context import (
     next_page,
     portal_path,
 )
-from corpid.web.pages.layout import Link
 from corpid.web.pages.responses import see_other
 from corpid.web.pages.views import Choice, ChooseEntity, Problem
-from corpid.web.sites import Saved, Section
+from corpid.web.sites import Saved, Section, first_page, ways_out
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -41,10 +40,12 @@ async def organisation(at: PortalContext) -> View | Response:
             frame=bare_frame(at),
             heading=phrase("You do not administer an organisation"),
             paragraphs=(
+                phrase("You are signed in as {name}.", name=at.visit.user.name),
                 phrase("This part is for people who manage who may act for their organisation."),
                 phrase("If you should have this access, ask an owner of your organisation."),
             ),
-            back=Link(url=at.web.account_path, text=phrase("Your account")),
+            back=first_page(at.web, "account"),
+            others=ways_out(at.web, "manage"),
         )
     query = at.query.get("query", at.form.get("query", ""))[:QUERY_CHARACTERS]
     words = search_words(query)

@@ -24,9 +24,9 @@ from corpid.web.operations import (
 )
 from corpid.web.operations.page_context import ConsoleContext, admit
 from corpid.web.own_pages import serve
-from corpid.web.pages.layout import BARE, Link
+from corpid.web.pages.layout import BARE
 from corpid.web.pages.views import Problem
-from corpid.web.sites import Instead, Site
+from corpid.web.sites import Instead, Site, first_page, ways_out
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -50,7 +50,8 @@ async def _arrive(at: sites.PageContext[OwnVisit]) -> ConsoleVisit:
                     phrase("Operators sign in to the console with a passkey."),
                     phrase("If you have none yet, create one in your account. Then sign out and sign in again."),
                 ),
-                back=Link(url=at.web.account_path, text=phrase("Your account")),
+                back=first_page(at.web, "account"),
+                others=ways_out(at.web, "console"),
             ),
             status=403,
         ) from None

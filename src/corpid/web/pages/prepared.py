@@ -140,7 +140,7 @@ def _passkey(passkey: AskPasskey | None, sign_in: str, filling: Filling) -> AskP
 
 
 def _sign_in(view: SignIn, frame: Frame, filling: Filling) -> SignIn | None:
-    if view.at_once:
+    if view.at_once or view.person:
         return None
     here = view.frame.sign_in
     return dataclasses.replace(

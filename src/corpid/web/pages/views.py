@@ -62,6 +62,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """decision, and what the button says"""
 
 
+_SIGN_IN: Final = phrase("Sign in")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtOnce:
     """The form of developer mode that signs a test person in (D66).
@@ -81,14 +84,16 @@ class AtOnce:
 class SignIn(FormView):
     """Step one: user name and password, or passkey.
 
-    Fields: user_name, password. Of the second form: passkey. Error ids: these.
+    Fields: user_name, password. Of the second form: passkey. Error ids: these. If `person` has to sign in again, a
+    third form sends decision=other_account.
     """
 
     template: ClassVar[str] = "sign_in.html"
-    heading: ClassVar[Phrase] = phrase("Sign in")
 
+    person: str = ""
+    """the name of the one person who may sign in, whose user name is fixed; empty: anybody may"""
     user_name: str = ""
-    """what was typed, kept after an error"""
+    """what was typed, kept after an error; or the person's"""
     passkey: AskPasskey | None = None
     passkey_first: bool = False
     """whether the passkey's button leads, since this browser has used one"""
@@ -96,6 +101,11 @@ class SignIn(FormView):
     """the address for a forgotten password"""
     at_once: AtOnce | None = None
     """in developer mode only"""
+
+    @property
+    def heading(self) -> Phrase:
+        """The h1, which names the one person who may sign in."""
+        return phrase("Confirm it is you, {name}", name=self.person) if self.person else _SIGN_IN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +368,8 @@ class Problem(PageView):
     discovery: str = ""
     """the address of the discovery document, on a page about an unknown address"""
     back: Link | None = None
+    others: tuple[Link, ...] = ()
+    """other ways on, below `back`"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
