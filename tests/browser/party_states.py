@@ -94,7 +94,7 @@ DECIDING: Final = Decide(
     line=LINE,
     why_no_approval=None,
     withdrawing=False,
-    renamed=(),
+    name_changes=(),
     names="0",
     typed="",
     back="/manage/requests/1",
@@ -246,7 +246,7 @@ STATES: Final[Mapping[str, View]] = {
     ),
     "portal-decide": DECIDING,
     "portal-decide-renamed": replace(
-        DECIDING, renamed=(("siti (Siti Contoh)", "siti (Cora Chan)"), ("", "gina@harbour.example (Gina Teo)"))
+        DECIDING, name_changes=(("siti (Siti Contoh)", "siti (Cora Chan)"), ("", "gina@harbour.example (Gina Teo)"))
     ),
     "portal-decide-wrong": replace(
         DECIDING, errors=(("reason", phrase("Enter a reason. The person who made the request reads it.")),)

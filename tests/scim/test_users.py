@@ -299,7 +299,7 @@ def test_roles_that_wait_for_approval_go_to_nobody_else(scim: Scim) -> None:
     found = scim.world.run(scim.world.provider.registry.directory.read(ChangeRequest, [("1",)]))
     ended = found["1",]
     assert (ended.state, ended.decided_by) == ("declined", "system")
-    assert ended.decided_reason.startswith("the invitation goes to another address")
+    assert ended.decided_reason.startswith("the invitation now goes to another address")
 
 
 def test_an_invitation_without_approvals_is_corrected(scim: Scim) -> None:

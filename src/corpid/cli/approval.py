@@ -66,8 +66,11 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
             "Decided": f"{_moment(asked.decided_at, chosen)} by {asked.decided_by}",
             "Reason for the decision": asked.decided_reason or "(none)",
         }
-    if found.renamed:
-        values["Names changed"] = tuple(f"{was or '(not recorded)'} → {is_now}" for was, is_now in found.renamed)
+    if asked.state == "pending" and found.names.changed:
+        values["Names then → now"] = tuple(
+            f"{was or '(not recorded)'} → {is_now}" for was, is_now in found.names.changed
+        )
+        values["To approve"] = f"check who is meant, then add --names {found.names.digest}"
     output.members(asked.request_id, values)
     output.differences(found.differences, done=asked.state == "approved")
 
@@ -76,14 +79,14 @@ def show(request_id: RequestId, *, json: listing.AsJson = False) -> None:
 def approve(
     request_id: RequestId,
     *,
-    names_changed: Annotated[
-        bool,
-        typer.Option("--names-changed", help="Also if people have other names than when it was requested."),
-    ] = False,
+    names: Annotated[
+        str,
+        typer.Option(metavar="DIGEST", help="The names that `corpid approval show` showed, if they have changed."),
+    ] = "",
     json: listing.AsJson = False,
 ) -> None:
     """Approve a request and carry it out. Needs `corpid --reason TEXT`."""
-    after = run(_approve(request_id, names_changed=names_changed))
+    after = run(_approve(request_id, names))
     _report(after, "The request is approved and carried out.", json=json)
 
 
@@ -115,7 +118,8 @@ def _as_data(found: Shown) -> dict[str, object]:
         "decided_at": asked.decided_at,
         "changes": asked.changes,
         "people": asked.people,
-        "renamed": [{"was": was, "now": is_now} for was, is_now in found.renamed],
+        "name_changes": [{"was": was, "now": is_now} for was, is_now in found.names.changed],
+        "names": found.names.digest,
     }
 
 
@@ -140,16 +144,13 @@ async def _one(chosen: Settings, request_id: str) -> Shown:
         return await approvals.request(opened.registry, opened.actor, request_id, now=opened.clock())
 
 
-async def _approve(request_id: str, *, names_changed: bool) -> ChangeRequest:
+async def _approve(request_id: str, names: str) -> ChangeRequest:
     async with open_registry(settings.load()) as opened:
         registry, actor, now = opened.registry, opened.actor, opened.clock()
-        seen = (await approvals.request(registry, actor, request_id, now=now)).names_seen if names_changed else ""
         try:
-            return await approvals.approve(
-                registry, request_id, actor=actor, reason=actor.reason, now=now, names_seen=seen
-            )
-        except approvals.Renamed as error:
-            hint = "  if the right people are meant: approve with --names-changed"
+            return await approvals.approve(registry, request_id, actor=actor, reason=actor.reason, now=now, names=names)
+        except approvals.NamesChanged as error:
+            hint = f"  `corpid approval show {request_id}` says how to approve it, if the right people are meant"
             raise Refused(*error.args, hint) from None
 
 

@@ -17,6 +17,7 @@ from corpid.flows.directory.provisioning import MalformedDetails, MemberDetails,
 from corpid.flows.directory.write import Refused
 from corpid.rules.directory import person_names
 from corpid.rules.directory.differences import difference
+from corpid.rules.directory.invitations import placeholder
 
 if TYPE_CHECKING:
     from corpid.flows.directory.lists import Page
@@ -154,7 +155,7 @@ async def _invite(entity: str, details: MemberDetails, *, send: bool, dry_run: b
                 )  # fmt: skip
         except (MalformedDetails, Taken) as error:
             raise Refused(str(error)) from None
-    made = difference(change, {membership.user_id: membership.email or membership.user_name})
+    made = difference(change, {membership.user_id: person_names.identity(membership, placeholder(membership))})
     waits = send and bool(membership.email) and not chosen.mail_url
     return Applied(differences=(made,), warnings=(), written=not dry_run), waits
 
@@ -191,10 +192,10 @@ def _row(member: Member) -> tuple[str, ...]:
 
 
 def _as_data(member: Member) -> dict[str, object]:
-    _, name, email = _shown(member)
+    user, name, email = _shown(member)
     return {
         "membership_id": member.membership.membership_id,
-        "user": member.user.user_name,
+        "user": user,
         "user_name": person_names.user_name(member.membership, member.user),
         "external_id": member.membership.external_id or None,
         "name": name,

@@ -14,9 +14,8 @@ import msgspec
 from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
 from corpid.flows.directory.api_clients import acting_api_client
 from corpid.flows.directory.lists import Page, cut, place
-from corpid.flows.directory.person_names import people_of
+from corpid.flows.directory.person_names import NameChanges, name_changes, names_digest, people_of
 from corpid.flows.directory.write import (
-    SYSTEM,
     Authorised,
     Refused,
     authorised,
@@ -28,7 +27,7 @@ from corpid.flows.directory.write import (
 from corpid.ports import AuditEvent, ChangedMeanwhile, Seen, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
-from corpid.rules.directory.actors import ApiClient, ProvisioningToken
+from corpid.rules.directory.actors import SYSTEM, ApiClient, ProvisioningToken
 from corpid.rules.directory.approvals import (
     MOST_CHANGES,
     MOST_REASON_CHARACTERS,
@@ -39,10 +38,7 @@ from corpid.rules.directory.approvals import (
     change_of,
     decided,
     is_asked_for_oneself,
-    names_digest,
-    redirected,
     refreshed,
-    renamed,
     requested,
     stale,
     state_at,
@@ -51,13 +47,11 @@ from corpid.rules.directory.approvals import (
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.differences import Difference, difference
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.person_names import labelled
 from corpid.rules.directory.plan import RECORDS
 from corpid.rules.directory.records import (
     Administrator,
     ChangeRequest,
     Membership,
-    RequestedPerson,
     Service,
     ThirdPartyAssignment,
     ThirdPartyGrant,
@@ -81,7 +75,7 @@ _ACTIONS: Final = {
     Event.WITHDRAW: AuditAction.APPROVAL_WITHDRAW,
     Event.EXPIRE: AuditAction.APPROVAL_EXPIRE,
 }
-_RENAMED: Final = phrase("people of this request are known by other names now: look at it again before you approve")
+_NAMES_CHANGED: Final = phrase("names have changed since this was requested: look at it again before you approve")
 _EXPIRED_AT_ONCE: Final = 100
 _GONE: Final = "there is no such request: `corpid approval list` shows those that wait"
 
@@ -97,10 +91,10 @@ class Stale(Refused):
     """
 
 
-class Renamed(Refused):
-    """People of a request are known differently than whoever decides was shown.
+class NamesChanged(Refused):
+    """People of a request have other names than the approver was shown.
 
-    Further texts say how.
+    Further texts say which.
     """
 
 
@@ -121,10 +115,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     requester: str
     """what identifies a person, with their name; else as the audit names the actor"""
     differences: tuple[Difference, ...]
-    renamed: tuple[tuple[str, str], ...] = ()
-    """people who are known differently than when it was made: then and now (D68)"""
-    names_seen: str = ""
-    """what `approve` takes after the names were looked at"""
+    names: NameChanges
+    """how names differ from when it was made (D68)"""
 
 
 async def submit(
@@ -185,29 +177,28 @@ def check_reason(reason: str) -> None:
 
 
 async def approve(
-    registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float, names_seen: str = ""
+    registry: Registry, request_id: str, *, actor: Actor, reason: str, now: float, names: str = ""
 ) -> ChangeRequest:
     """Approve a request and make its change.
 
     Both in one transaction. Requester and approver both need the right to it now. `reason` is the approver's,
-    `names_seen` the digest of the names that they were shown (empty: those of the request). Raises Refused if it was
-    decided before, what it changes is no longer as it was, or breaks a rule by now, Renamed if people are known
-    differently by now, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D68
+    `names` the digest of the names that they were shown (empty: those of the request). Raises Refused if it was decided
+    before, what it changes is no longer as it was, or breaks a rule by now, NamesChanged, access.Forbidden, Conflict, StoreUnavailable. Source: D55, D68
     """
     request = await _decidable(registry, request_id, actor, reason)
     after = _after(request, Event.APPROVE, actor, reason, now)
     changes = [change_of(each) for each in request.changes]
-    people = await people_of(registry, request.entity_id, changes, request.requester)
-    if redirected(request, people):
+    are_now = await name_changes(registry, request)
+    if are_now.redirected:
         raise Stale(REDIRECTED)
-    if names_digest(people) != (names_seen or names_digest(request.people)):
-        raise Renamed(_RENAMED, *(f"  {was} → {is_now}" for was, is_now in _renamed(request, people)))
+    if are_now.digest != (names or names_digest(request.people)):
+        raise NamesChanged(_NAMES_CHANGED, *(f"  {was} → {is_now}" for was, is_now in are_now.changed))
     current = await _current(registry, changes)
-    changes = [refreshed(each, current) for each in changes]
+    changes = [refreshed(each, current, now=now) for each in changes]
     gone = stale(changes, current)
     if gone:
-        names = await _user_names(registry, gone)
-        lines = (f"  {difference(each, names).subject}" for each in gone)
+        named = await _user_names(registry, gone)
+        lines = (f"  {difference(each, named).subject}" for each in gone)
         raise Stale("this was changed since it was requested, and has to be requested again:", *lines)
     problems = unfit(changes, Current(records=current), await _user_names(registry, changes))
     if problems:
@@ -369,25 +360,14 @@ async def request(registry: Registry, actor: Actor, request_id: str, *, now: flo
 async def shown(registry: Registry, found: ChangeRequest, now: float) -> Shown:
     """A request as people read it. Raises StoreUnavailable. Source: D55"""
     changes = [change_of(each) for each in found.changes]
-    people = await people_of(registry, found.entity_id, changes, found.requester)
-    names = {each.user_id: labelled(each.identity, each.name) for each in people}
+    names = await name_changes(registry, found)
     _, _, identifier = found.requester.partition(":")
-    state = state_at(found, now)
     return Shown(
         request=found,
-        state=state.value,
-        requester=names.get(identifier, found.requester),
-        differences=tuple(difference(change, names) for change in changes),
-        renamed=_renamed(found, people) if state is State.PENDING else (),
-        names_seen=names_digest(people),
-    )
-
-
-def _renamed(found: ChangeRequest, people: Iterable[RequestedPerson]) -> tuple[tuple[str, str], ...]:
-    """The names of people then (empty: not recorded) and now."""
-    return tuple(
-        (labelled(was.identity, was.name) if was is not None else "", labelled(is_now.identity, is_now.name))
-        for was, is_now in renamed(found, people)
+        state=state_at(found, now).value,
+        requester=names.people.get(identifier, found.requester),
+        differences=tuple(difference(change, names.people) for change in changes),
+        names=names,
     )
 
 

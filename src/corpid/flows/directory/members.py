@@ -33,9 +33,9 @@ _EXAMINED_AT_ONCE: Final = 2000
 _PARTS: Final = 25
 """of so many members each: one page of a search examines 50,000 at most"""
 _MOST_ROLES: Final = 1000
+"""of one member, that are counted"""
 _CANDIDATES: Final = 5
 """people whom a refusal lists, if a user name means several"""
-"""of one member, that are counted"""
 _CHARACTERS: Final = 100
 """of a search"""
 
@@ -91,7 +91,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 async def find_member(registry: Registry, entity_id: str, named: str) -> Member | None:
     """Return the member whom a user name means; None for nobody.
 
-    It is typed, pasted or sent. The user name of the account and what the entity wrote are asked together; never the address. Raises AmbiguousName
+    The user name of the account and what the entity wrote are asked together; never the address. Raises AmbiguousName
     if they are those of different members, StoreUnavailable. Source: D68
     """
     if not named or not is_storable(named):
@@ -104,9 +104,9 @@ async def find_member(registry: Registry, entity_id: str, named: str) -> Member 
 
 
 async def find_person(registry: Registry, entity_id: str, named: str, *, of_entity: bool) -> User | None:
-    """Return a program's person of a user name; None for nobody.
+    """Return the person whom an API client means; None for nobody.
 
-    For programs. `of_entity`: the entity itself asks, and learns nothing about accounts that are no members. For others the account
+    `of_entity`: the entity itself asks, and learns nothing about accounts that are no members. For others the account
     of this name is meant, too. Raises AmbiguousName, StoreUnavailable. Source: D61, D68
     """
     found = await find_member(registry, entity_id, named) if entity_id else None
@@ -122,7 +122,7 @@ def _refuse_several(named: str, candidates: Sequence[str]) -> None:
     if len(candidates) > 1:
         raise AmbiguousName(
             phrase(
-                "{name} can mean several people here: {candidates}. Use another of their user names.",
+                "{name} can mean several people here: {candidates}. Use another user name of that person, or open the person's page.",
                 name=named,
                 candidates=tuple(candidates),
             )

@@ -17,7 +17,7 @@ from corpid.flows.directory.notice_texts import Changed, DecidedRequest, EndingR
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
 from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
-from corpid.rules.directory.approvals import LIFETIME_SECONDS, reason_of, state_at
+from corpid.rules.directory.approvals import LIFETIME_SECONDS, decision_reason, state_at
 from corpid.rules.directory.notices import LONGEST_WAIT_SECONDS
 from corpid.rules.directory.records import (
     Assignment,
@@ -259,7 +259,7 @@ class NoticeEmails:
 
     async def _decision(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:
         decided = [
-            DecidedRequest(state=each.state, reason=reason_of(each), at=each.created_at)
+            DecidedRequest(state=each.state, reason=decision_reason(each), at=each.created_at)
             for each in await self._requests(queued)
             if each.state != "pending"
         ]

@@ -145,6 +145,8 @@ async def _resolved(by: Administration, resource: Resource, value: Json) -> Json
     named, entity_id = value.get("user"), value.get("entity") or value.get("third_party")
     if not isinstance(named, str) or not isinstance(entity_id, str) or not is_storable(entity_id):
         return value
+    if by.actor.entity_id not in {"", entity_id}:  # people of another entity are none of its business
+        return value
     found = await find_person(by.registry, entity_id, named, of_entity=bool(by.actor.entity_id))
     return value if found is None else {**value, "user": found.user_name}
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from corpid.rules.directory.person_names import full_name, identity, labelled, name_outside, shown_name
+import msgspec
+
+from corpid.rules.directory.approvals import change_of
+from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.person_names import full_name, identity, labelled, name_outside
 from corpid.rules.directory.records import Membership, RequestedPerson, User
 
 if TYPE_CHECKING:
@@ -12,6 +18,7 @@ if TYPE_CHECKING:
 
     from corpid.ports import Registry
     from corpid.rules.directory.plan import Change
+    from corpid.rules.directory.records import ChangeRequest
 
 
 async def names_of(
@@ -28,16 +35,13 @@ async def names_of(
     for it for a third party, and have only their own name. Nobody without a name is returned. Raises
     StoreUnavailable. Source: D61, D68
     """
-    wanted = sorted({*members, *former, *outside} - {""})
-    users = await registry.directory.read(User, [(user_id,) for user_id in wanted])
-    held = await registry.directory.read(Membership, [(user_id, entity_id) for user_id in wanted])
+    users, held = await _read(registry, entity_id, {*members, *former, *outside})
     found: dict[str, str] = {}
-    for (user_id,), user in users.items():
-        membership = held.get((user_id, entity_id))
-        if membership is not None:
-            found[user_id] = shown_name(membership, user)
-        elif user_id in former and not user.placeholder:
-            found[user_id] = labelled(user.user_name, user.name)
+    for user_id, user in users.items():
+        membership = held.get(user_id)
+        if membership is not None or (user_id in former and not user.placeholder):
+            known = _known(user, membership)
+            found[user_id] = labelled(known.identity, known.name)
         elif user_id in outside:
             found[user_id] = name_outside(user)
     return {user_id: name for user_id, name in found.items() if name}
@@ -48,8 +52,8 @@ async def people_of(
 ) -> tuple[RequestedPerson, ...]:
     """Return the people of some changes, and who asks for them.
 
-    As the entity knows them now. `requester` is named as in the audit. Somebody whom the changes invite is known by their address. Raises
-    StoreUnavailable. Source: D68
+    As the entity knows them now. `requester` is named as in the audit. Somebody whom the changes invite is known by
+    their address. Raises StoreUnavailable. Source: D68
     """
     kind, _, identifier = requester.partition(":")
     wanted = {identifier} if kind == "user" else set()
@@ -59,22 +63,70 @@ async def people_of(
         wanted.add(str(getattr(record, "user_id", "")))
         if isinstance(record, Membership) and record.invited:
             invited[record.user_id] = record
-    ids = sorted(wanted - {""})
-    users = await registry.directory.read(User, [(user_id,) for user_id in ids])
-    held = await registry.directory.read(Membership, [(user_id, entity_id) for user_id in ids])
-    found = []
-    for user_id in ids:
-        membership, user = held.get((user_id, entity_id)) or invited.get(user_id), users.get((user_id,))
-        if membership is not None and (membership.invited or user is not None):
-            nobody = user or User(user_id=user_id, user_name="", name="", placeholder=True)
-            found.append(
-                RequestedPerson(
-                    user_id=user_id,
-                    identity=identity(membership, nobody),
-                    name=full_name(membership, nobody),
-                    invited=membership.invited,
-                )
-            )
-        elif user is not None and not user.placeholder:
-            found.append(RequestedPerson(user_id=user_id, identity=user.user_name, name=user.name))
-    return tuple(found)
+    users, held = await _read(registry, entity_id, wanted)
+    people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
+    found = {user_id: _known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
+    return tuple(found[user_id] for user_id in sorted(found))
+
+
+async def _read(
+    registry: Registry, entity_id: str, people: Collection[str]
+) -> tuple[dict[str, User], dict[str, Membership]]:
+    """People and their memberships of an entity, by identifier."""
+    wanted = sorted({*people} - {""})
+    users = await registry.directory.read(User, [(user_id,) for user_id in wanted])
+    held = await registry.directory.read(Membership, [(user_id, entity_id) for user_id in wanted])
+    return (
+        {user_id: user for (user_id,), user in users.items()},
+        {user_id: membership for (user_id, _), membership in held.items()},
+    )
+
+
+def _known(user: User, membership: Membership | None) -> RequestedPerson:
+    """A person as the entity of a membership knows them, or did."""
+    if membership is None:
+        return RequestedPerson(user_id=user.user_id, identity=user.user_name, name=user.name)
+    return RequestedPerson(
+        user_id=user.user_id,
+        identity=identity(membership, user),
+        name=full_name(membership, user),
+        invited=membership.invited,
+    )
+
+
+class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """People of a change request who are known by other names now."""
+
+    people: Mapping[str, str]
+    """the names now, by identifier"""
+    changed: tuple[tuple[str, str], ...]
+    """the names then (empty: not recorded) and now, of those whose name differs"""
+    redirected: bool
+    """whether an invitation goes to another address now"""
+    digest: str
+    """of the names now: what an approver was shown"""
+
+
+async def name_changes(registry: Registry, request: ChangeRequest) -> NameChanges:
+    """Compare the names in a request with those when it was made.
+
+    Raises StoreUnavailable. Source: D68
+    """
+    changes = [change_of(each) for each in request.changes]
+    people = await people_of(registry, request.entity_id, changes, request.requester)
+    then = {each.user_id: each for each in request.people}
+    differing = [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
+    return NameChanges(
+        people={each.user_id: labelled(each.identity, each.name) for each in people},
+        changed=tuple(
+            (labelled(was.identity, was.name) if was is not None else "", labelled(now.identity, now.name))
+            for was, now in differing
+        ),
+        redirected=any(was is not None and now.invited and was.identity != now.identity for was, now in differing),
+        digest=names_digest(people),
+    )
+
+
+def names_digest(people: Iterable[RequestedPerson]) -> str:
+    """A digest of people's names, to compare what an approver was shown (D68)."""
+    return sha256(msgspec.json.encode(list(people))).hexdigest()[:32]

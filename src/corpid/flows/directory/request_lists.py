@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from corpid.flows.directory import approvals
 from corpid.flows.directory.approvals import NoRequest, object_of_request
 from corpid.flows.directory.lists import Page, as_place, cut, place
-from corpid.flows.directory.person_names import names_of
+from corpid.flows.directory.person_names import NameChanges, name_changes, names_of
 from corpid.flows.directory.write import Refused, authorised
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
+from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.person_names import labelled
+from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -60,10 +60,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """why they can only decline it, a sentence; empty if they can approve it. Of a request on its own"""
     nobody_approves: bool = False
     """whether no administrator can approve it at present. Of a request on its own"""
-    renamed: tuple[tuple[str, str], ...] = ()
-    """people who are known differently than when it was made: then and now (D68). Of a request that waits, on its own"""
-    names_seen: str = ""
-    """what `approvals.approve` takes after these names were looked at"""
+    name_changes: NameChanges | None = None
+    """how names differ from when it was made (D68); of a request that waits, on its own"""
 
     @property
     def expires_at(self) -> int:
@@ -196,8 +194,7 @@ async def request(registry: Registry, actor: Administering, request_id: str, *, 
     shown = (await _shown(registry, actor, [found], now=now, limit=1)).found[0]
     if shown.state is not State.PENDING:
         return shown
-    named_now = await approvals.shown(registry, found, now)
-    shown = msgspec.structs.replace(shown, renamed=named_now.renamed, names_seen=named_now.names_seen)
+    shown = msgspec.structs.replace(shown, name_changes=await name_changes(registry, found))
     if not shown.why_not:
         shown = msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
         if not shown.why_no_approval:
@@ -324,7 +321,7 @@ async def named(registry: Registry, entity_id: str, changes: Iterable[Change], p
             if isinstance(record, Administrator) and isinstance(record.services, tuple):
                 services |= set(record.services)
             if isinstance(record, Membership) and record.invited and own:
-                typed[record.user_id] = labelled(record.email or record.membership_id, record.name)
+                typed[record.user_id] = shown_name(record, placeholder(record))
     directory = registry.directory
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})

@@ -14,10 +14,10 @@ from corpid.ports import Change as StoreChange
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
-from corpid.rules.directory.actors import Actor, Administering, ApiClient, CommandLine, ProvisioningToken
+from corpid.rules.directory.actors import SYSTEM, Actor, Administering, ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.approvals import REDIRECTED, State, approvers, decided, state_at, step
 from corpid.rules.directory.approvals import Event as Decision
-from corpid.rules.directory.invitations import is_invitation, is_redirection
+from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection
 from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.plan import RECORDS, Change
 from corpid.rules.directory.records import ChangeRequest, Entity, Membership, ThirdPartyGrant, User
@@ -30,7 +30,7 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from corpid.ports import Registry
+    from corpid.ports import Registry, Written
     from corpid.rules.directory.plan import Verb
     from corpid.rules.directory.sections import Kind
 
@@ -67,10 +67,6 @@ REMOVALS: Final[Mapping[Kind, tuple[AuditAction, ...]]] = {
     ),
 }
 """the actions after which there is no such record any more"""
-_UNDER_INVITATION: Final[tuple[Kind, ...]] = ("third-party row", "assignment", "administrator")
-"""kinds of records that a membership carries"""
-SYSTEM: Final = "system"
-"""who decides what nobody decides"""
 _AT_ONCE: Final = 200
 
 
@@ -150,8 +146,13 @@ async def _ended_requests(
             if request.request_id == approving:
                 continue
             after = decided(request, Decision.DECLINE, by=SYSTEM, reason=str(REDIRECTED), now=becomes.changed_at)
-            event = audit_event(actor, AuditAction.APPROVAL_DECLINE, request.request_id)
-            event = msgspec.structs.replace(event, entity_id=request.entity_id)
+            event = AuditEvent(
+                actor=SYSTEM,
+                action=AuditAction.APPROVAL_DECLINE,
+                object=request.request_id,
+                entity_id=request.entity_id,
+                request_id=actor.request_id,
+            )
             ended += [Seen(ChangeRequest, request.key, request), Upsert(after, event)]
     return ended
 
@@ -366,17 +367,18 @@ def _access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[AccessUnd
     for change in changes:
         was = change.was
         if isinstance(was, Membership) and is_redirection(was, change.becomes):
-            events = {
-                RECORDS[kind]: AuditEvent(
+            events: dict[type[Written], AuditEvent] = {
+                record: AuditEvent(
                     actor=actor.name,
                     action=ACTIONS[kind, "remove"],
                     entity_id=was.entity_id,
                     request_id=actor.request_id,
                     detail=actor.detail,
                 )
-                for kind in _UNDER_INVITATION
+                for kind, record in RECORDS.items()
+                if record in CARRIED
             }
-            yield AccessUnder(was, events)  # type: ignore[arg-type]
+            yield AccessUnder(was, events)
 
 
 def _from_whom(change: Change) -> str:

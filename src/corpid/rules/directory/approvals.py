@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import Enum
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.document import Entry
 from corpid.rules.directory.plan import RECORDS, Change, check
 from corpid.rules.directory.records import (
@@ -20,7 +20,6 @@ from corpid.rules.directory.records import (
     Entity,
     Membership,
     RequestedChange,
-    RequestedPerson,
     Service,
     ThirdPartyGrant,
 )
@@ -205,52 +204,33 @@ def _plain(record: msgspec.Struct | None) -> dict[str, object] | None:
     return plain
 
 
-def refreshed(change: Change, current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]]) -> Change:
-    """The change of a membership whose e-mail was perhaps sent meanwhile.
+def refreshed(
+    change: Change, current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]], *, now: float
+) -> Change:
+    """The change of a membership, made `now` (epoch seconds).
 
-    Sending is nobody's decision, so that it makes no request stale. Source: D55, D60
+    Its e-mail was perhaps sent meanwhile, which is nobody's decision, so that it makes no request stale. Source: D55,
+    D60
     """
-    was, now, becomes = change.was, current.get(change.kind, {}).get(change.key), change.becomes
-    if not isinstance(was, Membership) or not isinstance(now, Membership):
+    was, found, becomes = change.was, current.get(change.kind, {}).get(change.key), change.becomes
+    if not isinstance(was, Membership) or not isinstance(found, Membership):
         return change
-    sent_at = now.invitation_sent_at
-    if msgspec.structs.replace(was, invitation_sent_at=sent_at) != now:
+    sent_at = found.invitation_sent_at
+    if msgspec.structs.replace(was, invitation_sent_at=sent_at) != found:
         return change
-    if isinstance(becomes, Membership) and becomes.invitation_sent_at == was.invitation_sent_at:
-        becomes = msgspec.structs.replace(becomes, invitation_sent_at=sent_at)
-    return msgspec.structs.replace(change, was=now, becomes=becomes)
+    if isinstance(becomes, Membership):
+        due = becomes.invitation_sent_at if becomes.invitation_sent_at != was.invitation_sent_at else sent_at
+        becomes = msgspec.structs.replace(becomes, invitation_sent_at=due, changed_at=int(now))
+    return msgspec.structs.replace(change, was=found, becomes=becomes)
 
 
-REDIRECTED: Final = phrase("the invitation goes to another address: ask again for the person who has it")
+REDIRECTED: Final = phrase("the invitation now goes to another address: make a new request")
 """the reason for which a request ends with the address of its invitation (D68)"""
 
 
-def reason_of(request: ChangeRequest) -> str:
+def decision_reason(request: ChangeRequest) -> str:
     """The reason of a decision, translatable if nobody typed it. Source: D55, D68"""
-    return REDIRECTED if request.decided_reason == REDIRECTED else request.decided_reason
-
-
-def names_digest(people: Iterable[RequestedPerson]) -> str:
-    """A digest of people's names as whoever decides was shown them (D68)."""
-    return sha256(msgspec.json.encode(list(people))).hexdigest()[:32]
-
-
-def renamed(
-    request: ChangeRequest, people: Iterable[RequestedPerson]
-) -> list[tuple[RequestedPerson | None, RequestedPerson]]:
-    """Return people of a request whose names differ: then and now.
-
-    `people` are those of the request as they are now; None: they are in no request of an earlier version. Source: D68
-    """
-    then = {each.user_id: each for each in request.people}
-    return [(then.get(each.user_id), each) for each in people if then.get(each.user_id) != each]
-
-
-def redirected(request: ChangeRequest, people: Iterable[RequestedPerson]) -> bool:
-    """Return whether an invitation of a request goes elsewhere by now (D68)."""
-    return any(
-        was is not None and now.invited and was.identity != now.identity for was, now in renamed(request, people)
-    )
+    return REDIRECTED if request.decided_by == SYSTEM and request.decided_reason else request.decided_reason
 
 
 def stale(changes: Iterable[Change], current: Mapping[Kind, Mapping[tuple[str, ...], msgspec.Struct]]) -> list[Change]:

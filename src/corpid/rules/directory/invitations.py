@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from corpid.rules.directory.nodes import Problem, quoted
-from corpid.rules.directory.records import NOT_TO_BE_SENT, Membership, User
+from corpid.rules.directory.records import (
+    NOT_TO_BE_SENT,
+    Administrator,
+    Assignment,
+    Membership,
+    ThirdPartyAssignment,
+    User,
+)
 
 if TYPE_CHECKING:
     import msgspec
@@ -27,6 +34,10 @@ REFUSED: Final = -2
 """the mail server says that there is no such mailbox"""
 SENDING_SECONDS: Final = 300
 """how long a process has an e-mail to itself; longer than an attempt takes"""
+
+
+CARRIED: Final = (ThirdPartyAssignment, Assignment, Administrator)
+"""records that an invitation carries to the person who accepts it, and that end if it goes to another address"""
 
 
 def is_invitation(was: msgspec.Struct | None, becomes: msgspec.Struct | None) -> bool:

@@ -26,7 +26,8 @@ from corpid.ports import (
 )
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication.records import Credentials
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.directory.invitations import CARRIED, placeholder
 from corpid.rules.directory.names import folded
 from corpid.rules.directory.records import (
     Administrator,
@@ -43,10 +44,8 @@ from corpid.rules.directory.third_parties import without_grant
 from corpid.stores.sql.codecs import columns
 from corpid.stores.sql.directory_tables import (
     administrators,
-    assignments,
     memberships,
     operators,
-    third_party_assignments,
     users,
 )
 from corpid.stores.sql.mappers import MEMBERSHIPS, PAGE
@@ -105,10 +104,6 @@ def _between(known: RecordType) -> sa.Select[Any]:
     return sa.select(*columns(known.table, known.codec)).where(*same)
 
 
-_OF_INVITED: Final = (administrators, assignments, third_party_assignments)
-"""the records that move with an invited membership to the person who accepts it"""
-
-
 def _moved(table: sa.Table) -> sa.Update:
     """`waiting`, `entity`, `person` → the rows of a membership, of another person."""
     rows = table.c.user_id == sa.bindparam("waiting"), table.c.entity_id == sa.bindparam("entity")
@@ -121,14 +116,14 @@ def _vacated() -> sa.Update:
     return sa.update(memberships).where(*this).values(membership_id="", user_name_key="", external_id="")
 
 
-def _held_by(known: RecordType) -> sa.Select[Any]:
+def _carried_by(known: RecordType) -> sa.Select[Any]:
     """`user_id`, `entity_id` → a member's records of one kind."""
     same = (known.table.c[name] == sa.bindparam(name, type_=sa.Text) for name in ("user_id", "entity_id"))
     return sa.select(*columns(known.table, known.codec)).where(*same)
 
 
 def _namesakes() -> sa.Select[Any]:
-    """`user_id`, `name` → other members whom an entity of theirs calls so."""
+    """`user_id`, `name` → members of the same entities with this written name."""
     own, other = memberships.alias("own"), memberships.alias("other")
     same = other.c.entity_id == own.c.entity_id, other.c.user_id != own.c.user_id
     return (
@@ -166,11 +161,8 @@ class SqlRecords:
         self._roles_under: Final = database.prepare(lambda: _between(kinds[ThirdPartyAssignment]))
         self._vacate: Final = database.prepare(_vacated)
         self._namesakes: Final = database.prepare(_namesakes)
-        self._held: Final = [
-            (kind, database.prepare(partial(_held_by, kinds[kind])))
-            for kind in (ThirdPartyAssignment, Assignment, Administrator)
-        ]
-        self._move: Final = [database.prepare(partial(_moved, table)) for table in _OF_INVITED]
+        self._carried: Final = [(kind, database.prepare(partial(_carried_by, kinds[kind]))) for kind in CARRIED]
+        self._move: Final = [database.prepare(partial(_moved, kinds[kind].table)) for kind in CARRIED]
 
     async def read(self, kind: type[R], keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], R]:
         """Lets others run now and then."""
@@ -368,8 +360,8 @@ class SqlRecords:
         Whoever gives one of them holds the invitation as it was read, so that each of them is seen here.
         """
         person = {"user_id": under.invited.user_id, "entity_id": under.invited.entity_id}
-        for kind, held in self._held:
-            for row in await self._database.rows(held, person):
+        for kind, carried in self._carried:
+            for row in await self._database.rows(carried, person):
                 record = self._kinds[kind].codec.decode(row)
                 event = msgspec.structs.replace(
                     under.events[kind],
@@ -379,9 +371,9 @@ class SqlRecords:
                 await self._apply(Delete(record, event), set())
 
     async def _clear_namesakes(self, user_id: str, by: AuditEvent | None) -> None:
-        """Clear a user name onto which a person joins or is renamed.
+        """Clear other members' user names that equal a person's.
 
-        Other members have it, as their entity wrote it. The account's counts, which the entity cannot write. Source: D68
+        The entity wrote theirs, and cannot write that of an account. Source: D68
         """
         known = self._kinds[User]
         found = await self._database.row(known.one, {"user_id": user_id})
@@ -389,7 +381,7 @@ class SqlRecords:
         for row in await self._database.rows(self._namesakes, {"user_id": user_id, "name": name}):
             other = MEMBERSHIPS.decode(row)
             event = AuditEvent(
-                actor=by.actor if by is not None else "system",
+                actor=by.actor if by is not None else SYSTEM,
                 action=AuditAction.MEMBERSHIP_UPDATE,
                 object="/".join(other.key),
                 entity_id=other.entity_id,

@@ -15,7 +15,7 @@ from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory import effect
 from corpid.rules.directory.access import Forbidden
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, reason_of
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, decision_reason
 from corpid.rules.directory.records import NO_END
 from corpid.rules.directory.role_forms import faults, row_of
 from corpid.rules.limits import ACCESS_REQUESTS_PER_DAY
@@ -209,7 +209,7 @@ def _request(account: AccountContext, own: OwnRequest) -> RequestLine:
         waits=own.state == "pending",
         since=moment(account.web, own.request.created_at),
         reason=own.request.reason,
-        answer=reason_of(own.request) if own.state in {"approved", "declined"} else "",
+        answer=decision_reason(own.request) if own.state in {"approved", "declined"} else "",
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations.history import noun, person_of, service_of
 from corpid.rules.audit_actions import AuditAction
+from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.person_names import labelled
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
 from corpid.texts import counted, phrase
@@ -229,7 +230,7 @@ def who(actor: str, entry: AuditEntry, names: Names, own: str) -> str | Phrase:
         return phrase("The program {name}", name=identifier)
     if kind == "token":
         return phrase("Your system, with a provisioning token")
-    if kind == "system":
+    if kind == SYSTEM:
         return phrase("The sign-in service itself")
     return OPERATOR
 
@@ -244,7 +245,7 @@ def notes(entry: AuditEntry, names: Names, own: str) -> tuple[Phrase, ...]:
     if entry.detail.get("cleared") == "user_name":
         found.append(
             phrase(
-                "The user name that your organisation had entered was cleared: it is now the account of somebody else."
+                "The user name that your organisation had entered was cleared: it is now another member's account user name."
             )
         )
     if entry.detail.get("self"):

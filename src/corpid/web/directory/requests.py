@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import approval_setting, approvals, request_lists
-from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State, reason_of
+from corpid.rules.directory.actors import SYSTEM
+from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS, State, decision_reason
 from corpid.rules.directory.records import Assignment, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
 from corpid.web.directory.change_sentences import ChangeInWords, in_words
@@ -109,8 +110,8 @@ class OneRequest(PageView):
     decide: str
     """the address to decide; empty if they cannot"""
     withdraw: str
-    renamed: tuple[tuple[str, str], ...] = ()
-    """people who are known differently than when it was made: then and now"""
+    name_changes: tuple[tuple[str, str], ...] = ()
+    """of people: the names when it was made, and now"""
     nobody: Advice | None = None
     """what to do if nobody can approve it; None if somebody can"""
 
@@ -127,10 +128,10 @@ class Decide(FormView):
     why_no_approval: Phrase | None
     """why they can only decline it"""
     withdrawing: bool
-    renamed: tuple[tuple[str, str], ...]
-    """people who are known differently than when it was made: then and now"""
+    name_changes: tuple[tuple[str, str], ...]
+    """of people: the names when it was made, and now"""
     names: str
-    """what the form says of the names that it shows"""
+    """the digest of the names that it shows"""
     typed: str
     back: str
     notes: tuple[Phrase, ...]
@@ -257,10 +258,10 @@ async def one(at: PortalContext) -> View:
         saved=at.saved,
         changes=tuple(in_words(each, found.names) for each in found.changes),
         line=_line(at, found),
-        decided_by="" if found.record.decided_by in ("", "system") else found.decided_by or GONE,
-        decided_reason=reason_of(found.record),
+        decided_by="" if found.record.decided_by in ("", SYSTEM) else found.decided_by or GONE,
+        decided_reason=decision_reason(found.record),
         pending=pending,
-        renamed=found.renamed,
+        name_changes=found.name_changes.changed if found.name_changes else (),
         why_not=why_not,
         nobody=no_approver(at) if found.nobody_approves else None,
         decide=_url(at, "decide", found) if pending and not found.why_not else "",
@@ -286,8 +287,8 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
         line=line,
         why_no_approval=only_decline,
         withdrawing=withdrawing,
-        renamed=found.renamed,
-        names=found.names_seen,
+        name_changes=found.name_changes.changed if found.name_changes else (),
+        names=found.name_changes.digest if found.name_changes else "",
         typed=at.form.get("reason", ""),
         back=line.url,
         notes=at.notes,
@@ -333,8 +334,8 @@ async def save_decision(at: PortalContext) -> Saved:
     if decision == "decline":
         await written(at, approvals.decline(registry, request_id, actor=at.actor, reason=given, now=now))
         return Saved("request-declined", f"{REQUESTS}/{request_id}")
-    seen = at.form.get("names", "")
-    await written(at, approvals.approve(registry, request_id, actor=at.actor, reason=given, now=now, names_seen=seen))
+    names = at.form.get("names", "")
+    await written(at, approvals.approve(registry, request_id, actor=at.actor, reason=given, now=now, names=names))
     return Saved("request-approved", f"{REQUESTS}/{request_id}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.flows.directory.approvals import AlreadyDecided, NoReason, Renamed, Stale, submit
+from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoReason, Stale, submit
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
@@ -42,7 +42,7 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
         raise Rejected(NO_REASON, field="reason") from None
     except AlreadyDecided:
         raise Rejected(phrase("This request was decided meanwhile, or has expired.")) from None
-    except Renamed:
+    except NamesChanged:
         raise Rejected(phrase("Names have changed since you looked. Check who is meant, and decide again.")) from None
     except Stale:
         raise Rejected(
