@@ -6,7 +6,6 @@ import asyncio
 import csv
 import io
 import re
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
@@ -19,7 +18,7 @@ from corpid.flows.operations.audit import is_user_id
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.pages.layout import Link, Pager, PageView, pager_of
+from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import Gone, Section
 
@@ -48,8 +47,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """a spreadsheet takes what begins so for a formula"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(ViewPart, frozen=True, kw_only=True):
     """A change in the list."""
 
     at: datetime
@@ -59,8 +57,7 @@ class Row:
     """the address of the change alone"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History(PageView):
+class History(PageView, frozen=True, kw_only=True):
     """The changes of an entity's records, the latest first."""
 
     template: ClassVar[str] = "manage/history.html"
@@ -85,8 +82,7 @@ class History(PageView):
     pager: Pager
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change(PageView):
+class Change(PageView, frozen=True, kw_only=True):
     """One change, before and after."""
 
     template: ClassVar[str] = "manage/change.html"

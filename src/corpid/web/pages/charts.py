@@ -8,7 +8,6 @@ the policy refuses, and leather fixed colours and no names for screen readers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
 from xml.etree import ElementTree as ET
@@ -17,6 +16,7 @@ from babel.dates import format_skeleton, format_time
 from markupsafe import Markup
 
 from corpid.texts import phrase
+from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,8 +39,7 @@ Step = Literal["hour", "day"]
 Colour = Literal["good", "bad"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(ViewPart, frozen=True, kw_only=True):
     """A series of numbers, one for each hour or day."""
 
     name: str
@@ -52,8 +51,7 @@ class Chart:
     """the beginning of each hour or day, in the time zone to be shown"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
+class Drawing(ViewPart, frozen=True, kw_only=True):
     """A chart in one language."""
 
     title: Phrase
