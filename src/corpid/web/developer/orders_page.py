@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -100,7 +99,7 @@ class OrdersPage(FormView, frozen=True, kw_only=True):
     clients: tuple[str, ...] = ()
     opened: str = ""
     """name of the order whose form is open"""
-    typed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    typed: Mapping[str, str] = msgspec.field(default_factory=dict)
     saved: Phrase | None = None
     kinds: ClassVar[tuple[Kind, ...]] = KINDS
 

@@ -1,6 +1,6 @@
-"""`python -m corpid.web.pages`: compile the templates of every language, as `compileall` does modules.
+"""Compile the templates of every language: `python -m corpid.web.pages`.
 
-For a program that is installed by one user and run by another. docs/decisions/0036
+As `compileall` does modules, for a program that is installed by one user and run by another. docs/decisions/0036
 """
 
 from __future__ import annotations

@@ -70,13 +70,13 @@ class CompiledTemplates(BytecodeCache):
 
 
 def folder() -> Path:
-    """Where compiled templates are kept; it need not exist."""
+    """The folder of compiled templates, which need not exist."""
     return Path(cache_from_source(__file__)).parent / "templates"
 
 
 @cache
 def _basis(tag: str) -> bytes:
-    """A hash of everything that a compiled template is made of, except its source.
+    """A hash of what is compiled with a template.
 
     Constants go through filters and translations when a template is compiled, so their code belongs to it.
     """
@@ -92,7 +92,10 @@ def _basis(tag: str) -> bytes:
 
 
 def _read(path: Path, sources: bytes) -> CodeType | None:
-    """A compiled template, or None if there is none of these sources that is safe to run."""
+    """A compiled template.
+
+    None if there is none of these sources, or others could have written it.
+    """
     try:
         if not _is_own(path.parent.lstat(), stat.S_ISDIR):
             return None
@@ -130,6 +133,9 @@ def _write(path: Path, sources: bytes, code: CodeType) -> None:
 
 
 def _is_own(found: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
-    """Return whether only those can write to it who can change the program: its owner, this user and root."""
+    """Return whether nobody else can write to it.
+
+    Nobody except those who can change the program anyway: its owner, this user and root.
+    """
     owners = (0, os.geteuid(), Path(__file__).stat().st_uid)
     return is_kind(found.st_mode) and found.st_uid in owners and not found.st_mode & _WRITABLE_BY_OTHERS
