@@ -33,12 +33,10 @@ from corpid.web.account.links import forgotten_password
 from corpid.web.authentication.endpoints import interaction
 from corpid.web.authentication.sign_out import sign_out
 from corpid.web.context import SIGN_IN_PATH, Access
-from corpid.web.directory.endpoints import manage
 from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
-from corpid.web.operations.endpoints import console
 from corpid.web.pages import errors, plain, well_known
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
@@ -161,6 +159,38 @@ async def _scim(request: Request, web: WebContext) -> Response:
     return await answer(request, web)
 
 
+@cache
+def _portal_answer() -> Endpoint:
+    """The portal's endpoint, loaded on first use as the admin API."""
+    from corpid.web.directory.endpoints import manage  # noqa: PLC0415
+
+    return manage
+
+
+async def _portal(request: Request, web: WebContext) -> Response:
+    answer = await _on_first_use(_portal_answer)
+    return await answer(request, web)
+
+
+@cache
+def _console_answer() -> Endpoint:
+    """The console's endpoint, loaded on first use as the admin API."""
+    from corpid.web.operations.endpoints import console  # noqa: PLC0415
+
+    return console
+
+
+async def _console(request: Request, web: WebContext) -> Response:
+    answer = await _on_first_use(_console_answer)
+    return await answer(request, web)
+
+
+def load_rare_pages() -> None:
+    """Load the portal and the console, before a server forks its workers."""
+    _portal_answer()
+    _console_answer()
+
+
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{SIGN_IN_PATH}{{rest}}": interaction,
     LINK_PATH: opening_links.link,
@@ -173,17 +203,17 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{LONGER_PATH}{{rest}}": longer_invitation,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,
-    PORTAL_PATH: manage,
-    f"{PORTAL_PATH}/{{rest}}": manage,
-    CONSOLE_PATH: console,
-    f"{CONSOLE_PATH}/{{rest}}": console,
+    PORTAL_PATH: _portal,
+    f"{PORTAL_PATH}/{{rest}}": _portal,
+    CONSOLE_PATH: _console,
+    f"{CONSOLE_PATH}/{{rest}}": _console,
 }
-_PARTS: Final[Mapping[Endpoint, Part]] = {manage: "manage", console: "console"}
+_PARTS: Final[Mapping[Endpoint, Part]] = {_portal: "manage", _console: "console"}
 """the pages that the operator can switch off"""
 _FAILS: Final[Mapping[Endpoint, Fails]] = {
     account: partial(own_pages.failed, "account"),
-    manage: partial(own_pages.failed, "manage"),
-    console: partial(own_pages.failed, "console"),
+    _portal: partial(own_pages.failed, "manage"),
+    _console: partial(own_pages.failed, "console"),
 }
 """the pages whose errors lead back to their first one"""
 
