@@ -6,7 +6,6 @@ import asyncio
 from ipaddress import ip_address
 
 import pytest
-from structlog.testing import capture_logs
 
 from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient, HttpClientError, is_public, system_addresses
 from tests.adapters.rp_server import (
@@ -14,6 +13,7 @@ from tests.adapters.rp_server import (
     client_context,
     relying_party,
 )
+from tests.logs import capture_logs
 
 PUBLIC = (
     "8.8.8.8", "1.1.1.1", "100.63.255.255", "100.128.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.1", "192.88.98.1",

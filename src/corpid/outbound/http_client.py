@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 import h11
 import httpx
-import structlog
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from corpid import __version__
+from corpid.flows.event_log import log
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ class HttpClient:
         self._slots = asyncio.Semaphore(fetches)
         self._look_ups = _LookUps(resolve, look_ups)
         if rules is not INTERNET:
-            structlog.get_logger().warning(
+            log().warning(
                 "egress_rules_lifted", detail=f"key sets are fetched by {', '.join(rules.schemes)} from any address"
             )
 
