@@ -49,7 +49,6 @@ REFUSALS = (
     settings.SettingsError,
     engines.StartError,
     server.ListenError,
-    server.StartupFailed,
     tls.CertificateUnusable,
 )
 

@@ -310,7 +310,3 @@ def _take_over_standard_logging(minimum: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [_Forward()]
     root.setLevel(max(minimum, logging.WARNING))
-    logging.getLogger("uvicorn.error").setLevel(max(minimum, logging.WARNING))
-    for name in ("uvicorn", "uvicorn.error"):
-        logging.getLogger(name).handlers.clear()
-        logging.getLogger(name).propagate = True
