@@ -18,6 +18,7 @@ import msgspec
 
 from corpid import __version__, engines, periodic_tasks
 from corpid.engines import StartError, new_id, new_user_id
+from corpid.flows.authentication.passkeys import load_verification
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.client_clocks import ClientClocks
@@ -34,7 +35,7 @@ from corpid.flows.registry_cache import RegistryCache
 from corpid.jose import algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import FetchedClientKeys
-from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
+from corpid.outbound.egress import DEVELOPER, INTERNET, Egress
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.ports import REGISTRY_PARTS
@@ -55,7 +56,7 @@ from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
 from corpid.web.http.probes import Probes
 from corpid.web.pages.rendering import Renderer
-from corpid.web.routes import Router, at_root, bodiless, hidden_paths, streamed
+from corpid.web.routes import Router, at_root, bodiless, hidden_paths, load_rare_pages, streamed
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from corpid.engines import Engines
     from corpid.flows.developer.people import Developer
     from corpid.ports import Mail, NetworkNames, Passwords, Registry, TransientStore
+    from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
     from corpid.web.context import DeveloperMode
     from corpid.web.pages.theme import Theme
@@ -259,8 +261,19 @@ def _further(
     )
 
 
-async def _tell_of_unknown_issuers(registry: Registry, known: Collection[str]) -> None:
-    for client in await registry.clients.all():
+def load_rarely_used() -> None:
+    """Load what else requests may need, before a server forks its workers, which then share it.
+
+    A server of one process loads it when it is first needed (docs/decisions/0036).
+    """
+    from corpid.outbound import http_client  # noqa: F401, PLC0415
+
+    load_rare_pages()
+    load_verification()
+
+
+def _tell_of_unknown_issuers(clients: Iterable[Client], known: Collection[str]) -> None:
+    for client in clients:
         for name in client.issuers:
             if name not in known:
                 detail = f"{client.client_id} names the issuer {name}, which this deployment does not have: add it to "
@@ -290,7 +303,7 @@ async def create(
     every = issuers(settings)
     urls = [chosen.base_url for chosen in every.values()]
     rules = DEVELOPER if settings.fetches_anywhere else INTERNET
-    egress = HttpClient(own_url=urls[0], further_urls=urls[1:], rules=rules)
+    egress = Egress(own_url=urls[0], further_urls=urls[1:], rules=rules)
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
         for part in REGISTRY_PARTS:  # made here, so that no request waits for one
@@ -303,7 +316,11 @@ async def create(
         provider = _provider(
             settings, stores, client_keys, api_client_keys, checking, mail or own_mail, clock, developer
         )
-        await _tell_of_unknown_issuers(stores.registry, every)
+        clients = await stores.registry.clients.all()
+        _tell_of_unknown_issuers(clients, every)
+        api_clients = await stores.registry.api_clients.all()
+        if any(each.jwks_uri for each in clients) or any(each.jwks_uri for each in api_clients):
+            await egress.load()
         providers = {
             name: provider if name == FIRST_ISSUER else _further(name, chosen, settings, provider, developer)
             for name, chosen in every.items()

@@ -7,7 +7,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient, HttpClientError, is_public, system_addresses
+from corpid.outbound.egress import DEVELOPER, INTERNET, Egress, HttpClientError, is_public
+from corpid.outbound.http_client import HttpClient, system_addresses
 from tests.adapters.rp_server import (
     answer,
     client_context,
@@ -127,7 +128,8 @@ def test_developer_mode_lifts_https_port_and_address_rules_visibly() -> None:
     async def fetch() -> bytes:
         async with relying_party(answer(b"local"), tls=False) as server:
             with capture_logs() as logged:
-                egress = HttpClient(own_url="http://localhost:8000", rules=DEVELOPER, ssl_context=client_context())
+                Egress(own_url="http://localhost:8000", rules=DEVELOPER)
+            egress = HttpClient(own_url="http://localhost:8000", rules=DEVELOPER, ssl_context=client_context())
             assert [(line["event"], line["log_level"]) for line in logged] == [("egress_rules_lifted", "warning")]
             assert egress.rules is DEVELOPER
             return await egress.fetch(f"http://127.0.0.1:{server.port}/jwks")
@@ -144,9 +146,9 @@ def test_developer_mode_still_refuses_the_providers_own_address() -> None:
 
 def test_nothing_is_logged_and_nothing_lifted_by_default() -> None:
     with capture_logs() as logged:
-        egress = strict()
+        Egress(own_url="https://op.example")
     assert logged == []
-    assert egress.rules is INTERNET
+    assert strict().rules is INTERNET
 
 
 def test_the_system_looks_names_up() -> None:

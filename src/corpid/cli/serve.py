@@ -75,6 +75,7 @@ def serve(
     _warn_of_settings(chosen)
     if chosen.workers == 1:
         raise typer.Exit(_work(chosen, listening, lambda: None))
+    app.load_rarely_used()
     reporting, shares = _FirstToComplain(), ConnectionShares(chosen.workers)
     with metrics_folder() if listening.metrics else nullcontext(_keep_nothing) as forget:
 
