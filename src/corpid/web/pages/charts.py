@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
-from xml.etree import ElementTree as ET
 
 from babel.dates import format_skeleton, format_time
 from markupsafe import Markup
@@ -130,6 +129,8 @@ def _svg(
     chart: Chart, voice: Translator, summary: Phrase, *, top: int, lines: int, begins: range, places: int
 ) -> Markup:
     """An image with a name and a description (WCAG 1.1.1)."""
+    from xml.etree import ElementTree as ET  # noqa: PLC0415 - few pages have a chart
+
     named, described = f"{chart.name}-title", f"{chart.name}-summary"
     root = ET.Element(
         "svg",
