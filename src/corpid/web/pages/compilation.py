@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
 _DIGEST_BYTES: Final = 32
+_ALL: Final = "all"
+"""the file that says that there is one for each template"""
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _IN_MEMORY: Final[dict[bytes, CodeType]] = {}
 """for this process's next renderer"""
@@ -47,7 +49,7 @@ class CompiledTemplates(BytecodeCache):
     def load_bytecode(self, bucket: Bucket) -> None:
         """Take what was compiled from the same sources by the same programs."""
         sources = self._sources(bucket)
-        code = _IN_MEMORY.get(sources) or _read(self._path(bucket), sources)
+        code = _IN_MEMORY.get(sources) or _read(_path(self._tag, bucket.key), sources)
         if code is not None:
             _IN_MEMORY[sources] = bucket.code = code
 
@@ -60,13 +62,32 @@ class CompiledTemplates(BytecodeCache):
         _IN_MEMORY[sources] = code
         if not sys.dont_write_bytecode:
             with suppress(OSError):  # no right to write there, or a read-only disk
-                _write(self._path(bucket), sources, code)
+                _write(_path(self._tag, bucket.key), sources, code)
 
     def _sources(self, bucket: Bucket) -> bytes:
         return sha256(_basis(self._tag) + f"{bucket.key} {bucket.checksum}".encode()).digest()
 
-    def _path(self, bucket: Bucket) -> Path:
-        return folder() / Path(cache_from_source(f"{self._tag}-{bucket.key}.py")).name
+    def are_complete(self) -> bool:
+        """Return whether every template is in a file."""
+        return _read(_path(self._tag, _ALL), self._every_source()) is not None
+
+    def note_complete(self) -> None:
+        """Note that every template was compiled."""
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                _write(_path(self._tag, _ALL), self._every_source(), compile("", _ALL, "exec"))
+
+    def _every_source(self) -> bytes:
+        templates = Path(str(resources.files("corpid"))) / "web" / "templates"
+        found = sha256(_basis(self._tag))
+        for path in sorted(templates.rglob("*.html")):
+            content = path.read_bytes()
+            found.update(f"{path.relative_to(templates)} {len(content)} ".encode() + content)
+        return found.digest()
+
+
+def _path(tag: str, key: str) -> Path:
+    return folder() / Path(cache_from_source(f"{tag}-{key}.py")).name
 
 
 def folder() -> Path:

@@ -165,14 +165,16 @@ class Renderer:
         self._environments: dict[str, Environment] = {}
         self._templates: dict[tuple[str, str], Template] = {}
         self._page = lru_cache(maxsize=_PAGES)(self._prepared)
-        if not developer_mode:
+        self._environment(ENGLISH)
+        if not developer_mode and not CompiledTemplates(ENGLISH.tag).are_complete():
             self.compile(ENGLISH)
 
     def compile(self, language: Language) -> None:
-        """Compile every template of a language, or read what was compiled before."""
-        environment = self._environment(language)
+        """Compile every template of a language, unless it was compiled before."""
+        environment = self._environments.get(language.tag) or self._environment(language)
         for template in environment.list_templates():
             self._template(language, template)
+        CompiledTemplates(language.tag).note_complete()
 
     def _environment(self, language: Language) -> Environment:
         environment = page_environment(PackageLoader("corpid", "web/templates"), self.static)
@@ -189,8 +191,8 @@ class Renderer:
     def _template(self, language: Language, name: str) -> Template:
         """The compiled template of a language.
 
-        English ones are made at start, those of another language when a page is first shown in it. In developer mode
-        each is made then, since a developer waits for the start. Few are compiled then (docs/decisions/0036).
+        It is read from a file when a page is first shown in it. If files cannot be kept, English ones are compiled at
+        start, except in developer mode, since a developer waits for the start (docs/decisions/0036).
         """
         environment = self._environments.get(language.tag) or self._environment(language)
         template = self._templates[language.tag, name] = environment.get_template(name)
