@@ -8,14 +8,16 @@ from typing import Any
 
 import cbor2
 import pytest
+import webauthn
 from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
+from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredentialDescriptor, UserVerificationRequirement
 
 from corpid.jose.encoding import base64url, from_base64url
 from corpid.rules.authentication import passkey_verification, passkeys
 from corpid.rules.authentication.passkeys import CounterWentBack, NewPasskey, PasskeyRefused, UsedPasskey
-from corpid.rules.authentication.rp_id import relying_party
+from corpid.rules.authentication.rp_id import RelyingParty, relying_party
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator
 from tests.certificates import Authority
 
@@ -267,3 +269,26 @@ def test_an_answer_may_be_long_but_not_endless() -> None:
     """D47."""
     with pytest.raises(PasskeyRefused, match="too long"):
         passkeys.parse_answer(json.dumps({"id": "A" * 65_536}))
+
+
+@pytest.mark.parametrize("rp_id", ["op.example", "localhost"])
+@pytest.mark.parametrize(
+    "allowed", [{}, {"eDE": ("usb", "internal"), "eDI": ()}, {base64url(bytes(range(64))): ("hybrid",)}]
+)
+def test_the_options_are_those_of_the_library_that_verifies(rp_id: str, allowed: dict[str, tuple[str, ...]]) -> None:
+    """WebAuthn §5.5, docs/decisions/0036: written without it, since every sign-in page has them."""
+    theirs = webauthn.generate_authentication_options(
+        rp_id=rp_id,
+        challenge=b"challenge \xff",
+        timeout=passkeys.MILLISECONDS,
+        user_verification=UserVerificationRequirement.REQUIRED,
+        allow_credentials=[
+            PublicKeyCredentialDescriptor(
+                id=from_base64url(each), transports=[AuthenticatorTransport(known) for known in transports] or None
+            )
+            for each, transports in allowed.items()
+        ],
+    )
+    party = RelyingParty(rp_id=rp_id, origin=f"https://{rp_id}", name="Provider")
+    ours = passkeys.authentication_options(party, challenge=b"challenge \xff", allowed=allowed)
+    assert ours == webauthn.helpers.options_to_json(theirs)
