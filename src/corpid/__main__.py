@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def _serve() -> int:
-    """What the command line does for `corpid serve`; the exit status."""
+    """Serve as the command line does; return the exit status."""
     sys.excepthook = _report_unforeseen
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from corpid import serving  # noqa: PLC0415 - see above

@@ -18,7 +18,6 @@ import msgspec
 
 from corpid import __version__, engines, periodic_tasks
 from corpid.engines import StartError, new_id, new_user_id
-from corpid.flows.authentication.passkeys import load_verification
 from corpid.flows.background_tasks import BackgroundTasks
 from corpid.flows.oauth import rate_limits
 from corpid.flows.oauth.client_clocks import ClientClocks
@@ -35,7 +34,8 @@ from corpid.flows.registry_cache import RegistryCache
 from corpid.jose import algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import FetchedClientKeys
-from corpid.outbound.egress import DEVELOPER, INTERNET, Egress
+from corpid.outbound.destinations import DEVELOPER, INTERNET
+from corpid.outbound.egress import Egress
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.ports import REGISTRY_PARTS
@@ -56,7 +56,7 @@ from corpid.web.http.issuers import Issuers
 from corpid.web.http.middleware import Middleware
 from corpid.web.http.probes import Probes
 from corpid.web.pages.rendering import Renderer
-from corpid.web.routes import Router, at_root, bodiless, hidden_paths, load_rare_pages, streamed
+from corpid.web.routes import Router, at_root, bodiless, hidden_paths, streamed
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -261,17 +261,6 @@ def _further(
     )
 
 
-def load_rarely_used() -> None:
-    """Load what else requests may need, before a server forks its workers, which then share it.
-
-    A server of one process loads it when it is first needed (docs/decisions/0036).
-    """
-    from corpid.outbound import http_client  # noqa: F401, PLC0415
-
-    load_rare_pages()
-    load_verification()
-
-
 def _tell_of_unknown_issuers(clients: Iterable[Client], known: Collection[str]) -> None:
     for client in clients:
         for name in client.issuers:
@@ -316,9 +305,8 @@ async def create(
         provider = _provider(
             settings, stores, client_keys, api_client_keys, checking, mail or own_mail, clock, developer
         )
-        clients = await stores.registry.clients.all()
+        clients, api_clients = await stores.registry.clients.all(), await stores.registry.api_clients.all()
         _tell_of_unknown_issuers(clients, every)
-        api_clients = await stores.registry.api_clients.all()
         if any(each.jwks_uri for each in clients) or any(each.jwks_uri for each in api_clients):
             await egress.load()
         providers = {

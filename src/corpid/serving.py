@@ -1,4 +1,4 @@
-"""Serving of a provider: one process, or several that a supervisor keeps running.
+"""Serving, by one process or by several that a supervisor keeps running.
 
 The command is `cli.serve`. Workers share the bound sockets, and a folder in which each counts its metrics.
 """
@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corpid import app, engines, settings
+from corpid.flows.authentication.passkeys import load_verification
 from corpid.settings.diagnostics import examined
 from corpid.settings.issuers import issuers
+from corpid.web.first_use import load_rare_pages
 from corpid.web.http import server, tls
 from corpid.web.http.addresses import ClientAddresses, OwnHosts
 from corpid.web.http.connection_shares import ConnectionShares
@@ -67,7 +69,7 @@ def serve(complain: Callable[[str], object], *, workers: int | None = None) -> i
     _warn_of_settings(chosen)
     if chosen.workers == 1:
         return _work(chosen, listening, lambda: None, complain)
-    app.load_rarely_used()
+    load_rarely_used()
     reporting, shares = _FirstToComplain(), ConnectionShares(chosen.workers)
     with metrics_folder() if listening.metrics else nullcontext(_keep_nothing) as forget:
 
@@ -99,6 +101,17 @@ class _Listening:
 def _bind_metrics(address: str) -> Sequence[socket]:
     host, _, port = address.rpartition(":")
     return server.bind(host.strip("[]"), int(port), setting="CORPID_METRICS_ADDRESS") if address else ()
+
+
+def load_rarely_used() -> None:
+    """Load what few requests need, for workers to share.
+
+    A server of one process loads it when it is first needed (docs/decisions/0036).
+    """
+    from corpid.outbound import http_client  # noqa: F401, PLC0415
+
+    load_rare_pages()
+    load_verification()
 
 
 class _FirstToComplain:

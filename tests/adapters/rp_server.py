@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.outbound.egress import INTERNET
+from corpid.outbound.destinations import INTERNET
 from corpid.outbound.http_client import HttpClient
 
 if TYPE_CHECKING:

@@ -159,7 +159,7 @@ def test_the_process_can_end_while_a_name_server_hangs() -> None:
     program = textwrap.dedent(
         """
         import asyncio, time
-        from corpid.outbound.egress import HttpClientError
+        from corpid.outbound.destinations import HttpClientError
         from corpid.outbound.http_client import HttpClient
 
         async def fetch():

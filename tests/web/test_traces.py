@@ -22,7 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from corpid import app, settings
 from corpid.flows import namespaces
 from corpid.flows.namespaces import Namespace
-from corpid.outbound.egress import HttpClientError
+from corpid.outbound.destinations import HttpClientError
 from corpid.ports import StoreUnavailable
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.errors import InvalidGrant

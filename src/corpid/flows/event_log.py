@@ -9,13 +9,16 @@ from typing import Any, Final, Protocol
 
 
 class Write(Protocol):
-    """A writer of events: level (debug, info, warning or error), name and fields."""
+    """A writer of events.
+
+    It is given the level (debug, info, warning or error), the name and the fields.
+    """
 
     def __call__(self, level: str, event: str, fields: dict[str, Any], /) -> None: ...
 
 
 def through_structlog(level: str, event: str, fields: dict[str, Any]) -> None:
-    """Write an event as structlog is configured."""
+    """Write an event as structlog is configured (D48)."""
     import structlog  # noqa: PLC0415 - see above
 
     getattr(structlog.get_logger(), level)(event, **fields)
@@ -51,5 +54,5 @@ _LOG: Final = EventLog()
 
 
 def log() -> EventLog:
-    """The log of this process."""
+    """The log of this process (D48)."""
     return _LOG

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from corpid.flows.event_log import log
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.outbound.egress import HttpClientError
+from corpid.outbound.destinations import HttpClientError
 from corpid.ports import FetchedKeySet, KeySetUnavailable, StoreUnavailable
 from corpid.rules.limits import DESCRIPTION_CHARACTERS, LIVE_STATE_SECONDS
 from corpid.rules.oauth.client_registration import public_key_set

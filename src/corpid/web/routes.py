@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import permutations
-from threading import Lock
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -33,6 +31,7 @@ from corpid.web.account.links import forgotten_password
 from corpid.web.authentication.endpoints import interaction
 from corpid.web.authentication.sign_out import sign_out
 from corpid.web.context import SIGN_IN_PATH, Access
+from corpid.web.first_use import admin_api, console, portal, scim
 from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import api_server as api_endpoints
@@ -45,10 +44,9 @@ from corpid.web.scim import PATH as SCIM_PATH
 from corpid.web.telemetry.access_log import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from functools import _lru_cache_wrapper
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
     from corpid.flows.provider import Policy
     from corpid.rules.oauth.generations import Generation
@@ -58,7 +56,6 @@ if TYPE_CHECKING:
     from corpid.web.telemetry.access_log import LogFields
 
 
-T = TypeVar("T")
 CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.AUTHORIZATION_SERVER_PATH, discovery.JWKS_PATH)
 
 
@@ -98,99 +95,6 @@ def _as_challenge(generation: Generation, request: Request, error: Exception, we
     return errors.as_challenge(request, error, generation, policy.base_url, catalogue=policy.error_catalogue)
 
 
-_MAKING: Final = Lock()
-
-
-async def _on_first_use(make: _lru_cache_wrapper[T]) -> T:
-    """The result of a cached function, which a thread calls first.
-
-    That keeps no other request waiting, but for those that need it, too: made by two at once it may be broken.
-    """
-    if not make.cache_info().currsize:
-        await asyncio.to_thread(_make_alone, make)
-    return make()
-
-
-def _make_alone(make: Callable[[], object]) -> None:
-    with _MAKING:
-        make()
-
-
-@cache
-def _api_application() -> ASGIApp:
-    """The admin API's application.
-
-    Most processes need none of it, and loading it takes as long as a start.
-    """
-    from corpid.web.api.application import application  # noqa: PLC0415
-
-    return application()
-
-
-class _AdminApi(Response):
-    """An answer that the admin API gives, which is an ASGI application."""
-
-    def __init__(self, web: WebContext) -> None:
-        self._web: Final = web
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await _on_first_use(_api_application)
-        inner = {**scope, "path": scope["path"].removeprefix(self._web.base_path), "corpid.web": self._web}
-        try:
-            await answer(inner, receive, send)
-        finally:
-            scope["route"] = inner.get("route", scope["route"])
-
-
-async def _admin_api(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
-    return _AdminApi(web)
-
-
-@cache
-def _scim_answer() -> Endpoint:
-    """SCIM's endpoint, loaded on first use as the admin API."""
-    from corpid.web.scim.application import answer  # noqa: PLC0415
-
-    return answer
-
-
-async def _scim(request: Request, web: WebContext) -> Response:
-    answer = await _on_first_use(_scim_answer)
-    return await answer(request, web)
-
-
-@cache
-def _portal_answer() -> Endpoint:
-    """The portal's endpoint, loaded on first use as the admin API."""
-    from corpid.web.directory.endpoints import manage  # noqa: PLC0415
-
-    return manage
-
-
-async def _portal(request: Request, web: WebContext) -> Response:
-    answer = await _on_first_use(_portal_answer)
-    return await answer(request, web)
-
-
-@cache
-def _console_answer() -> Endpoint:
-    """The console's endpoint, loaded on first use as the admin API."""
-    from corpid.web.operations.endpoints import console  # noqa: PLC0415
-
-    return console
-
-
-async def _console(request: Request, web: WebContext) -> Response:
-    answer = await _on_first_use(_console_answer)
-    return await answer(request, web)
-
-
-def load_rare_pages() -> None:
-    """Load the portal and the console, before a server forks its workers."""
-    _portal_answer()
-    _console_answer()
-
-
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{SIGN_IN_PATH}{{rest}}": interaction,
     LINK_PATH: opening_links.link,
@@ -203,17 +107,17 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{LONGER_PATH}{{rest}}": longer_invitation,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,
-    PORTAL_PATH: _portal,
-    f"{PORTAL_PATH}/{{rest}}": _portal,
-    CONSOLE_PATH: _console,
-    f"{CONSOLE_PATH}/{{rest}}": _console,
+    PORTAL_PATH: portal,
+    f"{PORTAL_PATH}/{{rest}}": portal,
+    CONSOLE_PATH: console,
+    f"{CONSOLE_PATH}/{{rest}}": console,
 }
-_PARTS: Final[Mapping[Endpoint, Part]] = {_portal: "manage", _console: "console"}
+_PARTS: Final[Mapping[Endpoint, Part]] = {portal: "manage", console: "console"}
 """the pages that the operator can switch off"""
 _FAILS: Final[Mapping[Endpoint, Fails]] = {
     account: partial(own_pages.failed, "account"),
-    _portal: partial(own_pages.failed, "manage"),
-    _console: partial(own_pages.failed, "console"),
+    portal: partial(own_pages.failed, "manage"),
+    console: partial(own_pages.failed, "console"),
 }
 """the pages whose errors lead back to their first one"""
 
@@ -311,8 +215,8 @@ def table(served: Sequence[Generation], *, first: bool = True, developer_mode: b
         Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=plain.static_file, fails=as_json),
         *(
             (
-                Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=_admin_api, fails=_as_problem, part="api"),
-                Route(path=f"{SCIM_PATH}/{{rest}}", endpoint=_scim, fails=_as_scim_error, part="scim"),
+                Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=admin_api, fails=_as_problem, part="api"),
+                Route(path=f"{SCIM_PATH}/{{rest}}", endpoint=scim, fails=_as_scim_error, part="scim"),
             )
             if first
             else ()

@@ -157,13 +157,19 @@ def authentication_options(
 
 
 def load_verification() -> None:
-    """Load what verifies answers, before a server forks its workers."""
+    """Load what verifies answers.
+
+    A server does so before it forks its workers. Source: docs/decisions/0036
+    """
     from corpid.rules.authentication import passkey_verification  # noqa: F401, PLC0415 - takes long, see there
 
 
 @cache
 def _load_verification_meanwhile() -> None:
-    """Load it while the first person is asked for a passkey, so that their answer does not wait."""
+    """Load it while somebody is asked for a passkey.
+
+    So their answer does not wait.
+    """
     threading.Thread(target=load_verification, name="passkey-verification", daemon=True).start()
 
 

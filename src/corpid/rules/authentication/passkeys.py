@@ -150,7 +150,7 @@ def refuse_embedded(answer: dict[str, Any]) -> None:
     """Refuse an answer that was made inside a page of another origin.
 
     The provider's pages are never embedded in another page, so a person who answers from there was led there. Raises
-    PasskeyRefused.
+    PasskeyRefused. Source: WebAuthn §5.8.1, D46
     """
     if _said_by_browser(answer).get("crossOrigin"):
         raise PasskeyRefused("the answer was made inside a page of another origin")

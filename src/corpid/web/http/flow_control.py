@@ -1,4 +1,4 @@
-"""Flow control of a connection: neither side has to keep more than it can."""
+"""Flow control of a connection, so that neither side keeps too much."""
 
 from __future__ import annotations
 
