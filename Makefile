@@ -104,6 +104,7 @@ check test test-full screenshots pictures snapshots setup-test: export SYSTEM_PA
 
 .venv/.installed: .venv/.packages pyproject.toml
 	@VIRTUAL_ENV=.venv .tools/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(RUN) corpid.web.pages
 	@touch $@
 
 .PHONY: help setup demo check fix setup-test test test-full screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from benchmarks import engines, flow_benchmark, many_entities, report, scale_report, sign_ins_report, workers
+from benchmarks import engines, flow_benchmark, many_entities, report, scale_report, sign_ins_report, start, workers
 from benchmarks.flow_benchmark import Plan
 from benchmarks.generations import GENERATIONS
 from benchmarks.load import Hopeless
@@ -87,10 +87,13 @@ def _add_others(parser: argparse.ArgumentParser) -> None:
         "--sign-in", action="store_true", help="instead: whole sign-ins of each kind with their pages, on both engines"
     )
     parser.add_argument(
+        "--start", action="store_true", help="instead: what a start on an existing store costs, in CPU, memory, modules"
+    )
+    parser.add_argument(
         "--compare-with",
         type=Path,
         metavar="CHECKOUT",
-        help="of --sign-in: the same with another commit, which has a .venv",
+        help="of --sign-in and --start: the same with another commit, which has a .venv",
     )
     parser.add_argument(
         "--scale",
@@ -156,6 +159,11 @@ def _measure(chosen: argparse.Namespace, cpus: Cpus) -> tuple[dict[str, Any], di
         return result, {**compared, SIZES: scale_report.sizes_table(result)}
     if chosen.sign_in:
         return _sign_ins(chosen, cpus)
+    if chosen.start:
+        started = start.measure(
+            chosen.repetitions or start.STARTS, chosen.compare_with and chosen.compare_with.resolve(), cpus, _say
+        )
+        return {"machine": report.machine(cpus), **started}, {"start": start.table(started)}
     if chosen.many_entities is not None:
         arrivals = chosen.flows or (20 if chosen.quick else 100)
         measured = uvloop.run(many_entities.measure(chosen.many_entities, arrivals, cpus, _say))

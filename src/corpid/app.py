@@ -34,7 +34,8 @@ from corpid.flows.registry_cache import RegistryCache
 from corpid.jose import algorithms
 from corpid.outbound.audit_targets import UnusableAuthorities, audit_target
 from corpid.outbound.client_keys import FetchedClientKeys
-from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient
+from corpid.outbound.destinations import DEVELOPER, INTERNET
+from corpid.outbound.egress import Egress
 from corpid.outbound.network_names import FileOfNetworks, NetworksUnreadable, NoNetworks
 from corpid.outbound.passwords import Argon2Passwords, parameters
 from corpid.ports import REGISTRY_PARTS
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from corpid.engines import Engines
     from corpid.flows.developer.people import Developer
     from corpid.ports import Mail, NetworkNames, Passwords, Registry, TransientStore
+    from corpid.rules.oauth.records import Client
     from corpid.settings import Settings
     from corpid.web.context import DeveloperMode
     from corpid.web.pages.theme import Theme
@@ -259,8 +261,8 @@ def _further(
     )
 
 
-async def _tell_of_unknown_issuers(registry: Registry, known: Collection[str]) -> None:
-    for client in await registry.clients.all():
+def _tell_of_unknown_issuers(clients: Iterable[Client], known: Collection[str]) -> None:
+    for client in clients:
         for name in client.issuers:
             if name not in known:
                 detail = f"{client.client_id} names the issuer {name}, which this deployment does not have: add it to "
@@ -290,7 +292,7 @@ async def create(
     every = issuers(settings)
     urls = [chosen.base_url for chosen in every.values()]
     rules = DEVELOPER if settings.fetches_anywhere else INTERNET
-    egress = HttpClient(own_url=urls[0], further_urls=urls[1:], rules=rules)
+    egress = Egress(own_url=urls[0], further_urls=urls[1:], rules=rules)
     opening = engines.opened(settings, clock) if opened is None else nullcontext(opened)
     async with opening as found, engines.open_mail(settings, clock=clock) as own_mail:
         for part in REGISTRY_PARTS:  # made here, so that no request waits for one
@@ -303,7 +305,10 @@ async def create(
         provider = _provider(
             settings, stores, client_keys, api_client_keys, checking, mail or own_mail, clock, developer
         )
-        await _tell_of_unknown_issuers(stores.registry, every)
+        clients, api_clients = await stores.registry.clients.all(), await stores.registry.api_clients.all()
+        _tell_of_unknown_issuers(clients, every)
+        if any(each.jwks_uri for each in clients) or any(each.jwks_uri for each in api_clients):
+            await egress.load()
         providers = {
             name: provider if name == FIRST_ISSUER else _further(name, chosen, settings, provider, developer)
             for name, chosen in every.items()

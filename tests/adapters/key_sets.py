@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from corpid.jose.encoding import base64url
-from corpid.outbound.http_client import HttpClientError
+from corpid.outbound.destinations import HttpClientError
 from corpid.ports import AuditEvent, FetchedKeySet, StoreUnavailable
 from corpid.rules.oauth.records import Client
 

@@ -17,7 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from corpid.outbound.http_client import INTERNET, HttpClient
+from corpid.outbound.destinations import INTERNET
+from corpid.outbound.http_client import HttpClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from structlog.testing import capture_logs
 
 from corpid.outbound.client_keys import FetchedClientKeys
 from corpid.ports import FetchedKeySet, KeySetUnavailable
 from tests.adapters.key_sets import DAY, HOUR, URL, Kept, RelyingParty, T, client, jwks, kids, settled
 from tests.adapters.rp_server import answer, egress_to, relying_party
+from tests.logs import capture_logs
 
 if TYPE_CHECKING:
     from corpid.ports import ClientKeys

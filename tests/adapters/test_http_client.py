@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.outbound.http_client import DEVELOPER, HttpClient, HttpClientError
+from corpid.outbound.destinations import DEVELOPER, HttpClientError
+from corpid.outbound.http_client import HttpClient
 from tests.adapters.rp_server import (
     NAME,
     answer,

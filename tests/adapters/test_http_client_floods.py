@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.outbound.http_client import ANSWER_BYTES, INTERIM_ANSWERS, WIRE_BYTES, HttpClientError
+from corpid.outbound.destinations import HttpClientError
+from corpid.outbound.http_client import ANSWER_BYTES, INTERIM_ANSWERS, WIRE_BYTES
 from tests.adapters import rp_server
 from tests.adapters.rp_server import answer, egress_to, relying_party
 

@@ -6,14 +6,16 @@ import asyncio
 from ipaddress import ip_address
 
 import pytest
-from structlog.testing import capture_logs
 
-from corpid.outbound.http_client import DEVELOPER, INTERNET, HttpClient, HttpClientError, is_public, system_addresses
+from corpid.outbound.destinations import DEVELOPER, INTERNET, HttpClientError, is_public
+from corpid.outbound.egress import Egress
+from corpid.outbound.http_client import HttpClient, system_addresses
 from tests.adapters.rp_server import (
     answer,
     client_context,
     relying_party,
 )
+from tests.logs import capture_logs
 
 PUBLIC = (
     "8.8.8.8", "1.1.1.1", "100.63.255.255", "100.128.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.1", "192.88.98.1",
@@ -127,7 +129,8 @@ def test_developer_mode_lifts_https_port_and_address_rules_visibly() -> None:
     async def fetch() -> bytes:
         async with relying_party(answer(b"local"), tls=False) as server:
             with capture_logs() as logged:
-                egress = HttpClient(own_url="http://localhost:8000", rules=DEVELOPER, ssl_context=client_context())
+                Egress(own_url="http://localhost:8000", rules=DEVELOPER)
+            egress = HttpClient(own_url="http://localhost:8000", rules=DEVELOPER, ssl_context=client_context())
             assert [(line["event"], line["log_level"]) for line in logged] == [("egress_rules_lifted", "warning")]
             assert egress.rules is DEVELOPER
             return await egress.fetch(f"http://127.0.0.1:{server.port}/jwks")
@@ -144,9 +147,9 @@ def test_developer_mode_still_refuses_the_providers_own_address() -> None:
 
 def test_nothing_is_logged_and_nothing_lifted_by_default() -> None:
     with capture_logs() as logged:
-        egress = strict()
+        Egress(own_url="https://op.example")
     assert logged == []
-    assert egress.rules is INTERNET
+    assert strict().rules is INTERNET
 
 
 def test_the_system_looks_names_up() -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import argon2
 import pytest
 from argon2.profiles import CHEAPEST, RFC_9106_LOW_MEMORY
-from structlog.testing import capture_logs
 
 from corpid.outbound.passwords import Argon2Passwords, guessable_passwords, parameters
 from corpid.ports import COMMAND_LINE, PasswordsBusy
 from corpid.rules.authentication.password_hash import PROFILES, HashCost, stored_cost
 from corpid.rules.authentication.password_rules import LONGEST, SHORTEST
+from tests.logs import capture_logs
 
 if TYPE_CHECKING:
     from corpid.ports import Passwords

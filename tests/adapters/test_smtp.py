@@ -10,7 +10,6 @@ from email import message_from_bytes, policy
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 from aiosmtpd.smtp import SMTP, AuthResult
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -24,6 +23,7 @@ from corpid.rules.directory.nodes import Scalar
 from corpid.texts import phrase
 from corpid.web.pages.translations import LANGUAGES
 from tests.certificates import Authority
+from tests.logs import capture_logs
 from tests.postbox import RENDERER
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def new_email(to: str = PERSON, **more: Any) -> Email:
 
 def run(test: Callable[[], Awaitable[None]]) -> list[Any]:
     """What was logged meanwhile."""
-    with structlog.testing.capture_logs() as logged:
+    with capture_logs() as logged:
         asyncio.run(test())  # type: ignore[arg-type]
     return [entry for entry in logged if entry["event"].startswith("mail_")]
 

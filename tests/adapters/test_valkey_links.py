@@ -15,7 +15,6 @@ import hiredis
 import pytest
 import uvloop
 from cryptography.hazmat.primitives.serialization import Encoding
-from structlog.testing import capture_logs
 
 from corpid.ports import StoreUnavailable
 from corpid.stores.valkey.link import addresses, connect
@@ -23,6 +22,7 @@ from corpid.stores.valkey.nodes import Node
 from tests.adapters.on_redis import PATIENCE_SECONDS, recovered
 from tests.adapters.test_valkey_addresses import certify
 from tests.certificates import Authority
+from tests.logs import capture_logs
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from corpid.rules.directory.records import Assignment, Parameter, ParameterDefinition, RoleDescription, Service
 from corpid.rules.directory.role_forms import RoleForm, ValuesInUse

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from corpid.flows.account.links import PURPOSES
 from corpid.rules.directory.parties import consent_items, consent_summary

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from corpid.flows.operations.client_keys import LookedAt
 from corpid.flows.operations.migration_report import ClientUse, DeprecatedUse

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from corpid.flows.developer import inspection
 from corpid.flows.developer.exchanges import Exchange, Exchanges, Signed

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from corpid.flows.account.links import PURPOSES
 from corpid.flows.account.set_factor import NAME_TAKEN

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.rules.directory.records import ThirdPartyGrant

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import counted, phrase

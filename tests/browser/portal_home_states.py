@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from corpid.texts import phrase
 from corpid.web.directory import administrator_views as views

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from corpid.texts import counted, phrase
 from corpid.web.directory.access_review_views import AccessReview, ReviewedPerson

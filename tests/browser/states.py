@@ -5,11 +5,11 @@ A house test holds that no view and no template is missing (tests/house/test_pag
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import WRONG_PASSWORD
 from corpid.flows.developer.people import Listed

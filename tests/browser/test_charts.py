@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 from zoneinfo import ZoneInfo
@@ -46,8 +45,7 @@ DIFFERENT: Final = (APPEARANCES[0], *APPEARANCES[-2:])
 """those of `make test`"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charts(PageView):
+class Charts(PageView, frozen=True, kw_only=True):
     """A page of charts."""
 
     template: ClassVar[str] = "charts.html"

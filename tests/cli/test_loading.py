@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import urllib.request
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from corpid import cli
 from corpid.stores.sql import registry
+from tests.machine import free_port
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tests.cli.conftest import Terminal
 
 PROGRAM: Final = """
@@ -45,6 +54,33 @@ OTHERS_STORES: Final = {
     f"corpid.stores.sql.{name}" for name in ("mappers", "directory", "sessions", "factors", "provisioning")
 }
 NO_CERTIFICATE: Final = {"cryptography.x509"}
+SERVING: Final = """
+import json, os, signal, sys
+
+def told(*_):
+    print(json.dumps([os.getpid(), sorted(sys.modules)]), file=sys.stderr, flush=True)
+
+signal.signal(signal.SIGUSR1, told)
+sys.argv[0] = "corpid"
+from corpid.__main__ import main
+main()
+"""
+"""`corpid …`, which says at SIGUSR1 what it has loaded"""
+OF_THE_COMMAND_LINE: Final = {"typer", "annotated-doc", "shellingham", "rich"}
+OF_EVERYTHING: Final = {
+    "annotated-types", "msgspec", "pydantic", "pydantic-core", "typing-extensions", "typing-inspection",
+}  # fmt: skip
+OF_THE_LIST: Final = OF_THE_COMMAND_LINE | OF_EVERYTHING | {"pygments", "attrs", "markdown-it-py", "mdurl"}
+"""the help is written by rich"""
+OF_A_DATABASE: Final = OF_EVERYTHING | {"cffi", "cryptography", "lmdb", "pyotp", "sqlalchemy"}
+OF_A_COMMAND: Final = OF_THE_COMMAND_LINE | OF_A_DATABASE
+OF_A_SERVER: Final = OF_A_DATABASE | {
+    "anyio", "argon2-cffi", "argon2-cffi-bindings", "awscrt", "babel", "httptools", "jinja2", "markupsafe",
+    "precis-i18n", "starlette", "uvloop",
+}  # fmt: skip
+"""packages that a server on SQLite and LMDB has when it answers; another one needs a reason (docs/decisions/0036)"""
+MOST_OF_A_SERVER: Final = 900
+"""modules"""
 MOST_OF_THE_LIST: Final = 340
 """modules that the list of commands may load, Python's own included"""
 MOST_OF_A_COMMAND: Final = 720
@@ -59,10 +95,74 @@ def loaded(*arguments: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
+def packages(found: Iterable[str]) -> set[str]:
+    """The names of the packages that modules belong to, except Python's and ours."""
+    names = {name for module in found for name in installed().get(module.partition(".")[0], ())}
+    return {re.sub("[-_.]+", "-", name).lower() for name in names} - {"corpid"}
+
+
+@cache
+def installed() -> dict[str, list[str]]:
+    return {module: list(names) for module, names in packages_distributions().items()}
+
+
+def serving(folder: Path, *arguments: str) -> dict[int, set[str]]:
+    """The modules of the processes of `corpid serve …`, by their numbers, after the first answer of it."""
+    port = free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CORPID_")}
+    environment |= {"CORPID_PORT": str(port), "CORPID_BASE_URL": f"http://localhost:{port}"}
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVING, "serve", *arguments],
+        cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert json.loads(process.stdout.readline())["event"] == "listening"
+            with urllib.request.urlopen(f"http://localhost:{port}/readyz", timeout=SECONDS) as answer:
+                assert answer.status == 200
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
+            found = {}
+            for each in map(int, children or [str(process.pid)]):
+                os.kill(each, signal.SIGUSR1)
+                number, names = json.loads(process.stderr.readline())
+                found[number] = set(names)
+            return found
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=SECONDS)
+
+
+def test_a_serving_process_has_loaded_these_packages_and_no_other(tmp_path: Path) -> None:
+    """docs/decisions/0036: on a database that has its schema."""
+    serving(tmp_path)
+    ((_, found),) = serving(tmp_path).items()
+    assert packages(found) == OF_A_SERVER
+    assert not found & (NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION | NO_CERTIFICATE)
+    assert not found & {"corpid.cli", "corpid.web.directory.endpoints", "corpid.web.operations.endpoints"}
+    assert len(found) <= MOST_OF_A_SERVER
+
+
+def test_workers_share_what_a_single_process_loads_when_it_is_needed(tmp_path: Path) -> None:
+    """docs/decisions/0036: all of it is loaded before the fork."""
+    ((_, found),) = serving(tmp_path, "--workers", "1").items()
+    rare = {
+        "corpid.outbound.http_client",
+        "corpid.rules.authentication.passkey_verification",
+        "corpid.web.directory.endpoints",
+        "corpid.web.operations.endpoints",
+    }
+    assert not rare & found
+    workers = serving(tmp_path, "--workers", "2")
+    assert len(workers) == 2
+    assert all(rare <= names for names in workers.values())
+
+
 @pytest.mark.parametrize("arguments", [("--help",), ("version",)])
 def test_the_list_of_commands_and_the_version_need_no_command(arguments: tuple[str, ...]) -> None:
     found = loaded(*arguments)
     assert not found & (NOTHING_AT_ALL | NO_SERVER | NO_OTHER_COMMAND | NO_DRIVER | NO_MIGRATION)
+    assert packages(found) <= OF_THE_LIST
     assert len(found) <= MOST_OF_THE_LIST
 
 
@@ -85,6 +185,7 @@ def test_a_command_on_the_database_needs_no_server(terminal: Terminal, arguments
     )
     assert arguments[0] in {"user", "export"} or not found & OTHERS_STORES
     assert arguments[0] == "key" or not found & NO_CERTIFICATE
+    assert packages(found) <= OF_A_COMMAND
     assert "corpid.engines" in found
     assert len(found) <= MOST_OF_A_COMMAND
 

@@ -159,7 +159,8 @@ def test_the_process_can_end_while_a_name_server_hangs() -> None:
     program = textwrap.dedent(
         """
         import asyncio, time
-        from corpid.outbound.http_client import HttpClient, HttpClientError
+        from corpid.outbound.destinations import HttpClientError
+        from corpid.outbound.http_client import HttpClient
 
         async def fetch():
             egress = HttpClient(own_url="https://id.example", resolve=lambda name, port: time.sleep(600), seconds=0.2)

@@ -251,22 +251,10 @@ def test_no_page_or_endpoint_asks_the_request_for_its_own_address() -> None:
     assert not found, listed(found)
 
 
-def test_uvicorn_never_rewrites_scheme_or_address_from_headers() -> None:
+def test_no_other_server_reads_requests() -> None:
     """D32, D47: uvicorn trusts X-Forwarded-* from loopback unless told otherwise."""
-    calls = [
-        (module.at(node), {keyword.arg: keyword.value for keyword in node.keywords})
-        for module in modules()
-        if "import uvicorn" in module.text or "from uvicorn" in module.text
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"Config", "uvicorn.Config", "uvicorn.run"}
-    ]
-    trusting = [
-        place
-        for place, keywords in calls
-        if not isinstance(value := keywords.get("proxy_headers"), ast.Constant) or value.value is not False
-    ]
-    assert calls, "nothing starts uvicorn under the names that this test looks for"
-    assert not trusting, listed(trusting)
+    found = [module.path for module in modules() if "import uvicorn" in module.text or "from uvicorn" in module.text]
+    assert not found, listed(found)
 
 
 def is_printing(call: ast.Call) -> bool:

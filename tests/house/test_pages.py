@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from dataclasses import is_dataclass
+
+import msgspec
 
 from corpid import web
 from tests.browser.states import STATES
@@ -20,8 +21,9 @@ def views() -> set[type]:
     found = set()
     for module in pkgutil.walk_packages(web.__path__, "corpid.web."):
         for one in vars(importlib.import_module(module.name)).values():
-            if isinstance(one, type) and is_dataclass(one) and isinstance(vars(one).get("template"), str):
+            if isinstance(one, type) and issubclass(one, msgspec.Struct) and isinstance(vars(one).get("template"), str):
                 found.add(one)
+    assert len(found) > 100, "views are no longer records"
     return found
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 import sqlalchemy as sa
-from structlog.testing import capture_logs
 
 from corpid import periodic_tasks
 from corpid.flows.operations.audit_seals import verify
@@ -20,6 +19,7 @@ from corpid.ports import Session, Upsert
 from corpid.rules.directory.actors import CommandLine
 from corpid.stores.sql.tables import sessions, transient
 from tests import engines
+from tests.logs import capture_logs
 from tests.protocol.deployment import registered
 from tests.protocol.directory import ALICE
 from tests.protocol.provider import World

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from msgspec.structs import replace
-from structlog.testing import capture_logs
 
 from corpid import app, settings
 from corpid.flows.operations import readiness, signing_keys
@@ -18,6 +17,7 @@ from corpid.flows.operations.change_reporters import SettingsReporter
 from corpid.flows.operations.readiness import CLOCK, PARTS, TRANSIENT, Readiness, switch_maintenance
 from corpid.rules.directory.actors import CommandLine
 from tests.engines import RedisServer
+from tests.logs import capture_logs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.flows.authentication.browsers import Browser, recognise, record_passkey
 from corpid.web.pages.rendering import Renderer

@@ -7,9 +7,9 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from structlog.testing import capture_logs
 
 from corpid.web.http.connections import Limits
+from tests.logs import capture_logs
 from tests.web.served import SHORT, Recorder, Served, served
 from tests.web.test_workers import until
 

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from corpid import __version__, app, settings
 from corpid.flows.operations import signing_keys
-from corpid.outbound.http_client import HttpClientError
+from corpid.outbound.destinations import HttpClientError
 from corpid.outbound.passwords import Argon2Passwords
 from corpid.rules.directory.actors import CommandLine
 from corpid.web.http import server

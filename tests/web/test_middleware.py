@@ -296,7 +296,7 @@ def test_a_callers_text_is_escaped_and_cut(lines: io.BytesIO) -> None:
 
 
 def test_a_library_that_logs_logs_the_same_way(lines: io.BytesIO) -> None:
-    logging.getLogger("uvicorn.error").error("Something\nhappened")
+    logging.getLogger("asyncio").error("Something\nhappened")
     logging.getLogger("httpx").info("GET https://idp.example/?secret")
     (line,) = logged(lines)
     assert (line["level"], line["event"]) == ("error", "Something\\nhappened")

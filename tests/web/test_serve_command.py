@@ -23,7 +23,7 @@ COLLECTOR = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_coun
 """what is frozen when the process ends, and the thresholds"""
 WORKER = """
 import gc, os, signal
-from corpid.cli.serve import supervise
+from corpid.serving import supervise
 
 def work(served, place):
     print(gc.get_freeze_count(), flush=True)

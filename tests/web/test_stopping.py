@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
-from corpid.web.http.server import ListenError, Server, StartupFailed, bind
+from corpid.web.http.server import ListenError, bind
 from tests.web.served import PATIENCE, Recorder, served
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 GET_WAIT = b"GET /wait HTTP/1.1\r\nHost: h\r\n\r\n"
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -65,42 +60,6 @@ def test_what_takes_longer_than_the_drain_is_cut_off() -> None:
         assert app.waiting.wait(PATIENCE)
         running.begin_stop().result(PATIENCE)
         assert b"200" not in busy.rest()
-
-
-def test_lifespan_events_reach_the_application() -> None:
-    heard: list[str] = []
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "lifespan"
-        for _ in range(2):
-            event = (await receive())["type"]
-            heard.append(event)
-            await send({"type": f"{event}.complete"})
-
-    async def main() -> None:
-        server = Server(app)
-        await server.start(bind("127.0.0.1", 0))
-        await server.stop()
-
-    asyncio.run(main())
-    assert heard == ["lifespan.startup", "lifespan.shutdown"]
-
-
-def test_an_application_that_refuses_to_start_is_not_served() -> None:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
-        await send({"type": "lifespan.startup.failed", "message": "no"})
-
-    async def main() -> None:
-        sockets = bind("127.0.0.1", 0)
-        try:
-            await Server(app).start(sockets)
-        finally:
-            for listening in sockets:
-                listening.close()
-
-    with pytest.raises(StartupFailed):
-        asyncio.run(main())
 
 
 def test_a_port_that_is_taken_is_refused_with_a_sentence() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from corpid.cli.serve import METRICS_VARIABLE, metrics_folder
+from corpid.serving import METRICS_VARIABLE, metrics_folder
 from tests import quick_start
 from tests.web.served import PATIENCE, PROCESS_SECONDS
 from tests.web.test_workers import events, until, workers_of, working
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.full
 
 PROGRAM = """
 import os, signal, sys, time
-from corpid.cli.serve import supervise
+from corpid.serving import supervise
 from corpid.web.telemetry import access_log
 
 def is_first():

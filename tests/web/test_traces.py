@@ -18,12 +18,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from structlog.testing import capture_logs
 
 from corpid import app, settings
 from corpid.flows import namespaces
 from corpid.flows.namespaces import Namespace
-from corpid.outbound.http_client import HttpClientError
+from corpid.outbound.destinations import HttpClientError
 from corpid.ports import StoreUnavailable
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.errors import InvalidGrant
@@ -31,6 +30,7 @@ from corpid.rules.oauth.refusals import Reason
 from corpid.sandbox import people
 from corpid.web.telemetry import tracing
 from corpid.web.telemetry.spans import ATTRIBUTES, Spans
+from tests.logs import capture_logs
 from tests.web.collector import Collector, collecting
 from tests.web.processes import DIRECTORY, KEYS, RINA, Running, command, serving
 from tests.web.served import PROCESS_SECONDS, served

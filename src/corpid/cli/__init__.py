@@ -211,7 +211,7 @@ def loaded(name: str, wanted: str = "") -> Any:  # noqa: ANN401 - typer keeps th
     return get_group(holder).commands[name]
 
 
-def _report_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def report_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Report an unforeseen exception without its text.
 
     Python's own hook would print it as it is.
@@ -223,7 +223,7 @@ def _report_unforeseen(kind: type[BaseException], error: BaseException, trace: T
 
 def main() -> None:
     """The entry point of the command line."""
-    sys.excepthook = _report_unforeseen
+    sys.excepthook = report_unforeseen
     # Settings have passwords in them, and plugins of other packages would see them; looking for some takes time, too.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     app()

@@ -1,7 +1,7 @@
 """Output of commands: tables and differences, JSON, one sentence for an error.
 
 The only module of this floor that prints. Whatever it is given goes through `printable`: much of it was said by relying
-parties, by people, or by the author of a file.
+parties, by people, or by the author of a file. rich is loaded for the first line; a server has none.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import sys
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import msgspec
-import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from corpid.rules.printable import printable, printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+    from rich.console import Console
+    from rich.text import Text
 
     from corpid.rules.directory.differences import Difference
 
@@ -41,6 +40,8 @@ _WORDS: Final = (("+", "added"), ("~", "changed"), ("-", "removed"))
 
 def fail(*sentences: str) -> NoReturn:
     """Report an error on stderr and end with exit code 1."""
+    import typer  # noqa: PLC0415 - a server starts without it
+
     complain(*sentences)
     raise typer.Exit(1)
 
@@ -126,6 +127,8 @@ def aligned(rows: Iterable[tuple[str, str, str]]) -> None:
 
     On a terminal a line ends at its width; in a file or pipe nothing is cut.
     """
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     console = _console()
     texts = [tuple(map(_text, row)) for row in rows]
     most = _COLUMN_CELLS if console.is_terminal else sys.maxsize
@@ -148,6 +151,9 @@ def table(
 
     `unbroken`: no cell but the first of a row is ever broken.
     """
+    from rich.table import Table  # noqa: PLC0415 - see above
+    from rich.text import Text  # noqa: PLC0415
+
     shown = Table(title=_text(title), title_justify="left", title_style="bold")
     for position, heading in enumerate(headings):
         shown.add_column(heading, overflow="fold", no_wrap=unbroken and position > 0)
@@ -184,17 +190,23 @@ def differences(found: Sequence[Difference], *, done: bool) -> None:
 
 
 def _console(*, error: bool = False) -> Console:
+    from rich.console import Console  # noqa: PLC0415 - see above
+
     return Console(stderr=error, highlight=False, emoji=False)
 
 
 def _text(*parts: Part) -> Text:
     """The one way of a text to the terminal."""
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     return Text.assemble(
         *(printable(part) if isinstance(part, str) else (printable(part[0]), part[1]) for part in parts)
     )
 
 
 def _cell(value: Lines) -> Text:
+    from rich.text import Text  # noqa: PLC0415 - see above
+
     return Text("\n").join(map(_text, _lines(value)))
 
 

@@ -11,10 +11,9 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
+from corpid.flows.event_log import log
 from corpid.jose.keys import KeySetError, parse_client_key_set
-from corpid.outbound.http_client import HttpClientError
+from corpid.outbound.destinations import HttpClientError
 from corpid.ports import FetchedKeySet, KeySetUnavailable, StoreUnavailable
 from corpid.rules.limits import DESCRIPTION_CHARACTERS, LIVE_STATE_SECONDS
 from corpid.rules.oauth.client_registration import public_key_set
@@ -172,16 +171,16 @@ class _Remote:
             self._log_missing(now)
             raise KeySetUnavailable(self._reason) from error
         self._key_set, self._fetched_at, self._seen_at = key_set, now, int(now)
-        _log().info("key_set_fetched", client_id=self._id, detail=_cut("; ".join(key_set.problems)))
+        log().info("key_set_fetched", client_id=self._id, detail=_cut("; ".join(key_set.problems)))
         if self._missing:
             self._missing = False
-            _log().warning("key_set_fetched_again", client_id=self._id, detail=_cut(self.source))
+            log().warning("key_set_fetched_again", client_id=self._id, detail=_cut(self.source))
         try:
             await self._clients.keep_fetched_key_set(
                 self._id, FetchedKeySet(jwks_uri=self.source, jwks=public_key_set(text.decode()), fetched_at=int(now))
             )
         except StoreUnavailable as error:
-            _log().warning("key_set_not_kept", client_id=self._id, detail=str(error))
+            log().warning("key_set_not_kept", client_id=self._id, detail=str(error))
         return self._held(key_set, now)
 
     def _log_missing(self, now: float) -> None:
@@ -191,7 +190,7 @@ class _Remote:
         """
         if not 0 <= now - self._logged_at < LOGGED_EVERY_SECONDS:
             self._logged_at, self._missing = now, True
-            _log().warning("key_set_not_fetched", client_id=self._id, detail=self._reason)
+            log().warning("key_set_not_fetched", client_id=self._id, detail=self._reason)
 
 
 class FetchedClientKeys:
@@ -272,8 +271,3 @@ def _started(work: Coroutine[None, None, ClientKeySet]) -> asyncio.Task[ClientKe
 
 def _cut(text: str) -> str:
     return text[:DESCRIPTION_CHARACTERS]
-
-
-def _log() -> structlog.typing.FilteringBoundLogger:
-    log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-    return log

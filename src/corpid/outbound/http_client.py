@@ -16,19 +16,18 @@ import re
 import socket
 import threading
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import h11
 import httpx
-import structlog
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from corpid import __version__
+from corpid.outbound.destinations import INTERNET, HttpClientError, Rules
 from corpid.rules.oauth.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -202,54 +201,6 @@ _HEADERS: Final = {
 }
 _HOST_NAME: Final = re.compile(r"(?=.{1,253}\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9-]{1,63}")
 _NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
-_NOT_PUBLIC_4: Final = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"))
-_GLOBAL_6: Final = IPv6Network("2000::/3")
-_NOT_PUBLIC_6: Final = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-
-
-class HttpClientError(Exception):
-    """Nothing was fetched.
-
-    `detail` says why, for the log and the URL's owner.
-    """
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail)
-        self.detail = detail
-
-
-def is_public(address: Address) -> bool:
-    """Return whether an address may be fetched from: a public one.
-
-    IPv6 forms that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) never are. Source: D27
-    """
-    if isinstance(address, IPv4Address):
-        return address.is_global and not address.is_multicast and not any(address in net for net in _NOT_PUBLIC_4)
-    return address.scope_id is None and address in _GLOBAL_6 and not any(address in net for net in _NOT_PUBLIC_6)
-
-
-def _any_address(_: Address) -> bool:
-    return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """Allowed destinations of fetches."""
-
-    schemes: tuple[str, ...]
-    ports: tuple[int, ...]
-    """empty: any"""
-    names_only: bool
-    """a host is a name, never an address"""
-    own_ports: bool
-    """our own host name may be fetched from at another port than our own"""
-    permits: Callable[[Address], bool]
-
-
-INTERNET: Final = Rules(schemes=("https",), ports=(443,), names_only=True, own_ports=False, permits=is_public)
-DEVELOPER: Final = Rules(
-    schemes=("https", "http"), ports=(), names_only=False, own_ports=True, permits=_any_address
-)  # fmt: skip
 
 
 def system_addresses(name: str, port: int) -> list[str]:
@@ -344,10 +295,6 @@ class HttpClient:
         self._fetches = fetches
         self._slots = asyncio.Semaphore(fetches)
         self._look_ups = _LookUps(resolve, look_ups)
-        if rules is not INTERNET:
-            structlog.get_logger().warning(
-                "egress_rules_lifted", detail=f"key sets are fetched by {', '.join(rules.schemes)} from any address"
-            )
 
     async def fetch(self, url: str) -> bytes:
         """The body of the 200 response at `url`.

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import unquote, urlsplit
 
+from corpid.flows.event_log import log
 from corpid.ports import MailDelayed
 
 if TYPE_CHECKING:
@@ -71,9 +72,7 @@ class NoMail:
         Source: D48
         """
         # It takes long to load, and commands do without.
-        import structlog  # noqa: PLC0415
-
-        structlog.get_logger().info("mail_not_sent", detail="no mail server is set: mail_url")
+        log().info("mail_not_sent", detail="no mail server is set: mail_url")
 
     async def deliver(self, email: Email) -> None:  # noqa: ARG002 - the port's signature
         """Raises MailDelayed: a server may be set later."""

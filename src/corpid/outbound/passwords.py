@@ -19,6 +19,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError, VerifyMismatchError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
+from corpid.flows.event_log import log
 from corpid.ports import COMMAND_LINE, HashingSource, PasswordsBusy
 from corpid.rules.authentication.password_hash import HashCost, stored_cost
 from corpid.rules.authentication.password_rules import LONGEST_TYPED, SHORTEST, normalised
@@ -108,9 +109,7 @@ class Argon2Passwords:
                 return False
             except (VerificationError, ValueError) as error:
                 # It takes long to load, and commands do without.
-                import structlog  # noqa: PLC0415
-
-                structlog.get_logger().error("password_hash_unusable", detail=str(error))
+                log().error("password_hash_unusable", detail=str(error))
         self._same_work(octets)
         return False
 

@@ -12,8 +12,8 @@ from email.headerregistry import Address
 from typing import TYPE_CHECKING, Final
 
 import aiosmtplib
-import structlog
 
+from corpid.flows.event_log import log
 from corpid.outbound.mail_messages import MessageWriter
 from corpid.outbound.smtp_sessions import SmtpSessions, reply_code
 from corpid.ports import EmailDelayed, MailDelayed, MailRefused, SenderRefused
@@ -174,4 +174,4 @@ def _reason(error: Exception) -> str:
 
 
 def _log(event: str, detail: str) -> None:
-    structlog.get_logger().warning(event, detail=detail)
+    log().warning(event, detail=detail)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import permutations
-from threading import Lock
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -33,12 +31,11 @@ from corpid.web.account.links import forgotten_password
 from corpid.web.authentication.endpoints import interaction
 from corpid.web.authentication.sign_out import sign_out
 from corpid.web.context import SIGN_IN_PATH, Access
-from corpid.web.directory.endpoints import manage
+from corpid.web.first_use import admin_api, console, portal, scim
 from corpid.web.http.connections import OVERLOADED
 from corpid.web.http.requests import form_bytes, headers
 from corpid.web.oauth import api_server as api_endpoints
 from corpid.web.oauth import endpoints
-from corpid.web.operations.endpoints import console
 from corpid.web.pages import errors, plain, well_known
 from corpid.web.pages.rendering import LANGUAGE_PATH, STATIC_PATH
 from corpid.web.pages.responses import refuse_forged
@@ -47,10 +44,9 @@ from corpid.web.scim import PATH as SCIM_PATH
 from corpid.web.telemetry.access_log import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from functools import _lru_cache_wrapper
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
     from corpid.flows.provider import Policy
     from corpid.rules.oauth.generations import Generation
@@ -60,7 +56,6 @@ if TYPE_CHECKING:
     from corpid.web.telemetry.access_log import LogFields
 
 
-T = TypeVar("T")
 CORS_PATHS: Final = (discovery.DISCOVERY_PATH, discovery.AUTHORIZATION_SERVER_PATH, discovery.JWKS_PATH)
 
 
@@ -100,67 +95,6 @@ def _as_challenge(generation: Generation, request: Request, error: Exception, we
     return errors.as_challenge(request, error, generation, policy.base_url, catalogue=policy.error_catalogue)
 
 
-_MAKING: Final = Lock()
-
-
-async def _on_first_use(make: _lru_cache_wrapper[T]) -> T:
-    """The result of a cached function, which a thread calls first.
-
-    That keeps no other request waiting, but for those that need it, too: made by two at once it may be broken.
-    """
-    if not make.cache_info().currsize:
-        await asyncio.to_thread(_make_alone, make)
-    return make()
-
-
-def _make_alone(make: Callable[[], object]) -> None:
-    with _MAKING:
-        make()
-
-
-@cache
-def _api_application() -> ASGIApp:
-    """The admin API's application.
-
-    Most processes need none of it, and loading it takes as long as a start.
-    """
-    from corpid.web.api.application import application  # noqa: PLC0415
-
-    return application()
-
-
-class _AdminApi(Response):
-    """An answer that the admin API gives, which is an ASGI application."""
-
-    def __init__(self, web: WebContext) -> None:
-        self._web: Final = web
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await _on_first_use(_api_application)
-        inner = {**scope, "path": scope["path"].removeprefix(self._web.base_path), "corpid.web": self._web}
-        try:
-            await answer(inner, receive, send)
-        finally:
-            scope["route"] = inner.get("route", scope["route"])
-
-
-async def _admin_api(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
-    return _AdminApi(web)
-
-
-@cache
-def _scim_answer() -> Endpoint:
-    """SCIM's endpoint, loaded on first use as the admin API."""
-    from corpid.web.scim.application import answer  # noqa: PLC0415
-
-    return answer
-
-
-async def _scim(request: Request, web: WebContext) -> Response:
-    answer = await _on_first_use(_scim_answer)
-    return await answer(request, web)
-
-
 PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{SIGN_IN_PATH}{{rest}}": interaction,
     LINK_PATH: opening_links.link,
@@ -173,16 +107,16 @@ PAGES_WITH_FORMS: Final[Mapping[str, Endpoint]] = {
     f"{LONGER_PATH}{{rest}}": longer_invitation,
     f"{ACCOUNT_PATH}/{{rest}}": account,
     SIGN_OUT_PATH: sign_out,
-    PORTAL_PATH: manage,
-    f"{PORTAL_PATH}/{{rest}}": manage,
+    PORTAL_PATH: portal,
+    f"{PORTAL_PATH}/{{rest}}": portal,
     CONSOLE_PATH: console,
     f"{CONSOLE_PATH}/{{rest}}": console,
 }
-_PARTS: Final[Mapping[Endpoint, Part]] = {manage: "manage", console: "console"}
+_PARTS: Final[Mapping[Endpoint, Part]] = {portal: "manage", console: "console"}
 """the pages that the operator can switch off"""
 _FAILS: Final[Mapping[Endpoint, Fails]] = {
     account: partial(own_pages.failed, "account"),
-    manage: partial(own_pages.failed, "manage"),
+    portal: partial(own_pages.failed, "manage"),
     console: partial(own_pages.failed, "console"),
 }
 """the pages whose errors lead back to their first one"""
@@ -281,8 +215,8 @@ def table(served: Sequence[Generation], *, first: bool = True, developer_mode: b
         Route(path=f"{STATIC_PATH}{{rest}}", methods=get, endpoint=plain.static_file, fails=as_json),
         *(
             (
-                Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=_admin_api, fails=_as_problem, part="api"),
-                Route(path=f"{SCIM_PATH}/{{rest}}", endpoint=_scim, fails=_as_scim_error, part="scim"),
+                Route(path=f"{api_server.API_PATH}/{{rest}}", endpoint=admin_api, fails=_as_problem, part="api"),
+                Route(path=f"{SCIM_PATH}/{{rest}}", endpoint=scim, fails=_as_scim_error, part="scim"),
             )
             if first
             else ()

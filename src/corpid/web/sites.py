@@ -15,7 +15,7 @@ from corpid.flows.account import own_sessions
 from corpid.flows.account.own_sessions import OwnVisit
 from corpid.flows.authentication.own_pages import PATHS, SIGN_OUT_PATH
 from corpid.texts import phrase
-from corpid.web.pages.layout import Link
+from corpid.web.pages.layout import Link, ViewPart
 
 if TYPE_CHECKING:
     import re
@@ -171,8 +171,7 @@ class Page(Generic[At]):
     """the right to what it changes: without it the page is neither linked to nor opened, nor is its form taken"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class Names(ViewPart, frozen=True, kw_only=True):
     """The accepted names of fields: these, and those with a prefix."""
 
     names: frozenset[str]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from html.parser import HTMLParser
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from corpid.flows.authentication.entity_selection import SHOWN
 from corpid.rules.directory.entity_choice import NUMBERS

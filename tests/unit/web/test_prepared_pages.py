@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from corpid.texts import phrase
 from corpid.web.pages.layout import Form, Frame, TimeLimit

@@ -6,7 +6,9 @@ A challenge is `nonce.mac`. The MAC covers its purpose and subject, so opening a
 from __future__ import annotations
 
 import hmac
+import threading
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -145,11 +147,29 @@ def authentication_options(
     """
     if not context.provider.policy.takes_passkeys:
         return ""
+    _load_verification_meanwhile()
     return law.authentication_options(
         _party(context),
         challenge=make(context, purpose, subject),
         allowed={each.credential_id: each.transports for each in allowed},
     )
+
+
+def load_verification() -> None:
+    """Load what verifies answers.
+
+    A server does so before it forks its workers. Source: docs/decisions/0036
+    """
+    from corpid.rules.authentication import passkey_verification  # noqa: F401, PLC0415 - takes long, see there
+
+
+@cache
+def _load_verification_meanwhile() -> None:
+    """Load it while somebody is asked for a passkey.
+
+    So their answer does not wait.
+    """
+    threading.Thread(target=load_verification, name="passkey-verification", daemon=True).start()
 
 
 async def claimed(context: RequestContext, answer: str) -> Claim:
@@ -191,7 +211,9 @@ async def _verified(
         raise PasskeyRefused("no such passkey is known here")
     if only and passkey.user_id != only:
         raise PasskeyRefused("this passkey is not one of this person's")
-    proven = law.verify_authentication(
+    from corpid.rules.authentication.passkey_verification import verify_authentication  # noqa: PLC0415 - loaded by now
+
+    proven = verify_authentication(
         _party(context),
         claim.answer,
         challenge=claim.challenge,
@@ -236,7 +258,9 @@ def creation_options(context: RequestContext, user: User, subject: str, *, known
     """
     if not context.provider.policy.takes_passkeys:
         return ""
-    return law.registration_options(
+    from corpid.rules.authentication import passkey_verification  # noqa: PLC0415 - few pages offer to make a passkey
+
+    return passkey_verification.registration_options(
         _party(context),
         challenge=make(context, _REGISTRATION, subject),
         user_handle=user.user_id.encode(),
@@ -256,11 +280,13 @@ async def newly_made(context: RequestContext, subject: str, *, answer: str) -> N
 
     Raises Rejected and StaleStep. Source: WebAuthn §7.1, D46
     """
+    from corpid.rules.authentication.passkey_verification import verify_registration  # noqa: PLC0415 - loaded by now
+
     try:
         parsed = law.parse_answer(answer)
         challenge = law.challenge_of(parsed)
         await _redeem(context, challenge, _REGISTRATION, subject)
-        made = law.verify_registration(_party(context), parsed, challenge=challenge)
+        made = verify_registration(_party(context), parsed, challenge=challenge)
         if await context.provider.registry.factors.passkey(made.credential_id) is not None:
             raise PasskeyRefused("this passkey is known already")
     except PasskeyRefused:

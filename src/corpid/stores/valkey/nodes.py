@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
-import structlog
 from redis.crc import key_slot
 
+from corpid.flows.event_log import log
 from corpid.ports import StoreUnavailable
 from corpid.stores.valkey import epochs
 from corpid.stores.valkey.link import ANSWER_SECONDS, connect
@@ -150,7 +150,7 @@ class Node:
             reason = f"{self.address.name} answers in a form that CorpID does not know: {type(error).__name__}"
             if not self._is_odd:  # it is asked again four times a second
                 self._is_odd = True
-                structlog.get_logger().error("engine_answer_unknown", detail=reason)
+                log().error("engine_answer_unknown", detail=reason)
             raise StoreUnavailable(reason) from None
         self._is_odd = False
 

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-import structlog
 
+from corpid.flows.event_log import log
 from corpid.ports import OrderlyStopRefused, StoreUnavailable
 from corpid.stores import milliseconds
 from corpid.stores.valkey import epochs
@@ -36,8 +36,6 @@ from corpid.stores.valkey.link import ANSWER_SECONDS, addresses, connect
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    from structlog.typing import FilteringBoundLogger
 
     from corpid.ports import OrderlyStops
     from corpid.stores.valkey.link import Link
@@ -123,7 +121,7 @@ class Closing:
         """
         if self._reported != marker:
             self._reported, self._is_open = marker, False
-            _log().warning("store_closed", detail=f"{link.address.name}: {_CLOSED_SENTENCE}")
+            log().warning("store_closed", detail=f"{link.address.name}: {_CLOSED_SENTENCE}")
         is_over = now > marker.until
         if marker.is_of(link) and not is_over:
             return StoreUnavailable(f"{link.address.name}: {_CLOSED_SENTENCE}")
@@ -144,9 +142,9 @@ class Closing:
             return
         self._is_open = True
         if intact:
-            _log().info("store_opened", detail="everything that was written before it was closed is there")
+            log().info("store_opened", detail="everything that was written before it was closed is there")
             return
-        _log().warning(
+        log().warning(
             "store_not_proven",
             detail="it came back without the marker of its orderly stop, too late, or a second time: this counts as a loss. "
             "Was it stopped with SHUTDOWN SAVE, or with an appendonly file?",
@@ -247,7 +245,3 @@ async def _alone(url: str) -> AsyncIterator[Link]:
         raise StoreUnavailable(f"{link.address.name} or the database did not answer in time") from None
     finally:
         await link.close()
-
-
-def _log() -> FilteringBoundLogger:
-    return cast("FilteringBoundLogger", structlog.get_logger())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import access_requests, own_access
@@ -24,7 +24,7 @@ from corpid.web import sites
 from corpid.web.account import views
 from corpid.web.account.page_context import AccountContext, account_path, frame, moment
 from corpid.web.pages import access_texts, role_fields
-from corpid.web.pages.layout import FormView, Link, PageView
+from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
 
@@ -57,8 +57,7 @@ _STATES: Final[Mapping[str, Phrase]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleLine:
+class RoleLine(ViewPart, frozen=True, kw_only=True):
     """A role of the reader in a sentence."""
 
     sentence: Phrase
@@ -67,8 +66,7 @@ class RoleLine:
     given: Phrase | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Organisation:
+class Organisation(ViewPart, frozen=True, kw_only=True):
     """An organisation of the reader, with what they may do for it."""
 
     name: str
@@ -79,8 +77,7 @@ class Organisation:
     """where to ask for more; empty if that is not possible"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestLine:
+class RequestLine(ViewPart, frozen=True, kw_only=True):
     """A request of the reader."""
 
     id: str
@@ -94,8 +91,7 @@ class RequestLine:
     """the reason of the person who decided"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnAccess(FormView):
+class OwnAccess(FormView, frozen=True, kw_only=True):
     """The reader's organisations, roles and requests."""
 
     template: ClassVar[str] = "account/access.html"
@@ -109,8 +105,7 @@ class OwnAccess(FormView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskForAccess(PageView):
+class AskForAccess(PageView, frozen=True, kw_only=True):
     """A request for access: organisation, service, role and reason."""
 
     template: ClassVar[str] = "account/ask_for_access.html"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
-import segno
 from starlette.responses import Response
 
 from corpid.rules.authentication import totp
@@ -38,6 +37,8 @@ def grouped(secret: str) -> str:
 
 def picture(text: str) -> Response:
     """A QR code, drawn here (ISO/IEC 18004)."""
+    import segno  # noqa: PLC0415 - few pages draw a code
+
     drawn = BytesIO()
     code = segno.make_qr(text)
     code.save(drawn, kind="svg", border=_QUIET_ZONE, dark="#000", light="#fff", xmldecl=False, omitsize=True)

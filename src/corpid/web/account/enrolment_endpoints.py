@@ -6,7 +6,7 @@ Source: D34, D46
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.account import enrolments, reauthenticate, set_factor
@@ -20,6 +20,7 @@ from corpid.rules.authentication.sign_in import StaleStep
 from corpid.rules.oauth import parameters
 from corpid.web.account import app_key, enrolment_pages
 from corpid.web.http.requests import cookie, form_bytes, page_request
+from corpid.web.pages.layout import ViewPart
 from corpid.web.pages.responses import (
     COOKIE_SECONDS,
     add_cookie,
@@ -52,8 +53,7 @@ _FINISH: Final = "finish"
 _EXTEND: Final = "extend"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Action:
+class _Action(ViewPart, frozen=True, kw_only=True):
     """A form's submission, and the field of its errors."""
 
     submit: Submit | None

@@ -5,7 +5,6 @@ Source: DESIGN "Pages"
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     Page = Callable[[WebContext, RequestContext, EnrolmentVisit, Frame, tuple[FieldError, ...]], Awaitable[View]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeLinkCode(FormView):
+class TypeLinkCode(FormView, frozen=True, kw_only=True):
     """The code of a link, from the fragment or typed.
 
     Fields: code. Followed, which the script sets.
@@ -52,8 +50,7 @@ class TypeLinkCode(FormView):
     """kept after an error"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begin(FormView):
+class Begin(FormView, frozen=True, kw_only=True):
     """The purpose and owner of a link; its button uses nothing up."""
 
     template: ClassVar[str] = "enrolment/begin.html"
@@ -66,8 +63,7 @@ class Begin(FormView):
     """whether they may be fewer, with a passkey"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseName(FormView):
+class ChooseName(FormView, frozen=True, kw_only=True):
     """The name and user name of a new person.
 
     Fields: name, user_name.
@@ -82,8 +78,7 @@ class ChooseName(FormView):
     """who sees the user name"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeMailedCode(FormView):
+class TypeMailedCode(FormView, frozen=True, kw_only=True):
     """The code sent by e-mail.
 
     Field: code. Of the other form: decision.
@@ -95,8 +90,7 @@ class TypeMailedCode(FormView):
     asked: Asked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvePassword(FormView):
+class ProvePassword(FormView, frozen=True, kw_only=True):
     """The person's present password.
 
     Fields: user_name (for password managers), password.
@@ -108,8 +102,7 @@ class ProvePassword(FormView):
     user_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProveSecondFactor(FormView):
+class ProveSecondFactor(FormView, frozen=True, kw_only=True):
     """The person's present second factor.
 
     Fields: code. Of the other form: passkey.
@@ -122,16 +115,14 @@ class ProveSecondFactor(FormView):
     passkey: AskPasskey | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Save(FormView):
+class Save(FormView, frozen=True, kw_only=True):
     """A page that retries writing, after every step was done."""
 
     template: ClassVar[str] = "enrolment/save.html"
     heading: ClassVar[Phrase] = phrase("One last step")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgottenPassword(FormView):
+class ForgottenPassword(FormView, frozen=True, kw_only=True):
     """A form for the user name of a forgotten password.
 
     Field: user_name.

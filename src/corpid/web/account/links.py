@@ -8,7 +8,6 @@ Source: D34, D35, D46, D47
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
@@ -32,7 +31,7 @@ from corpid.web.account.invitations import OPENED_PATH
 from corpid.web.account.page_context import account_path
 from corpid.web.context import SIGN_IN, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import Frame, Link
+from corpid.web.pages.layout import Frame, Link, ViewPart
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other, throttled
 from corpid.web.pages.views import Problem
 
@@ -217,8 +216,7 @@ async def forgotten_password(request: Request, web: WebContext) -> Response:
     return page_response(request, web.renderer, _asked(web, pending))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pending:
+class _Pending(ViewPart, frozen=True, kw_only=True):
     """The sign-in to which the page leads back."""
 
     back: Link

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.authentication.password_rules import SHORTEST
 from corpid.rules.limits import EMAIL_UNDO_SECONDS, HOUR, MAILED_CODE_SECONDS, MINUTE
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import FormView, PageView
+from corpid.web.pages.layout import FormView, PageView, ViewPart
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from corpid.web.pages.views import AskPasskey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(ViewPart, frozen=True, kw_only=True):
     """A part of the account: its page, name and state."""
 
     url: str
@@ -28,8 +26,7 @@ class Section:
     """when last, if known"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview(PageView):
+class Overview(PageView, frozen=True, kw_only=True):
     """The overview of a person's account."""
 
     template: ClassVar[str] = "account/overview.html"
@@ -43,8 +40,7 @@ class Overview(PageView):
     """what was just changed"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasskeyLine:
+class PasskeyLine(ViewPart, frozen=True, kw_only=True):
     """A passkey; `used` is None for one that was never used."""
 
     url: str
@@ -54,8 +50,7 @@ class PasskeyLine:
     synced: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passkeys(PageView):
+class Passkeys(PageView, frozen=True, kw_only=True):
     """The passkeys of a person."""
 
     template: ClassVar[str] = "account/passkeys.html"
@@ -69,8 +64,7 @@ class Passkeys(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddPasskey(PageView):
+class AddPasskey(PageView, frozen=True, kw_only=True):
     """A form that creates a passkey. Field: passkey."""
 
     template: ClassVar[str] = "account/add_passkey.html"
@@ -80,8 +74,7 @@ class AddPasskey(PageView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passkey(FormView):
+class Passkey(FormView, frozen=True, kw_only=True):
     """One passkey.
 
     Field: name. The buttons send decision=rename and decision=remove.
@@ -97,8 +90,7 @@ class Passkey(FormView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remove(FormView):
+class Remove(FormView, frozen=True, kw_only=True):
     """A confirmation before a factor is removed.
 
     `consequence` is a sentence. Fields: none of its own.
@@ -116,8 +108,7 @@ class Remove(FormView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrowserLine:
+class BrowserLine(ViewPart, frozen=True, kw_only=True):
     """A browser in which the person is signed in."""
 
     name: str
@@ -131,8 +122,7 @@ class BrowserLine:
     this: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Browsers(FormView):
+class Browsers(FormView, frozen=True, kw_only=True):
     """The person's signed-in browsers. Field: browser; or decision=others."""
 
     template: ClassVar[str] = "account/browsers.html"
@@ -144,8 +134,7 @@ class Browsers(FormView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameBrowser(FormView):
+class NameBrowser(FormView, frozen=True, kw_only=True):
     """The name of one of the person's browsers. Field: name."""
 
     template: ClassVar[str] = "account/browser.html"
@@ -157,8 +146,7 @@ class NameBrowser(FormView):
     back: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedLine:
+class SharedLine(ViewPart, frozen=True, kw_only=True):
     """Data shared with one service for one organisation.
 
     `summary` and `items` say what: in short, and all of it.
@@ -174,8 +162,7 @@ class SharedLine:
     items: tuple[Phrase, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sharing(PageView):
+class Sharing(PageView, frozen=True, kw_only=True):
     """The services that receive a person's data by their consent."""
 
     template: ClassVar[str] = "account/sharing.html"
@@ -191,8 +178,7 @@ class Sharing(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopSharing(FormView):
+class StopSharing(FormView, frozen=True, kw_only=True):
     """The confirmation before consent is withdrawn. No fields of its own."""
 
     template: ClassVar[str] = "account/stop_sharing.html"
@@ -207,8 +193,7 @@ class StopSharing(FormView):
     """as of `Sharing`"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInLine:
+class SignInLine(ViewPart, frozen=True, kw_only=True):
     """A past sign-in.
 
     An empty client is the account. A name no longer known is a phrase.
@@ -223,8 +208,7 @@ class SignInLine:
     """empty if it is not known"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignIns(PageView):
+class SignIns(PageView, frozen=True, kw_only=True):
     """The last sign-ins of a person."""
 
     template: ClassVar[str] = "account/sign_ins.html"
@@ -233,8 +217,7 @@ class SignIns(PageView):
     sign_ins: tuple[SignInLine, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeEmail(FormView):
+class ChangeEmail(FormView, frozen=True, kw_only=True):
     """A new e-mail address, which a code is sent to. Field: email."""
 
     template: ClassVar[str] = "account/email.html"
@@ -250,8 +233,7 @@ class ChangeEmail(FormView):
 CODE_HINT: Final = phrase("It works for {minutes} minutes, on this page only.", minutes=MAILED_CODE_SECONDS // MINUTE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProveEmail(FormView):
+class ProveEmail(FormView, frozen=True, kw_only=True):
     """The code that was sent to a new e-mail address.
 
     Field: code. The buttons send decision=code, decision=again and decision=other.
@@ -265,8 +247,7 @@ class ProveEmail(FormView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmailWaiting(FormView):
+class EmailWaiting(FormView, frozen=True, kw_only=True):
     """A new e-mail address that takes effect later. The button sends decision=keep."""
 
     template: ClassVar[str] = "account/email_waiting.html"
@@ -278,8 +259,7 @@ class EmailWaiting(FormView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndoEmail(FormView):
+class UndoEmail(FormView, frozen=True, kw_only=True):
     """The page of a link that undoes a change of address.
 
     No fields of its own.
@@ -295,8 +275,7 @@ class UndoEmail(FormView):
     """both masked: the mailbox may be somebody else's by now"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseLanguage(FormView):
+class ChooseLanguage(FormView, frozen=True, kw_only=True):
     """The language of e-mails, and of the pages in this browser.
 
     Field: language.
@@ -308,8 +287,7 @@ class ChooseLanguage(FormView):
     chosen: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DownloadData(FormView):
+class DownloadData(FormView, frozen=True, kw_only=True):
     """A copy of the person's data. No fields of its own."""
 
     template: ClassVar[str] = "account/data.html"
@@ -321,8 +299,7 @@ class DownloadData(FormView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteAccount(FormView):
+class DeleteAccount(FormView, frozen=True, kw_only=True):
     """A request to be deleted.
 
     The buttons send decision=request, and decision=withdraw after it.
@@ -343,8 +320,7 @@ RULES: Final = phrase(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoosePassword(FormView):
+class ChoosePassword(FormView, frozen=True, kw_only=True):
     """A new password, or a passkey instead.
 
     Fields: user_name (for password managers), password. Of the other form: passkey.
@@ -360,8 +336,7 @@ class ChoosePassword(FormView):
     """sentences at the top of the page, in the account"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetUpApp(FormView):
+class SetUpApp(FormView, frozen=True, kw_only=True):
     """An authenticator app, or a passkey or codes by e-mail instead.
 
     Fields: code; of the other forms: passkey; decision=email. Error ids: code, passkey.
@@ -385,8 +360,7 @@ class SetUpApp(FormView):
     """if the account removes the previous one"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeepCodes(FormView):
+class KeepCodes(FormView, frozen=True, kw_only=True):
     """Recovery codes, shown only once. Field: kept."""
 
     template: ClassVar[str] = "factors/keep_codes.html"
@@ -403,8 +377,7 @@ class KeepCodes(FormView):
     """if the account removes the previous one"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invitation(FormView):
+class Invitation(FormView, frozen=True, kw_only=True):
     """An invitation, and the two ways to accept it.
 
     The buttons send decision=sign_in, decision=new and decision=decline.
@@ -422,8 +395,7 @@ class Invitation(FormView):
     """whether they may be fewer, with a passkey"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accept(FormView):
+class Accept(FormView, frozen=True, kw_only=True):
     """An invitation, for the person who is signed in.
 
     The buttons send decision=accept, decision=decline and decision=other_account.

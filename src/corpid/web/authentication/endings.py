@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,7 @@ from corpid.texts import phrase
 from corpid.web.authentication.pages import final_frame
 from corpid.web.context import interaction_path
 from corpid.web.pages import views
-from corpid.web.pages.layout import Frame, Link, client_site
+from corpid.web.pages.layout import Frame, Link, ViewPart, client_site
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,8 +39,7 @@ class Ending(Enum):
     """another browser was first with this request (D15)"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _EndingText:
+class _EndingText(ViewPart, frozen=True, kw_only=True):
     heading: Phrase
     explanation: Phrase
     advice: Callable[[str], Phrase]

@@ -45,7 +45,7 @@ from corpid.web.context import ARRIVE, interaction_path
 from corpid.web.http.requests import cookie, form_bytes, page_request
 from corpid.web.pages import errors
 from corpid.web.pages.errors import ErrorContext
-from corpid.web.pages.layout import Frame, Link
+from corpid.web.pages.layout import Frame, Link, ViewPart
 from corpid.web.pages.responses import (
     add_cookie,
     leave,
@@ -91,8 +91,7 @@ class _Required:
     fields: tuple[FieldError, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(ViewPart, frozen=True, kw_only=True):
     """A POST of the sign-in: its submission and its error field."""
 
     submit: Callable[[RequestContext, Visit, Mapping[str, str]], Awaitable[Visit]]
@@ -385,8 +384,7 @@ async def _ending(web: WebContext, context: RequestContext, visit: Visit, closed
     return await endings.over(web, context, visit, endings.OF_CLOSED[closed])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
+class _Outcome(ViewPart, frozen=True, kw_only=True):
     """The answer to a step that was not taken."""
 
     status: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -32,7 +31,7 @@ from corpid.web.pages.client_fields import (
     typed_in,
     values_of,
 )
-from corpid.web.pages.layout import FormView, Frame, Link, PageView
+from corpid.web.pages.layout import FormView, Frame, Link, PageView, ViewPart
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
@@ -68,8 +67,7 @@ _COMPLETE: Final[Mapping[str, Json]] = {
 """stands for what is missing, so that a check finds every other mistake, too"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientLine:
+class ClientLine(ViewPart, frozen=True, kw_only=True):
     """A client in the list."""
 
     url: str
@@ -80,8 +78,7 @@ class ClientLine:
     """whether it is the demo's own"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeveloperClients(PageView):
+class DeveloperClients(PageView, frozen=True, kw_only=True):
     """The list of clients."""
 
     template: ClassVar[str] = "developer/clients.html"
@@ -92,8 +89,7 @@ class DeveloperClients(PageView):
     removed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeveloperClientForm(FormView):
+class DeveloperClientForm(FormView, frozen=True, kw_only=True):
     """The form of a client, with advice.
 
     Fields: client_id of a new one, its members.
@@ -115,8 +111,7 @@ class DeveloperClientForm(FormView):
     """member → sentences, in English"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeveloperClient(PageView):
+class DeveloperClient(PageView, frozen=True, kw_only=True):
     """One client, with what its developer copies."""
 
     template: ClassVar[str] = "developer/client.html"
@@ -135,8 +130,7 @@ class DeveloperClient(PageView):
     remove: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveClient(FormView):
+class RemoveClient(FormView, frozen=True, kw_only=True):
     """The question before a client is removed."""
 
     template: ClassVar[str] = "developer/remove_client.html"
@@ -190,8 +184,7 @@ async def pages(request: Request, web: WebContext, mode: Mode) -> Response:
     return await not_found(request, web)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _At:
+class _At(ViewPart, frozen=True, kw_only=True):
     request: Request
     web: WebContext
     mode: Mode

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, get_args
 
 from corpid.rules.oauth.refusals import ErrorCode, Reason
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorCatalogue(PageView):
+class ErrorCatalogue(PageView, frozen=True, kw_only=True):
     """Every reason under the first of its errors, with an anchor."""
 
     template: ClassVar[str] = "error_catalogue.html"

@@ -5,7 +5,6 @@ What developers read is in English everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.oauth import discovery
@@ -20,7 +19,7 @@ from corpid.web.developer.paths import (
     SCHEMAS_PATH,
     TRAFFIC_PATH,
 )
-from corpid.web.pages.layout import BARE, Frame, PageView
+from corpid.web.pages.layout import BARE, Frame, PageView, ViewPart
 from corpid.web.pages.responses import page_response
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from corpid.web.context import WebContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(ViewPart, frozen=True, kw_only=True):
     """A page that the index leads to."""
 
     url: str
@@ -84,8 +82,7 @@ _ON_NETWORK: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copied:
+class Copied(ViewPart, frozen=True, kw_only=True):
     """A value to copy, and what it is for."""
 
     name: str
@@ -93,8 +90,7 @@ class Copied:
     help: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeveloperIndex(PageView):
+class DeveloperIndex(PageView, frozen=True, kw_only=True):
     """The pages of developer mode, and the addresses to configure."""
 
     template: ClassVar[str] = "developer/index.html"

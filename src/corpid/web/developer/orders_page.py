@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from corpid.flows.authentication import browsers, interactions
 from corpid.flows.developer.orders import MOST, TooMany, place
@@ -19,7 +18,7 @@ from corpid.rules.oauth import parameters
 from corpid.texts import Phrase, phrase
 from corpid.web.developer.paths import ORDERS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import FormView, Frame
+from corpid.web.pages.layout import FormView, Frame, ViewPart
 from corpid.web.pages.responses import page_for_browser, page_response, refuse_forged, require_own_form, see_other
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def field(kind: Kind, member: str) -> str:
 _FIELDS: Final = _OWN | {field(kind, each.name) for kind in KINDS for each in (*kind.members, *COMMON)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderRow:
+class OrderRow(ViewPart, frozen=True, kw_only=True):
     """An order in force, as the page lists it."""
 
     order_id: str
@@ -76,8 +74,7 @@ class OrderRow:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderField:
+class OrderField(ViewPart, frozen=True, kw_only=True):
     """A field of an order's form."""
 
     name: str
@@ -89,8 +86,7 @@ class OrderField:
     numeric: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrdersPage(FormView):
+class OrdersPage(FormView, frozen=True, kw_only=True):
     """The orders in force, and a form for each kind.
 
     Fields and error ids: name of the order, a hyphen, member.
@@ -103,7 +99,7 @@ class OrdersPage(FormView):
     clients: tuple[str, ...] = ()
     opened: str = ""
     """name of the order whose form is open"""
-    typed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    typed: Mapping[str, str] = msgspec.field(default_factory=dict)
     saved: Phrase | None = None
     kinds: ClassVar[tuple[Kind, ...]] = KINDS
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 from urllib.parse import urlencode
 
@@ -18,7 +17,7 @@ from corpid.texts import Phrase, phrase
 from corpid.web.context import SIGN_IN, interaction_path
 from corpid.web.developer.paths import ANYBODY_PATH, CLIENTS_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import FormView, Frame, Link
+from corpid.web.pages.layout import FormView, Frame, Link, ViewPart
 from corpid.web.pages.responses import page_for_browser, page_response, require_own_form, see_other
 
 if TYPE_CHECKING:
@@ -40,8 +39,7 @@ _OWN: Final = ("service",)
 _OTHERS: Final = ("client_entity", "service")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class Typed(ViewPart, frozen=True, kw_only=True):
     """The texts of the fields of a person."""
 
     name: str = ""
@@ -54,11 +52,10 @@ class Typed:
     @classmethod
     def of(cls, form: Mapping[str, str]) -> Self:
         """The texts of a form."""
-        return cls(**{each.name: form.get(each.name, "") for each in fields(cls)})
+        return cls(**{name: form.get(name, "") for name in cls.__struct_fields__})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnybodyPage(FormView):
+class AnybodyPage(FormView, frozen=True, kw_only=True):
     """A person who acts for anything, as fields or as JSON.
 
     Fields and error ids: name, entity, entity_name, roles, third_party, json.

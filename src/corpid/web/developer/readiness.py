@@ -5,12 +5,12 @@ What developers read is in English everywhere.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
+from msgspec.structs import asdict
 from starlette.responses import Response
 
 from corpid.flows.authentication import browsers, interactions
@@ -19,7 +19,7 @@ from corpid.rules.oauth import parameters
 from corpid.texts import phrase
 from corpid.web.developer.paths import DEVELOPER_PATH, READINESS_PATH, TRAFFIC_PATH
 from corpid.web.http.requests import cookie, form_bytes, page_request
-from corpid.web.pages.layout import FormView, Frame
+from corpid.web.pages.layout import FormView, Frame, ViewPart
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import NO_STORE, page_for_browser, page_response, require_own_form, see_other
 
@@ -46,8 +46,7 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
 """of the report's files, by the end of their names"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class Typed(ViewPart, frozen=True, kw_only=True):
     """The texts of the form's fields."""
 
     url: str = ""
@@ -56,8 +55,7 @@ class Typed:
     entity: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadinessPage(FormView):
+class ReadinessPage(FormView, frozen=True, kw_only=True):
     """A form, and the run under way or the last one.
 
     Fields and error ids: url, signed_in, person, entity.
@@ -139,7 +137,7 @@ async def _submit(
     if form.get("step", "") == "stop":
         await runs.stop()
         return see_other(here)
-    typed = Typed(**{each.name: form.get(each.name, "").strip() for each in fields(Typed)})
+    typed = Typed(**{name: form.get(name, "").strip() for name in Typed.__struct_fields__})
     errors = _errors(typed, mode.developer)
     if not errors:
         try:

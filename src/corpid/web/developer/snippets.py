@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,6 +16,7 @@ from corpid.rules.directory.document import one_entry
 from corpid.rules.oauth import discovery
 from corpid.rules.oauth.records import CLIENT_MEMBERS
 from corpid.web.developer.paths import CLIENTS_PATH
+from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import Client
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(ViewPart, frozen=True, kw_only=True):
     """An example relying party: its folder and commands."""
 
     title: str
@@ -73,8 +72,7 @@ _SHELL: Final = re.compile(r'[$`"\\!]')
 """what a shell takes for more than itself between double quotes"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snippet:
+class Snippet(ViewPart, frozen=True, kw_only=True):
     """A text to copy."""
 
     title: str

@@ -5,7 +5,6 @@ What developers read is in English everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
@@ -18,7 +17,7 @@ from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import phrase
 from corpid.web.developer.exchanges import number
 from corpid.web.developer.paths import EVENTS_PATH, EXCHANGES_PATH, READINESS_PATH, TRAFFIC_PATH
-from corpid.web.pages.layout import Frame, Link, PageView
+from corpid.web.pages.layout import Frame, Link, PageView, ViewPart
 from corpid.web.pages.plain import not_found
 from corpid.web.pages.responses import page_response, see_other
 
@@ -46,8 +45,7 @@ _TOKENS: Final = frozenset({2, 4})
 """dots in a JWS or JWE"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(ViewPart, frozen=True, kw_only=True):
     """A request in a list, or a step of a sign-in."""
 
     number: int
@@ -76,8 +74,7 @@ class Row:
         return "worked" if self.good else "refused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInRow:
+class SignInRow(ViewPart, frozen=True, kw_only=True):
     """A sign-in in the list: its steps so far."""
 
     url: str
@@ -91,16 +88,14 @@ class SignInRow:
         return None if self.steps[-1].good else self.steps[-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InspectorPage(PageView):
+class InspectorPage(PageView, frozen=True, kw_only=True):
     """A page of the inspector; it is wide."""
 
     heading: ClassVar[Phrase] = phrase("Inspector")
     wide: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficPage(InspectorPage):
+class TrafficPage(InspectorPage, frozen=True, kw_only=True):
     """The list: sign-ins, or every request; the newest first."""
 
     template: ClassVar[str] = "developer/traffic.html"
@@ -121,8 +116,7 @@ class TrafficPage(InspectorPage):
     """how many older ones are not shown"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class Value(ViewPart, frozen=True, kw_only=True):
     """A parameter or header, with what it is if it is long."""
 
     name: str
@@ -130,8 +124,7 @@ class Value:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangePage(InspectorPage):
+class ExchangePage(InspectorPage, frozen=True, kw_only=True):
     """One request, its checks, tokens and answer."""
 
     template: ClassVar[str] = "developer/exchange.html"
@@ -159,8 +152,7 @@ class ExchangePage(InspectorPage):
     clipped: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignInPage(InspectorPage):
+class SignInPage(InspectorPage, frozen=True, kw_only=True):
     """A sign-in from the pushed request to the last call."""
 
     template: ClassVar[str] = "developer/sign_in.html"

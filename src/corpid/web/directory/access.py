@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import role_assignment

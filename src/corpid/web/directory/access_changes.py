@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import role_assignment

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
+
+from msgspec.structs import replace
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import access_review, lists, members

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import Pager, PageView
+from corpid.web.pages.layout import Pager, PageView, ViewPart
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
     from corpid.web.directory.people_views import ShownRole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewedPerson:
+class ReviewedPerson(ViewPart, frozen=True, kw_only=True):
     """A person to review, with their access."""
 
     url: str
@@ -38,8 +36,7 @@ class ReviewedPerson:
     """the address of the page that ends the membership; empty if the reader cannot"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessReview(PageView):
+class AccessReview(PageView, frozen=True, kw_only=True):
     """The review's state, and a page of people to review."""
 
     template: ClassVar[str] = "manage/access_review.html"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import Link, PageView
+from corpid.web.pages.layout import Link, PageView, ViewPart
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
@@ -18,8 +17,7 @@ Pairs = tuple[tuple[str, str], ...]
 """hidden fields: name and value"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GiveAccess(PageView):
+class GiveAccess(PageView, frozen=True, kw_only=True):
     """A person's new access: service, role and days, one after the other."""
 
     template: ClassVar[str] = "manage/give_access.html"
@@ -46,8 +44,7 @@ class GiveAccess(PageView):
     links: tuple[Link, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirm:
+class Confirm(ViewPart, frozen=True, kw_only=True):
     """A change in a sentence, to be confirmed."""
 
     sentence: Phrase
@@ -61,8 +58,7 @@ class Confirm:
     was_details: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeAccess(PageView):
+class ChangeAccess(PageView, frozen=True, kw_only=True):
     """A role to be changed: fields, then both sentences."""
 
     template: ClassVar[str] = "manage/change_access.html"
@@ -79,8 +75,7 @@ class ChangeAccess(PageView):
     back: Link
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveAccess(PageView):
+class RemoveAccess(PageView, frozen=True, kw_only=True):
     """A role to be taken away."""
 
     template: ClassVar[str] = "manage/remove_access.html"
@@ -97,8 +92,7 @@ class RemoveAccess(PageView):
     back: Link
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopiedRole:
+class CopiedRole(ViewPart, frozen=True, kw_only=True):
     """A role that can be copied: its box and its sentence."""
 
     name: str
@@ -107,8 +101,7 @@ class CopiedRole:
     chosen: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyAccess(PageView):
+class CopyAccess(PageView, frozen=True, kw_only=True):
     """The roles of a colleague, to be given to a person."""
 
     template: ClassVar[str] = "manage/copy_access.html"
@@ -131,8 +124,7 @@ class CopyAccess(PageView):
     back: Link
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedLine:
+class ImportedLine(ViewPart, frozen=True, kw_only=True):
     """The effect of a line of a table."""
 
     number: int
@@ -141,8 +133,7 @@ class ImportedLine:
     details: tuple[Phrase, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportAccess(PageView):
+class ImportAccess(PageView, frozen=True, kw_only=True):
     """A table of people and roles: pasted, looked at, confirmed."""
 
     template: ClassVar[str] = "manage/import_access.html"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import FormView, PageView
+from corpid.web.pages.layout import FormView, PageView, ViewPart
 
 if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(ViewPart, frozen=True, kw_only=True):
     """An administrator in the list."""
 
     name: str
@@ -27,8 +25,7 @@ class Row:
     """why it cannot"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Administrators(PageView):
+class Administrators(PageView, frozen=True, kw_only=True):
     """The administrators of an entity."""
 
     template: ClassVar[str] = "manage/administrators.html"
@@ -44,8 +41,7 @@ class Administrators(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseLevel(FormView):
+class ChooseLevel(FormView, frozen=True, kw_only=True):
     """The level of a person, and then the services of a sub-administrator.
 
     Fields: level, or all_services and service-….
@@ -79,8 +75,7 @@ class ChooseLevel(FormView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmLevel(FormView):
+class ConfirmLevel(FormView, frozen=True, kw_only=True):
     """The summary of an appointment, to be confirmed; its form repeats `fields`.
 
     Field: reason, if asked.
@@ -99,8 +94,7 @@ class ConfirmLevel(FormView):
     back: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveLevel(FormView):
+class RemoveLevel(FormView, frozen=True, kw_only=True):
     """The confirmation of taking a level away. Field: reason, if asked."""
 
     template: ClassVar[str] = "manage/remove_administrator.html"

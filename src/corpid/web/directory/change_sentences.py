@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from corpid.rules.directory.records import (
 )
 from corpid.texts import phrase
 from corpid.web.pages.access_texts import APPROVALS, GONE, LEVELS, duration, given, taken
+from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,16 +34,14 @@ _YES: Final = phrase("yes")
 _NO: Final = phrase("no")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(ViewPart, frozen=True, kw_only=True):
     """A value as a page shows it: a day, or a text."""
 
     text: str = ""
     day: date | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberChange:
+class MemberChange(ViewPart, frozen=True, kw_only=True):
     """A member before and after; empty: it had, or has, none."""
 
     name: Phrase
@@ -51,8 +49,7 @@ class MemberChange:
     after: Shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeInWords:
+class ChangeInWords(ViewPart, frozen=True, kw_only=True):
     """A change in a sentence, with what differs."""
 
     sentence: Phrase

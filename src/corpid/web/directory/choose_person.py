@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.directory import members
@@ -12,7 +11,7 @@ from corpid.web.directory.member_texts import STATES
 from corpid.web.directory.page_context import portal_path
 from corpid.web.directory.writing import listed
 from corpid.web.pages.access_texts import LEVELS
-from corpid.web.pages.layout import Pager, PageView, pager_of
+from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +29,7 @@ PERSON_CHOSEN: Final = "person"
 _PER_PAGE: Final = 25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPerson:
+class FoundPerson(ViewPart, frozen=True, kw_only=True):
     """A person in the list, and what leads on."""
 
     url: str
@@ -42,8 +40,7 @@ class FoundPerson:
     why_not: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChoosePerson(PageView):
+class ChoosePerson(PageView, frozen=True, kw_only=True):
     """The choice of a person, by search."""
 
     template: ClassVar[str] = "manage/choose_person.html"

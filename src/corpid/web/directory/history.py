@@ -6,7 +6,6 @@ import asyncio
 import csv
 import io
 import re
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
@@ -21,7 +20,7 @@ from corpid.rules.directory.names import is_storable
 from corpid.texts import Phrase, phrase
 from corpid.web.directory import history_texts as texts
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.pages.layout import Link, Pager, PageView, pager_of
+from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.pages.translations import ENGLISH, LANGUAGES, lookup, translator
 from corpid.web.sites import Gone, Section
@@ -51,8 +50,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """a spreadsheet takes what begins so for a formula"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(ViewPart, frozen=True, kw_only=True):
     """A change in the list."""
 
     at: datetime
@@ -62,8 +60,7 @@ class Row:
     """the address of the change alone"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History(PageView):
+class History(PageView, frozen=True, kw_only=True):
     """The changes of an entity's records, the latest first."""
 
     template: ClassVar[str] = "manage/history.html"
@@ -88,8 +85,7 @@ class History(PageView):
     pager: Pager
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change(PageView):
+class Change(PageView, frozen=True, kw_only=True):
     """One change, before and after."""
 
     template: ClassVar[str] = "manage/change.html"

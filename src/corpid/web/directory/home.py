@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -12,7 +11,7 @@ from corpid.rules.directory.person_names import shown_name
 from corpid.texts import counted, phrase
 from corpid.web.directory import history
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.pages.layout import Link, Pager, PageView, pager_of
+from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import Gone, Section
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ _STATUS: Final[Mapping[EntityStatus, Phrase]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Home(PageView):
+class Home(PageView, frozen=True, kw_only=True):
     """The home page of an entity's portal."""
 
     template: ClassVar[str] = "manage/home.html"
@@ -61,8 +59,7 @@ class Home(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndingRow:
+class EndingRow(ViewPart, frozen=True, kw_only=True):
     """A role that ends soon."""
 
     name: str
@@ -72,8 +69,7 @@ class EndingRow:
     until: date
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndingList(PageView):
+class EndingList(PageView, frozen=True, kw_only=True):
     """The roles that end within thirty days, the soonest first."""
 
     template: ClassVar[str] = "manage/ending.html"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from corpid.texts import Phrase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedPerson:
+class ListedPerson(ViewPart, frozen=True, kw_only=True):
     """A person in the list."""
 
     url: str
@@ -28,8 +26,7 @@ class ListedPerson:
     roles: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class People(PageView):
+class People(PageView, frozen=True, kw_only=True):
     """The people of an entity, searched and filtered."""
 
     template: ClassVar[str] = "manage/people.html"
@@ -55,8 +52,7 @@ class People(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invite(PageView):
+class Invite(PageView, frozen=True, kw_only=True):
     """An invitation of one person."""
 
     template: ClassVar[str] = "manage/invite.html"
@@ -74,8 +70,7 @@ class Invite(PageView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InviteSeveral(PageView):
+class InviteSeveral(PageView, frozen=True, kw_only=True):
     """Invitations of several people, pasted as lines."""
 
     template: ClassVar[str] = "manage/invite_several.html"
@@ -92,8 +87,7 @@ class InviteSeveral(PageView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvitationPreview(PageView):
+class InvitationPreview(PageView, frozen=True, kw_only=True):
     """The people about to be invited, before the e-mails are sent."""
 
     template: ClassVar[str] = "manage/invitation_preview.html"
@@ -110,8 +104,7 @@ class InvitationPreview(PageView):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRole:
+class ShownRole(ViewPart, frozen=True, kw_only=True):
     """Access in a sentence, with links to change it."""
 
     sentence: Phrase
@@ -123,8 +116,7 @@ class ShownRole:
     take_away: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownEntry:
+class ShownEntry(ViewPart, frozen=True, kw_only=True):
     """A change in a person's history."""
 
     at: datetime
@@ -132,8 +124,7 @@ class ShownEntry:
     by: Phrase | str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonPage(PageView):
+class PersonPage(PageView, frozen=True, kw_only=True):
     """A person, as their entity sees them."""
 
     template: ClassVar[str] = "manage/person.html"
@@ -180,8 +171,7 @@ class PersonPage(PageView):
     """those on the person that wait for a decision"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditPerson(PageView):
+class EditPerson(PageView, frozen=True, kw_only=True):
     """A form for the name and address that an entity writes."""
 
     template: ClassVar[str] = "manage/edit_person.html"
@@ -200,8 +190,7 @@ class EditPerson(PageView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmAction(PageView):
+class ConfirmAction(PageView, frozen=True, kw_only=True):
     """An action on a membership, to be confirmed."""
 
     template: ClassVar[str] = "manage/confirm_person.html"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import Rejected
@@ -21,7 +20,7 @@ from corpid.web.directory.people_views import ConfirmAction, EditPerson
 from corpid.web.directory.person import ACTIONS, membership_id_of, this_member
 from corpid.web.directory.writing import reason, saved_or_requested
 from corpid.web.pages import access_texts
-from corpid.web.pages.layout import Link
+from corpid.web.pages.layout import Link, ViewPart
 from corpid.web.sites import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
@@ -92,8 +91,7 @@ async def save_details(at: PortalContext) -> Saved:
 # --- actions that are confirmed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Action:
+class _Action(ViewPart, frozen=True, kw_only=True):
     """An action that a page confirms."""
 
     fits: Callable[[Member], bool]

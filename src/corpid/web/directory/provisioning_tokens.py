@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.authentication.sign_in import Rejected
@@ -17,7 +16,7 @@ from corpid.web.directory.administrators import ADMINISTRATORS
 from corpid.web.directory.history_texts import OPERATOR
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
 from corpid.web.pages.access_texts import GONE
-from corpid.web.pages.layout import FormView, Link, PageView
+from corpid.web.pages.layout import FormView, Link, PageView, ViewPart
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import Gone, Instead, Invalid, Saved, Section
 
@@ -38,8 +37,7 @@ _DAYS: Final = (90, 180, LONGEST_LIFE_DAYS)
 """how long a token may last, as the page offers it"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(ViewPart, frozen=True, kw_only=True):
     """A token in the list; moments are in the deployment's time zone."""
 
     name: str
@@ -51,8 +49,7 @@ class Row:
     revoke: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens(PageView):
+class Tokens(PageView, frozen=True, kw_only=True):
     """The provisioning tokens of an entity."""
 
     template: ClassVar[str] = "manage/tokens.html"
@@ -65,8 +62,7 @@ class Tokens(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewToken(FormView):
+class NewToken(FormView, frozen=True, kw_only=True):
     """The form of a new token. Fields: name, days, token_id."""
 
     template: ClassVar[str] = "manage/new_token.html"
@@ -81,8 +77,7 @@ class NewToken(FormView):
     notes: tuple[Phrase, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCreated(PageView):
+class TokenCreated(PageView, frozen=True, kw_only=True):
     """A new token, which is shown this once."""
 
     template: ClassVar[str] = "manage/token_created.html"
@@ -95,8 +90,7 @@ class TokenCreated(PageView):
     back: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeToken(FormView):
+class RevokeToken(FormView, frozen=True, kw_only=True):
     """The confirmation of a token's end."""
 
     template: ClassVar[str] = "manage/revoke_token.html"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from corpid.web.directory.change_sentences import ChangeInWords, in_words
 from corpid.web.directory.page_context import Page, PortalContext, frame, no_approver, portal_path
 from corpid.web.directory.writing import NO_REASON, REQUEST_SENT, REQUESTED, listed, reason, saved_or_requested, written
 from corpid.web.pages.access_texts import APPROVALS, GONE, details
-from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView, pager_of
+from corpid.web.pages.layout import Advice, FormView, Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
@@ -51,8 +50,7 @@ STATES: Final[Mapping[State, Phrase]] = {
 _NO_PAGER: Final = Pager()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestLine:
+class RequestLine(ViewPart, frozen=True, kw_only=True):
     """A request in a list."""
 
     url: str
@@ -70,8 +68,7 @@ class RequestLine:
     """when it expires, or was decided"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requests(PageView):
+class Requests(PageView, frozen=True, kw_only=True):
     """The requests that wait, or those that have ended."""
 
     template: ClassVar[str] = "manage/requests.html"
@@ -93,8 +90,7 @@ class Requests(PageView):
     ended_pager: Pager = _NO_PAGER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneRequest(PageView):
+class OneRequest(PageView, frozen=True, kw_only=True):
     """One request, with what the person may do about it."""
 
     template: ClassVar[str] = "manage/request.html"
@@ -116,8 +112,7 @@ class OneRequest(PageView):
     """what to do if nobody can approve it; None if somebody can"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decide(FormView):
+class Decide(FormView, frozen=True, kw_only=True):
     """Approve or decline a request. Fields: reason, decision, names. Error id: reason."""
 
     template: ClassVar[str] = "manage/decide.html"
@@ -138,8 +133,7 @@ class Decide(FormView):
     most: int = MOST_REASON_CHARACTERS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseApprovals(FormView):
+class ChooseApprovals(FormView, frozen=True, kw_only=True):
     """The choice of changes that need approval.
 
     Fields: approvals, reason. Error ids: these.

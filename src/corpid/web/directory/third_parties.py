@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
@@ -30,7 +29,7 @@ from corpid.web.directory.third_party_objects import (
 from corpid.web.directory.third_party_terms import FIELDS, Confirm
 from corpid.web.directory.writing import listed, submitted
 from corpid.web.pages.access_texts import duration
-from corpid.web.pages.layout import Pager, PageView, pager_of
+from corpid.web.pages.layout import Pager, PageView, ViewPart, pager_of
 from corpid.web.pages.role_fields import PARAMETER
 from corpid.web.sites import Gone, Saved, Section
 
@@ -53,8 +52,7 @@ _ENDED: Final = phrase("Has ended")
 _NOT_YET: Final = phrase("Not yet started")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorisationLine:
+class AuthorisationLine(ViewPart, frozen=True, kw_only=True):
     """An authorisation in a list; the organisation is the other side."""
 
     url: str
@@ -70,8 +68,7 @@ class AuthorisationLine:
     warns: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
+class Lines(ViewPart, frozen=True, kw_only=True):
     """A part of the list of authorisations."""
 
     title: Phrase
@@ -84,8 +81,7 @@ class Lines:
     pager: Pager
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThirdParties(PageView):
+class ThirdParties(PageView, frozen=True, kw_only=True):
     """Authorisations that the entity has given and received. Error id: organisation."""
 
     template: ClassVar[str] = "manage/third_parties.html"
@@ -99,8 +95,7 @@ class ThirdParties(PageView):
     saved: Phrase | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonLine:
+class PersonLine(ViewPart, frozen=True, kw_only=True):
     """A third party's person, as either side may see them (D61)."""
 
     name: str | Phrase
@@ -111,8 +106,7 @@ class PersonLine:
     take_away: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneAuthorisation(PageView):
+class OneAuthorisation(PageView, frozen=True, kw_only=True):
     """An authorisation, and the people who act under it."""
 
     template: ClassVar[str] = "manage/third_party.html"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
@@ -40,7 +39,7 @@ from corpid.web.directory.third_party_terms import (
     shown_day,
 )
 from corpid.web.directory.writing import NO_REASON, submitted, written
-from corpid.web.pages.layout import PageView
+from corpid.web.pages.layout import PageView, ViewPart
 from corpid.web.sites import NOTHING_DIFFERENT, Gone, Instead, Saved
 
 if TYPE_CHECKING:
@@ -51,8 +50,7 @@ if TYPE_CHECKING:
 _SUB_ENTITY_HINT: Final = phrase("Leave it empty to allow any.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrganisationLine:
+class OrganisationLine(ViewPart, frozen=True, kw_only=True):
     """An organisation that was found."""
 
     url: str
@@ -61,8 +59,7 @@ class OrganisationLine:
     number_name: Phrase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindOrganisation(PageView):
+class FindOrganisation(PageView, frozen=True, kw_only=True):
     """The organisation that an offer is for. Field and error id: organisation."""
 
     template: ClassVar[str] = "manage/find_organisation.html"
@@ -75,8 +72,7 @@ class FindOrganisation(PageView):
     notes: tuple[Phrase, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceLine:
+class ServiceLine(ViewPart, frozen=True, kw_only=True):
     """A service that can be chosen."""
 
     url: str
@@ -84,8 +80,7 @@ class ServiceLine:
     description: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseService(PageView):
+class ChooseService(PageView, frozen=True, kw_only=True):
     """The service that an offer is for."""
 
     template: ClassVar[str] = "manage/choose_service.html"

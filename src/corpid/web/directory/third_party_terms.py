@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.rules.directory.approvals import MOST_REASON_CHARACTERS
@@ -18,7 +17,7 @@ from corpid.rules.directory.role_forms import (
 from corpid.texts import phrase
 from corpid.web.pages import role_fields
 from corpid.web.pages.access_texts import duration
-from corpid.web.pages.layout import FormView
+from corpid.web.pages.layout import FormView, ViewPart
 from corpid.web.pages.role_fields import parameter_field
 from corpid.web.sites import Invalid
 
@@ -44,8 +43,7 @@ ANY: Final = "*"
 FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterField:
+class ParameterField(ViewPart, frozen=True, kw_only=True):
     """The field of a parameter, one value a line.
 
     The id of its error is its name.
@@ -57,8 +55,7 @@ class ParameterField:
     hint: Phrase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnterTerms(FormView):
+class EnterTerms(FormView, frozen=True, kw_only=True):
     """Role, dates and further terms.
 
     Fields: as in FIELDS, and those of parameters. Error ids: these.
@@ -89,8 +86,7 @@ class EnterTerms(FormView):
     most: int = MOST_REASON_CHARACTERS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirm(FormView):
+class Confirm(FormView, frozen=True, kw_only=True):
     """A confirmation, in sentences.
 
     The button sends confirmed=yes, the way back confirmed=no.
@@ -118,8 +114,7 @@ class Confirm(FormView):
         return self.reason is not None or any(name == "reason" for name, _ in self.hidden)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class Terms(ViewPart, frozen=True, kw_only=True):
     """The entered terms."""
 
     role: str

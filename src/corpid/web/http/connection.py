@@ -8,20 +8,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
-
 from corpid.rules.oauth.refusals import Reason
 from corpid.web.http.connections import refusal
+from corpid.web.http.flow_control import FlowControl
 from corpid.web.http.request_reader import Reading, RequestReader
 from corpid.web.http.requests import new_request_id
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Collection
-    from typing import Any
 
-    from uvicorn.config import Config
+    from starlette.types import ASGIApp
 
     from corpid.web.http.connections import ConnectionRegistry, Limits, RequestCount, ServerState
 
@@ -35,9 +32,8 @@ class Connection(RequestReader):
 
     def __init__(
         self,
-        config: Config,
+        app: ASGIApp,
         server_state: ServerState,
-        app_state: dict[str, Any],
         *,
         limits: Limits,
         in_progress: RequestCount,
@@ -47,9 +43,8 @@ class Connection(RequestReader):
         streamed: Collection[str] = (),
     ) -> None:
         super().__init__(
-            config,
+            app,
             server_state,
-            app_state,
             limits=limits,
             in_progress=in_progress,
             bodiless=bodiless,
@@ -69,9 +64,8 @@ class Connection(RequestReader):
         self.server_state.connections.add(self)
         self.transport = transport
         self.flow = FlowControl(transport)
-        self.server = get_local_addr(transport)
-        self.client = get_remote_addr(transport)
-        self.scheme = "https" if is_ssl(transport) else "http"
+        self.server, self.client = _address(transport, "sockname"), _address(transport, "peername")
+        self.scheme = "https" if transport.get_extra_info("sslcontext") else "http"
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.server_state.connections.discard(self)
@@ -248,3 +242,12 @@ class Connection(RequestReader):
         self.transport.write(answer)
         if self.transport.can_write_eof():
             self.transport.write_eof()
+
+
+def _address(transport: asyncio.Transport, which: str) -> tuple[str, int] | None:
+    """An end of the connection; None if it is already gone."""
+    try:
+        found = transport.get_extra_info(which)
+    except OSError:
+        return None
+    return (str(found[0]), int(found[1])) if found else None

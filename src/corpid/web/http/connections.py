@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import resource
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from corpid.rules import limits as law
 from corpid.web.telemetry import access_log
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
     from corpid.web.http.connection_shares import ConnectionShare
 
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+STATUS_LINES: Final = {
+    status: f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\n".encode() for status in range(100, 600)
+}
+"""by status"""
 OVERLOADED: Final = "overloaded"
 """in a request's `scope["state"]`: too many are being answered, so this one is to be refused at once"""
 
@@ -102,7 +107,7 @@ def refusal(status: int, description: str, default_headers: bytes) -> bytes:
         (b"connection", b"close"),
     ]
     lines = [name + b": " + value + b"\r\n" for name, value in headers]
-    return b"".join([STATUS_LINE[status], default_headers, *lines, b"\r\n", body])
+    return b"".join([STATUS_LINES[status], default_headers, *lines, b"\r\n", body])
 
 
 OTHER_FILES: Final = 160

@@ -9,18 +9,17 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final, Protocol
 
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
-
+from corpid.web.http.connections import STATUS_LINES
+from corpid.web.http.flow_control import HIGH_WATER_BYTES
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from starlette.types import ASGIApp, Message, Scope
-    from uvicorn.protocols.http.flow_control import FlowControl
 
     from corpid.web.http.connections import RequestCount, ServerState
+    from corpid.web.http.flow_control import FlowControl
 
 _UNFIT_IN_NAME: Final = re.compile(rb'[\x00-\x20\x7f()<>@,;:\[\]={}\\"]')
 _UNFIT_IN_VALUE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -120,7 +119,7 @@ class Exchange:
     def take_body(self, part: bytes) -> None:
         """Take a part of the body, and wake a waiting application."""
         self.body += part
-        if len(self.body) > HIGH_WATER_LIMIT:
+        if len(self.body) > HIGH_WATER_BYTES:
             self._peer.flow.pause_reading()
         self.notify()
 
@@ -168,7 +167,7 @@ class Exchange:
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.response_started = True
-        lines, closes, chunked = [STATUS_LINE[status], self._peer.server_state.default_headers], False, True
+        lines, closes, chunked = [STATUS_LINES[status], self._peer.server_state.default_headers], False, True
         names = values = b""
         for name, value in headers:
             names += name

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-    from uvicorn.config import Config
-    from uvicorn.protocols.http.flow_control import FlowControl
 
     from corpid.web.http.connections import Limits, RequestCount, ServerState
+    from corpid.web.http.flow_control import FlowControl
 
 
 class Reading(Enum):
@@ -65,16 +64,15 @@ class RequestReader(asyncio.Protocol):
 
     def __init__(
         self,
-        config: Config,
+        app: ASGIApp,
         server_state: ServerState,
-        app_state: dict[str, Any],
         *,
         limits: Limits,
         in_progress: RequestCount,
         bodiless: Collection[str] = (),
         streamed: Collection[str] = (),
     ) -> None:
-        self.app: ASGIApp = config.loaded_app
+        self.app = app
         self.loop = asyncio.get_running_loop()
         self.parser = httptools.HttpRequestParser(self)
         # Else what a caller sends after the request that it called its last would be an error instead of unread.
@@ -95,7 +93,6 @@ class RequestReader(asyncio.Protocol):
         self.url = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.expect_100_continue = False
-        self._app_state = app_state
         self._tasks = server_state.tasks
         self._bodiless = bodiless
         self._streamed = streamed
@@ -446,7 +443,7 @@ class RequestReader(asyncio.Protocol):
             "scheme": self.scheme,
             "root_path": "",
             "headers": self.headers,
-            "state": self._app_state.copy(),
+            "state": {},
             "method": self.parser.get_method().decode("ascii"),
             "path": path,
             "raw_path": raw_path,

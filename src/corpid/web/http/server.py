@@ -13,8 +13,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
-from uvicorn.config import Config
-from uvicorn.lifespan.on import LifespanOn
 
 from corpid.web.http.addresses import ClientAddresses
 from corpid.web.http.connection import Connection
@@ -137,10 +135,6 @@ class ListenError(Exception):
     """The address cannot be bound; the message says what to change."""
 
 
-class StartupFailed(Exception):
-    """The application refused to start; the reason is in the log."""
-
-
 class Server:
     """Serves one ASGI application on sockets, inside the running event loop.
 
@@ -174,7 +168,7 @@ class Server:
         self._drain_seconds = drain_seconds
         self._delay_seconds = delay_seconds
         self._on_draining = on_draining
-        self._config = _uvicorn_config(app)
+        self._app = app
         self._state = ServerState()
         self._listeners: list[Listener] = []
         self._expiring: asyncio.Task[None] | None = None
@@ -182,14 +176,10 @@ class Server:
         self._draining = False
 
     async def start(self, sockets: Iterable[socket.socket]) -> None:
-        """Run the application's start-up and serve these bound sockets.
+        """Serve these bound sockets, which the server owns now.
 
-        The server owns them now. Raises StartupFailed. Source: D47
+        Source: D47
         """
-        self._lifespan = LifespanOn(self._config)
-        await self._lifespan.startup()
-        if self._lifespan.should_exit:
-            raise StartupFailed("The application did not start; the line before this one says why")
         self._refresh_date()
         self._expiring = asyncio.create_task(self._close_expired())
         if self.open_connections.share is not None:
@@ -230,7 +220,6 @@ class Server:
         await asyncio.sleep(0)
         if self._expiring is not None:
             self._expiring.cancel()
-        await self._lifespan.shutdown()
 
     def force(self) -> None:
         """Stop without waiting for requests in progress."""
@@ -238,9 +227,8 @@ class Server:
 
     def _newcomer(self) -> Connection:
         connection = Connection(
-            self._config,
+            self._app,
             self._state,
-            self._lifespan.state,
             limits=self._limits,
             in_progress=self.in_progress,
             open_connections=self.open_connections,
@@ -288,23 +276,6 @@ class Server:
 
     def _refresh_date(self) -> None:
         self._state.default_headers = b"date: %b\r\n" % formatdate(usegmt=True).encode()
-
-
-def _uvicorn_config(app: ASGIApp) -> Config:
-    """uvicorn's protocol with everything off that belongs to a layer of ours."""
-    config = Config(
-        app,
-        http=Connection,
-        ws="none",
-        interface="asgi3",
-        lifespan="auto",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-    )
-    config.load()
-    return config
 
 
 def bind(host: str, port: int, *, setting: str = "CORPID_PORT") -> list[socket.socket]:
@@ -357,9 +328,7 @@ def _why_not(host: str, port: int, setting: str, error: OSError) -> str:
 async def serve(server: Server, sockets: Sequence[socket.socket], *, on_started: Callable[[], None]) -> None:
     """Run a server until SIGTERM or SIGINT, then stop it gracefully.
 
-    A second signal stops it at once.
-
-    Raises StartupFailed. D47.
+    A second signal stops it at once. D47.
     """
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()

@@ -7,8 +7,6 @@ import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from cryptography import x509
-
 from corpid.web.telemetry import access_log
 
 if TYPE_CHECKING:
@@ -122,6 +120,8 @@ def _stamp(file: Path) -> Stamp:
 
 
 def _expiry(certificate: Path) -> float:
+    from cryptography import x509  # noqa: PLC0415 - most providers have a proxy in front that ends TLS
+
     try:
         chain = x509.load_pem_x509_certificates(certificate.read_bytes())
     except (OSError, ValueError):  # exchanged again since OpenSSL read it

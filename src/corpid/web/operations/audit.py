@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode
 
@@ -15,7 +14,7 @@ from corpid.ports import AuditQuery
 from corpid.rules.directory import audit_filters
 from corpid.texts import Phrase, phrase
 from corpid.web.operations.page_context import AT_ONCE, ConsoleContext, Page, console_path, frame
-from corpid.web.pages.layout import Link, Pager, PageView, pager_of
+from corpid.web.pages.layout import Link, Pager, PageView, ViewPart, pager_of
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:
@@ -32,8 +31,7 @@ EXPORT: Final = "export-audit"
 FILTERS: Final = ("user", "entity", "client", "action", "since")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryLine:
+class EntryLine(ViewPart, frozen=True, kw_only=True):
     """An entry of the audit."""
 
     number: int
@@ -49,8 +47,7 @@ class EntryLine:
     """member, before and after"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit(PageView):
+class Audit(PageView, frozen=True, kw_only=True):
     """The audit, the latest entries first. Fields of the search: FILTERS."""
 
     template: ClassVar[str] = "console/audit.html"
@@ -65,8 +62,7 @@ class Audit(PageView):
     """of the form that exports what is shown; empty for those who may not"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification(PageView):
+class Verification(PageView, frozen=True, kw_only=True):
     """A comparison of the audit with its seals."""
 
     template: ClassVar[str] = "console/verify_audit.html"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 _UNTIL: Final = "until"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportAudit(FormView):
+class ExportAudit(FormView, frozen=True, kw_only=True):
     """The range and the filters of an export. Fields: FILTERS, until, reason."""
 
     template: ClassVar[str] = "console/export_audit.html"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.authentication.sign_in import Rejected
@@ -45,8 +44,7 @@ if TYPE_CHECKING:
 _NEW_CLIENT: Final = "new-client"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientForm(FormView):
+class ClientForm(FormView, frozen=True, kw_only=True):
     """The form of a client.
 
     Fields: client_id of a new one, its members, and reason.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote, urlencode
@@ -33,7 +32,7 @@ from corpid.web.operations.page_context import (
 )
 from corpid.web.operations.reasons import REASON, acting
 from corpid.web.pages.client_fields import WORDS
-from corpid.web.pages.layout import Link, Pager, PageView
+from corpid.web.pages.layout import Link, Pager, PageView, ViewPart
 from corpid.web.sites import Gone, Saved, Section
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ _LATEST: Final = 20
 """changes on a client's page"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientLine:
+class ClientLine(ViewPart, frozen=True, kw_only=True):
     """A client in the list."""
 
     url: str
@@ -65,8 +63,7 @@ class ClientLine:
     enabled: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clients(PageView):
+class Clients(PageView, frozen=True, kw_only=True):
     """The list of clients. Field of the search: search."""
 
     template: ClassVar[str] = "console/clients.html"
@@ -81,8 +78,7 @@ class Clients(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalLine:
+class RefusalLine(ViewPart, frozen=True, kw_only=True):
     """A refusal, with what to do about it."""
 
     at: datetime
@@ -93,8 +89,7 @@ class RefusalLine:
     reference: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryLine:
+class HistoryLine(ViewPart, frozen=True, kw_only=True):
     """A change of a client's record, with its reason."""
 
     at: datetime
@@ -104,8 +99,7 @@ class HistoryLine:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientPage(PageView):
+class ClientPage(PageView, frozen=True, kw_only=True):
     """One client: record, keys now, refusals and history."""
 
     template: ClassVar[str] = "console/client.html"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.web.operations.page_context import console_path, frame
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError, Link
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirm(FormView):
+class Confirm(FormView, frozen=True, kw_only=True):
     """A question with its consequences.
 
     Fields: decision (hidden), reason, choice if there are `choices`, and typed, if `to_type` is something to type.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.authentication.sign_in import Rejected
@@ -48,8 +47,7 @@ _CHOICES: Final[Mapping[str, tuple[tuple[str, Phrase], ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityForm(FormView):
+class EntityForm(FormView, frozen=True, kw_only=True):
     """The facts of an organisation. Fields: its members, reason."""
 
     template: ClassVar[str] = "console/edit_organisation.html"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import signing_keys as flow
@@ -15,7 +14,7 @@ from corpid.texts import Phrase, phrase
 from corpid.web.operations.confirm import Confirm, question
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame, path_if_allowed
 from corpid.web.operations.reasons import REASON, acting
-from corpid.web.pages.layout import Link, PageView
+from corpid.web.pages.layout import Link, PageView, ViewPart
 from corpid.web.sites import Gone, Invalid, Saved, Section
 
 if TYPE_CHECKING:
@@ -38,8 +37,7 @@ STATES: Final[Mapping[str, Phrase]] = {
 """by `rules.signing_keys.state`"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyLine:
+class KeyLine(ViewPart, frozen=True, kw_only=True):
     """A signing key and its dates."""
 
     kid: str
@@ -53,8 +51,7 @@ class KeyLine:
     """the page that revokes it; empty if there is nothing to revoke, or for who may not"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keys(PageView):
+class Keys(PageView, frozen=True, kw_only=True):
     """The calendar of signing keys."""
 
     template: ClassVar[str] = "console/keys.html"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import readiness
@@ -21,8 +20,7 @@ MAINTENANCE: Final = "maintenance"
 _SWITCH: Final = "switch-maintenance"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Maintenance(PageView):
+class Maintenance(PageView, frozen=True, kw_only=True):
     """The state of maintenance."""
 
     template: ClassVar[str] = "console/maintenance.html"

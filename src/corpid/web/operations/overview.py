@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from corpid.flows.operations import overview as flow
@@ -14,7 +13,7 @@ from corpid.web.operations.keys import STATES
 from corpid.web.operations.page_context import ConsoleContext, Page, console_path, frame
 from corpid.web.operations.views import State
 from corpid.web.pages.charts import of_traffic
-from corpid.web.pages.layout import PageView
+from corpid.web.pages.layout import PageView, ViewPart
 from corpid.web.sites import Section
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ MOST: Final = 20
 """clients, and reasons, of a table"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientCount:
+class ClientCount(ViewPart, frozen=True, kw_only=True):
     """A client's sign-ins and refusals."""
 
     name: str
@@ -42,8 +40,7 @@ class ClientCount:
     refusals: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReasonCount:
+class ReasonCount(ViewPart, frozen=True, kw_only=True):
     """The refusals for one reason."""
 
     reason: str
@@ -51,8 +48,7 @@ class ReasonCount:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyShown:
+class KeyShown(ViewPart, frozen=True, kw_only=True):
     """A signing key and its dates."""
 
     kid: str
@@ -61,8 +57,7 @@ class KeyShown:
     retired: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessLine:
+class ProcessLine(ViewPart, frozen=True, kw_only=True):
     """A serving process."""
 
     host: str
@@ -78,8 +73,7 @@ class ProcessLine:
     """name and value of those that most processes have otherwise"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineLine:
+class EngineLine(ViewPart, frozen=True, kw_only=True):
     """A part that the server uses, and its state."""
 
     name: Phrase
@@ -87,8 +81,7 @@ class EngineLine:
     state: State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview(PageView):
+class Overview(PageView, frozen=True, kw_only=True):
     """The overview of the deployment."""
 
     template: ClassVar[str] = "console/overview.html"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from corpid.texts import phrase
-from corpid.web.pages.layout import PageView
+from corpid.web.pages.layout import PageView, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 Fact = tuple["Phrase", "Phrase | str"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(ViewPart, frozen=True, kw_only=True):
     """A state in a word: `warning` or `error` colours it."""
 
     text: Phrase
@@ -31,8 +29,7 @@ def active(enabled: bool) -> State:
     return State(text=phrase("Active")) if enabled else State(text=phrase("Disabled"), tone="error")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(ViewPart, frozen=True, kw_only=True):
     """A line of a list: a link, further texts, and a state."""
 
     url: str
@@ -42,8 +39,7 @@ class Line:
     state: State | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchedList(PageView):
+class SearchedList(PageView, frozen=True, kw_only=True):
     """A list that can be searched in several ways."""
 
     template: ClassVar[str] = "console/list.html"
@@ -65,8 +61,7 @@ class SearchedList(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrganisationLine:
+class OrganisationLine(ViewPart, frozen=True, kw_only=True):
     """An organisation of a person."""
 
     url: str
@@ -75,8 +70,7 @@ class OrganisationLine:
     state: State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleLine:
+class RoleLine(ViewPart, frozen=True, kw_only=True):
     """A role of a person."""
 
     service: str
@@ -88,8 +82,7 @@ class RoleLine:
     until: date | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLine:
+class SessionLine(ViewPart, frozen=True, kw_only=True):
     """A browser in which a person is signed in."""
 
     device: str
@@ -102,8 +95,7 @@ class SessionLine:
     """of the page that ends it; empty for those who may not"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownPerson(PageView):
+class ShownPerson(PageView, frozen=True, kw_only=True):
     """A person as an operator sees them."""
 
     template: ClassVar[str] = "console/person.html"
@@ -125,8 +117,7 @@ class ShownPerson(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdministratorLine:
+class AdministratorLine(ViewPart, frozen=True, kw_only=True):
     """An administrator of an organisation."""
 
     url: str
@@ -139,8 +130,7 @@ class AdministratorLine:
     """of the page that sends the invitation again"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartyLine:
+class PartyLine(ViewPart, frozen=True, kw_only=True):
     """The other side of a third-party authorisation."""
 
     url: str
@@ -151,8 +141,7 @@ class PartyLine:
     state: State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownOrganisation(PageView):
+class ShownOrganisation(PageView, frozen=True, kw_only=True):
     """An organisation as an operator sees it."""
 
     template: ClassVar[str] = "console/organisation.html"
@@ -173,8 +162,7 @@ class ShownOrganisation(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewOrganisation(PageView):
+class NewOrganisation(PageView, frozen=True, kw_only=True):
     """The form of a new organisation, and of its first owner."""
 
     template: ClassVar[str] = "console/new_organisation.html"
@@ -188,8 +176,7 @@ class NewOrganisation(PageView):
     back: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppointOwner(PageView):
+class AppointOwner(PageView, frozen=True, kw_only=True):
     """The form that appoints an owner, also in place of another."""
 
     template: ClassVar[str] = "console/owner.html"
@@ -206,8 +193,7 @@ class AppointOwner(PageView):
     back: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleOfService:
+class RoleOfService(ViewPart, frozen=True, kw_only=True):
     """A role of a service and its description."""
 
     field: str
@@ -215,8 +201,7 @@ class RoleOfService:
     description: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownService(PageView):
+class ShownService(PageView, frozen=True, kw_only=True):
     """A service, its roles, and the clients that use it."""
 
     template: ClassVar[str] = "console/service.html"
@@ -235,8 +220,7 @@ class ShownService(PageView):
     saved: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditService(PageView):
+class EditService(PageView, frozen=True, kw_only=True):
     """The form of a service's texts, and of its approval."""
 
     template: ClassVar[str] = "console/edit_service.html"

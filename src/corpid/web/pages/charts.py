@@ -8,15 +8,14 @@ the policy refuses, and leather fixed colours and no names for screen readers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal
-from xml.etree import ElementTree as ET
 
 from babel.dates import format_skeleton, format_time
 from markupsafe import Markup
 
 from corpid.texts import phrase
+from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,8 +38,7 @@ Step = Literal["hour", "day"]
 Colour = Literal["good", "bad"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(ViewPart, frozen=True, kw_only=True):
     """A series of numbers, one for each hour or day."""
 
     name: str
@@ -52,8 +50,7 @@ class Chart:
     """the beginning of each hour or day, in the time zone to be shown"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
+class Drawing(ViewPart, frozen=True, kw_only=True):
     """A chart in one language."""
 
     title: Phrase
@@ -132,6 +129,8 @@ def _svg(
     chart: Chart, voice: Translator, summary: Phrase, *, top: int, lines: int, begins: range, places: int
 ) -> Markup:
     """An image with a name and a description (WCAG 1.1.1)."""
+    from xml.etree import ElementTree as ET  # noqa: PLC0415 - few pages have a chart
+
     named, described = f"{chart.name}-title", f"{chart.name}-summary"
     root = ET.Element(
         "svg",

@@ -6,7 +6,6 @@ developer mode have this form. Source: Spec 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +17,7 @@ from corpid.rules.oauth.scopes import SCOPES
 from corpid.rules.oauth.urls import shown
 from corpid.texts import phrase
 from corpid.web.pages.errors import sentence
-from corpid.web.pages.layout import Field
+from corpid.web.pages.layout import Field, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,16 +28,14 @@ if TYPE_CHECKING:
     from corpid.web.pages.layout import FieldError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class Words(ViewPart, frozen=True, kw_only=True):
     """The words of a field."""
 
     label: Phrase
     hint: Phrase | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(ViewPart, frozen=True, kw_only=True):
     """Fields with a common legend."""
 
     legend: Phrase
@@ -187,8 +184,7 @@ PRIVATE_KEY: Final = phrase(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
+class Fields(ViewPart, frozen=True, kw_only=True):
     """The fields of a group."""
 
     legend: Phrase

@@ -18,6 +18,7 @@ from markupsafe import escape
 from corpid.ports import Action, Address, Code, Facts, RenderedEmail
 from corpid.rules.printable import printable
 from corpid.texts import Phrase, phrase
+from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.gaps import Gap, Page
 from corpid.web.pages.layout import never_asks, run_by
 from corpid.web.pages.rendering import StaticFiles, page_environment
@@ -71,6 +72,7 @@ class EmailRenderer:
             "fonts": theme.sans or _FONTS,
         }
         environment = page_environment(PackageLoader("corpid", "web/templates"), StaticFiles({}))
+        environment.bytecode_cache = CompiledTemplates("emails")
         self._template = environment.get_template("_email.html")
         self._shapes: dict[_Shape, Page] = {}
         """HTML by shape, with a gap for each text"""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from corpid.jose.compact import MAX_BYTES
@@ -28,7 +28,7 @@ from corpid.rules.oauth.parameters import lone
 from corpid.rules.oauth.refusals import Reason
 from corpid.texts import counted, phrase
 from corpid.web.http.requests import headers
-from corpid.web.pages.layout import BARE, Frame, client_site
+from corpid.web.pages.layout import BARE, Frame, ViewPart, client_site
 from corpid.web.pages.responses import page_response
 from corpid.web.pages.views import Problem
 from corpid.web.telemetry.access_log import exception_place
@@ -230,8 +230,7 @@ def challenge_of(rules: AuthenticationRules, issuer: str) -> str:
     return f'{rules.scheme} realm="{issuer}"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorContext:
+class ErrorContext(ViewPart, frozen=True, kw_only=True):
     """The context of an error page: frame and link to continue.
 
     `goes_on`: the sign-in continues.

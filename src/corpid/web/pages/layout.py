@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlencode, urlsplit
@@ -18,22 +17,24 @@ if TYPE_CHECKING:
     from corpid.rules.oauth.records import Client
 
 
+class ViewPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of what a page shows."""
+
+
 class Form(msgspec.Struct, frozen=True, kw_only=True):
     """The target of a form of one button. Fields: form_token, step."""
 
     action: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(ViewPart, frozen=True, kw_only=True):
     """A link: an address and its text."""
 
     url: str
     text: Phrase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
+class Advice(ViewPart, frozen=True, kw_only=True):
     """A sentence on what to do, and where."""
 
     text: Phrase
@@ -90,8 +91,7 @@ def time_limit(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NavigationLink:
+class NavigationLink(ViewPart, frozen=True, kw_only=True):
     """A link to a section, `current` if the page is in it."""
 
     url: str
@@ -99,8 +99,7 @@ class NavigationLink:
     current: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Navigation:
+class Navigation(ViewPart, frozen=True, kw_only=True):
     """The sections of a site with many pages, which are wide."""
 
     label: Phrase
@@ -157,8 +156,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """the address path of this page, to return to after another language is picked; empty: the browser says"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(ViewPart, frozen=True, kw_only=True):
     """A field of a form: a declared member and its value."""
 
     name: str
@@ -172,8 +170,7 @@ class Field:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pager:
+class Pager(ViewPart, frozen=True, kw_only=True):
     """Addresses of other pages of a long list; empty for none."""
 
     first: str = ""
@@ -205,16 +202,14 @@ FieldError = tuple[str, "Phrase"]
 """Id of the field (its name; empty: the page as a whole) and what the person should change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageView:
+class PageView(ViewPart, frozen=True, kw_only=True):
     """The members of every view: frame and errors."""
 
     frame: Frame
     errors: tuple[FieldError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormView(PageView):
+class FormView(PageView, frozen=True, kw_only=True):
     """A page with one main form and its target."""
 
     action: str

@@ -7,14 +7,13 @@ differs in anything else is another page. So no page that is cached has ever hel
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from markupsafe import escape
 from msgspec.structs import replace
 
 from corpid.web.pages.gaps import Gap
-from corpid.web.pages.layout import Form
+from corpid.web.pages.layout import Form, ViewPart
 from corpid.web.pages.views import (
     CHOICES_WITHOUT_SEARCH,
     ChooseEntity,
@@ -60,8 +59,7 @@ _CHOICES: Final = [
 """what is each entity's own, in a list that is short enough for all to be shown"""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FrameView:
+class FrameView(ViewPart, frozen=True, kw_only=True):
     """A page around its content: what base.html shows of a view."""
 
     template: str
@@ -143,7 +141,7 @@ def _sign_in(view: SignIn, frame: Frame, filling: Filling) -> SignIn | None:
     if view.at_once or view.person:
         return None
     here = view.frame.sign_in
-    return dataclasses.replace(
+    return replace(
         view,
         frame=frame,
         action=_path(view.action, here),
@@ -156,7 +154,7 @@ def _second_factor(view: SecondFactor, frame: Frame, filling: Filling) -> Second
     here, asked = view.frame.sign_in, view.asked
     if asked.hint.values:  # an e-mail address in it is one person's
         return _around(view, frame, filling)
-    return dataclasses.replace(
+    return replace(
         view,
         frame=frame,
         action=_path(view.action, here),
@@ -169,7 +167,7 @@ def _second_factor(view: SecondFactor, frame: Frame, filling: Filling) -> Second
 
 
 def _leave(view: Leave, frame: Frame, _: Filling) -> Leave:
-    return dataclasses.replace(view, frame=frame, url=_path(view.url, view.frame.sign_in))
+    return replace(view, frame=frame, url=_path(view.url, view.frame.sign_in))
 
 
 def _choice(view: ChooseEntity, frame: Frame, filling: Filling) -> ChooseEntity | FrameView | None:
@@ -183,7 +181,7 @@ def _choice(view: ChooseEntity, frame: Frame, filling: Filling) -> ChooseEntity 
         for member, gap in gaps.items():
             filling[gap] = str(escape(getattr(choice, member)))
         choices.append(replace(choice, **gaps))
-    return dataclasses.replace(
+    return replace(
         view,
         frame=frame,
         action=_path(view.action, here),

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined, nodes
-from jinja2.bccache import BytecodeCache
 from jinja2.ext import InternationalizationExtension
 from markupsafe import Markup, escape
 
@@ -23,6 +22,7 @@ from corpid.flows.authentication.own_pages import ACCOUNT_PATH, SIGN_OUT_PATH
 from corpid.rules.oauth.refusals import CATALOGUE_PATH
 from corpid.texts import Phrase, has_full_stop, phrase
 from corpid.web.pages.charts import drawn
+from corpid.web.pages.compilation import CompiledTemplates
 from corpid.web.pages.gaps import Gap, Page
 from corpid.web.pages.layout import TimeLimit, never_asks, run_by
 from corpid.web.pages.prepared import CONTENT, FrameView, separated
@@ -32,10 +32,8 @@ from corpid.web.pages.translations import ENGLISH, LANGUAGES, PSEUDO, translator
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
-    from types import CodeType
 
     from jinja2 import Template
-    from jinja2.bccache import Bucket
 
     from corpid.web.pages.layout import Frame
     from corpid.web.pages.prepared import CachedView
@@ -167,9 +165,16 @@ class Renderer:
         self._environments: dict[str, Environment] = {}
         self._templates: dict[tuple[str, str], Template] = {}
         self._page = lru_cache(maxsize=_PAGES)(self._prepared)
-        english = self._environment(ENGLISH)
-        for template in () if developer_mode else english.list_templates():
-            self._template(ENGLISH, template)
+        self._environment(ENGLISH)
+        if not developer_mode and not CompiledTemplates(ENGLISH.tag).are_complete():
+            self.compile(ENGLISH)
+
+    def compile(self, language: Language) -> None:
+        """Compile every template of a language, unless it was compiled before."""
+        environment = self._environments.get(language.tag) or self._environment(language)
+        for template in environment.list_templates():
+            self._template(language, template)
+        CompiledTemplates(language.tag).note_complete()
 
     def _environment(self, language: Language) -> Environment:
         environment = page_environment(PackageLoader("corpid", "web/templates"), self.static)
@@ -186,8 +191,8 @@ class Renderer:
     def _template(self, language: Language, name: str) -> Template:
         """The compiled template of a language.
 
-        English ones are compiled at start, those of another language when a page is first shown in it. In developer
-        mode each is compiled then, since a developer waits for the start.
+        It is read from a file when a page is first shown in it. If files cannot be kept, English ones are compiled at
+        start, except in developer mode, since a developer waits for the start (docs/decisions/0036).
         """
         environment = self._environments.get(language.tag) or self._environment(language)
         template = self._templates[language.tag, name] = environment.get_template(name)
@@ -270,7 +275,6 @@ def _suffix(name: str) -> str:
 
 _PLACEHOLDER: Final = re.compile(r"%\((\w+)\)s(?:((?:</\w+>)*)\.(?!\w))?|%%")
 """a variable, with the full stop after it if there is one, or a percent sign"""
-_COMPILED: Final[dict[tuple[str, str], CodeType | None]] = {}
 
 
 class TranslatedBlocks(InternationalizationExtension):
@@ -306,21 +310,6 @@ class TranslatedBlocks(InternationalizationExtension):
         return nodes.Output([*parts, nodes.TemplateData(wording[at:])])
 
 
-class _CompiledOnce(BytecodeCache):
-    """A cache of compiled templates for this process's next renderer."""
-
-    def __init__(self, tag: str) -> None:
-        self._tag = tag
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Load stored bytecode, if any."""
-        bucket.code = _COMPILED.get((self._tag, bucket.key + bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Store bytecode."""
-        _COMPILED[self._tag, bucket.key + bucket.checksum] = bucket.code
-
-
 def _instant(kind: str, written: Callable[[datetime], str]) -> Callable[[datetime], Markup]:
     """A filter that marks up instants, for page.js to convert."""
 
@@ -354,7 +343,7 @@ def speak(environment: Environment, voice: Translator) -> None:
     environment.add_extension(TranslatedBlocks)
     environment.install_gettext_callables(voice.gettext, voice.ngettext, newstyle=True)  # type: ignore[attr-defined]
     environment.finalize = finalized
-    environment.bytecode_cache = _CompiledOnce(voice.language.tag)
+    environment.bytecode_cache = CompiledTemplates(voice.language.tag)
     instants = {"time": _instant("time", voice.time), "moment": _instant("moment", voice.moment)}
     environment.filters.update(number=voice.number, day=voice.day, drawn=partial(drawn, voice=voice), **instants)
     environment.globals.update(_=voice.gettext, language=voice.language)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from corpid.rules.directory.role_forms import (
     year_end,
 )
 from corpid.texts import phrase
+from corpid.web.pages.layout import ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,8 +38,7 @@ Option = tuple[str, "Phrase | str", "Phrase | str"]
 """value, text and further text of a radio button"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterField:
+class ParameterField(ViewPart, frozen=True, kw_only=True):
     """A parameter's field."""
 
     name: str
@@ -52,8 +51,7 @@ class ParameterField:
     """values that are in use, to choose from"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleFields:
+class RoleFields(ViewPart, frozen=True, kw_only=True):
     """The fields of a role, as the page shows them."""
 
     roles: tuple[Option, ...]

@@ -20,8 +20,6 @@ from unicodedata import bidirectional
 
 from babel import Locale
 from babel.dates import format_date, format_time, get_datetime_format, get_timezone_name
-from babel.messages.mofile import write_mo
-from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
 from corpid.texts import Phrase, filled
@@ -148,6 +146,9 @@ def _translations(language: Language) -> NullTranslations:
         return Pseudo()
     if language is ENGLISH:
         return NullTranslations()
+    from babel.messages.mofile import write_mo  # noqa: PLC0415 - English needs no catalogue
+    from babel.messages.pofile import read_po  # noqa: PLC0415
+
     compiled = BytesIO()
     with files("corpid").joinpath("locales", f"{language.tag}.po").open("rb") as source:
         write_mo(compiled, read_po(source, locale=language.formats))

@@ -8,7 +8,6 @@ fields that its view names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import msgspec
@@ -19,7 +18,7 @@ from corpid.rules.authentication.sign_in import Way
 from corpid.rules.directory.members import masked_address
 from corpid.rules.limits import DAY, MAILED_CODE_SECONDS, MINUTE, PASSKEY_OFFER_AGAIN_SECONDS
 from corpid.texts import Phrase, phrase
-from corpid.web.pages.layout import BARE, FormView, PageView
+from corpid.web.pages.layout import BARE, FormView, PageView, ViewPart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,8 +64,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 _SIGN_IN: Final = phrase("Sign in")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtOnce:
+class AtOnce(ViewPart, frozen=True, kw_only=True):
     """The form of developer mode that signs a test person in (D66).
 
     Fields: person (a button each), way. Error id: person.
@@ -80,8 +78,7 @@ class AtOnce:
     """names of what amr can claim, the default first"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignIn(FormView):
+class SignIn(FormView, frozen=True, kw_only=True):
     """Step one: user name and password, or passkey.
 
     Fields: user_name, password. Of the second form: passkey. Error ids: these. If `person` has to sign in again, a
@@ -108,8 +105,7 @@ class SignIn(FormView):
         return phrase("Confirm it is you, {name}", name=self.person) if self.person else _SIGN_IN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecondFactor(FormView):
+class SecondFactor(FormView, frozen=True, kw_only=True):
     """Step two: the second factor.
 
     Field: code, which may contain spaces when pasted, or passkey. Error ids: these.
@@ -177,8 +173,7 @@ def asked(page: AskSecondFactor, ways_action: str) -> tuple[Phrase, Asked]:
     return phrase("Get a code by e-mail"), not_sent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferPasskey(FormView):
+class OfferPasskey(FormView, frozen=True, kw_only=True):
     """The offer of a passkey, after a sign-in with a password (D46).
 
     Fields: passkey, or decision=not_now. Error id: passkey.
@@ -214,8 +209,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     preselected: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChooseEntity(FormView):
+class ChooseEntity(FormView, frozen=True, kw_only=True):
     """Step three: the entity.
 
     Fields: entity (`Choice.id`), query (the search term, hidden). With `other_account` a second button sends
@@ -250,8 +244,7 @@ class ChooseEntity(FormView):
         return any(choice.usable for choice in self.shown)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consent(FormView):
+class Consent(FormView, frozen=True, kw_only=True):
     """Consent to the data that the RP would receive (D29).
 
     The button sends decision=agree. With `other_account` a second one sends decision=other_account. To refuse is Cancel
@@ -270,8 +263,7 @@ class Consent(FormView):
     other_account: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirm(FormView):
+class Confirm(FormView, frozen=True, kw_only=True):
     """The confirmation before single sign-on completes (D30).
 
     Buttons: decision=continue or decision=other_account.
@@ -288,8 +280,7 @@ class Confirm(FormView):
         return phrase("Continue as {name}?", name=self.user_name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leave(PageView):
+class Leave(PageView, frozen=True, kw_only=True):
     """The page between the last form and the RP.
 
     `url` is our own, which redirects. Source: D37
@@ -302,8 +293,7 @@ class Leave(PageView):
     client_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormPost(PageView):
+class FormPost(PageView, frozen=True, kw_only=True):
     """The page whose form posts the response to the RP.
 
     A script sends it (OAuth 2.0 Form Post Response Mode §2, D37).
@@ -317,8 +307,7 @@ class FormPost(PageView):
     fields: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrive(PageView):
+class Arrive(PageView, frozen=True, kw_only=True):
     """The page that posts a sign-in too long for a cookie.
 
     A script sends its form (D15, D34).
@@ -331,8 +320,7 @@ class Arrive(PageView):
     fields: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait(PageView):
+class Wait(PageView, frozen=True, kw_only=True):
     """The page while another request writes the completion.
 
     Asks again at `url` after a second (D15).
@@ -344,8 +332,7 @@ class Wait(PageView):
     url: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem(PageView):
+class Problem(PageView, frozen=True, kw_only=True):
     """An error page without a way on, except back.
 
     Never repeats a value of the query (D16).
@@ -372,8 +359,7 @@ class Problem(PageView):
     """other ways on, below `back`"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explain(FormView):
+class Explain(FormView, frozen=True, kw_only=True):
     """The page for a person without a usable entity (D17).
 
     A button posts to `action`, another one to `other_account`.
@@ -395,8 +381,7 @@ class Explain(FormView):
         return self.choices[:SHOWN]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignOut(FormView):
+class SignOut(FormView, frozen=True, kw_only=True):
     """The confirmation before the session ends (D30). Fields: none."""
 
     template: ClassVar[str] = "sign_out.html"
@@ -408,8 +393,7 @@ class SignOut(FormView):
     """the address for a person who stays signed in"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignedOut(PageView):
+class SignedOut(PageView, frozen=True, kw_only=True):
     """The page after the session has ended, or without one (D30)."""
 
     template: ClassVar[str] = "signed_out.html"
@@ -418,8 +402,7 @@ class SignedOut(PageView):
     frame: Frame = BARE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Home(PageView):
+class Home(PageView, frozen=True, kw_only=True):
     """The plain page at `/`.
 
     Links are addresses of the discovery document and of the key set.

@@ -20,8 +20,8 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 import msgspec
-import structlog
 
+from corpid.flows import event_log
 from corpid.rules.printable import printable_lines
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO, TextIO
 
+    from corpid.flows.event_log import EventLog, Write
     from corpid.rules.oauth.refusals import Reason
 
     ExceptionTriple = tuple[type[BaseException], BaseException, TracebackType | None]
@@ -63,12 +64,12 @@ class LogFields(TypedDict, total=False):
     detail: str
 
 
-def log() -> Any:  # noqa: ANN401
+def log() -> EventLog:
     """The logger of the program: `log().info("event", address=…)`.
 
     Fields outside FIELDS are dropped (D48).
     """
-    return structlog.get_logger()
+    return event_log.log()
 
 
 def cut(value: object) -> str:
@@ -123,14 +124,9 @@ def configure(
     minimum = LEVELS[level]
     output = _OneWritePerTurn(stream or sys.stdout.buffer)
     as_json = _JsonLine(clock)
-    structlog.configure(
-        processors=_for_people(clock) if pretty else [as_json],
-        wrapper_class=structlog.make_filtering_bound_logger(minimum),
-        logger_factory=structlog.BytesLoggerFactory(cast("BinaryIO", output)),
-        cache_logger_on_first_use=False,
-    )
+    log().write = _for_people(clock, minimum, output) if pretty else _lines_to(output, as_json, minimum)
     shortcut = not pretty and minimum <= LEVELS["info"]
-    _request_lines.write = _straight_to(output, as_json) if shortcut else _through_structlog
+    _request_lines.write = _straight_to(output, as_json) if shortcut else _as_event
     _take_over_standard_logging(minimum)
 
 
@@ -183,14 +179,24 @@ class _OneWritePerTurn:
             self._output.flush()
 
 
-def _through_structlog(fields: dict[str, Any]) -> None:
+def _as_event(fields: dict[str, Any]) -> None:
     log().info("request", **fields)
 
 
-def _straight_to(output: _OneWritePerTurn, as_json: _JsonLine) -> Callable[[dict[str, Any]], None]:
-    """A writer of log lines without structlog's processors.
+def _lines_to(output: _OneWritePerTurn, as_json: _JsonLine, minimum: int) -> Write:
+    """A writer of events as lines of JSON."""
 
-    The processor chain costs more than the line itself, and every request writes one.
+    def write(level: str, event: str, fields: dict[str, Any]) -> None:
+        if LEVELS[level] >= minimum:
+            output.write(as_json(level, {"event": event, **fields}) + b"\n")
+
+    return write
+
+
+def _straight_to(output: _OneWritePerTurn, as_json: _JsonLine) -> Callable[[dict[str, Any]], None]:
+    """A writer of the lines of requests.
+
+    Choosing and cutting fields costs more than the line itself, and every request writes one.
     """
 
     def write(fields: dict[str, Any]) -> None:
@@ -207,7 +213,7 @@ class _RequestLines:
     write: Callable[[dict[str, Any]], None]
 
 
-_request_lines: Final = _RequestLines(_through_structlog)
+_request_lines: Final = _RequestLines(_as_event)
 
 
 def exception_place(error: BaseException) -> str:
@@ -228,12 +234,12 @@ class _JsonLine:
         self._second = 0
         self._date = b""
 
-    def __call__(self, _logger: Any, level: str, event: MutableMapping[str, Any]) -> bytes:  # noqa: ANN401
+    def __call__(self, level: str, event: dict[str, Any]) -> bytes:
         event["time"] = self.time().decode()
         event["level"] = level
         if "exc_info" in event:
             event["exception"] = _place(event["exc_info"])
-        line = {name: event[name] for name in FIELDS if name in event}
+        line: dict[str, Any] = {name: event[name] for name in FIELDS if name in event}
         for name in FOREIGN & line.keys():
             line[name] = cut(line[name])
         return _encoder.encode(line)
@@ -252,7 +258,10 @@ _MILLISECONDS: Final = tuple(b".%03dZ" % number for number in range(1000))
 """the end of a time; formatting it costs as much as the line itself"""
 
 
-def _for_people(clock: Callable[[], float]) -> list[Any]:
+def _for_people(clock: Callable[[], float], minimum: int, output: _OneWritePerTurn) -> Write:
+    """A writer of events for a person at a terminal."""
+    import structlog  # noqa: PLC0415 - brings rich and Pygments, and lines of JSON do without
+
     def closed(_logger: Any, level: str, event: MutableMapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
         line = {name: event[name] for name in FIELDS if name in event}
         safe = {name: cut(value) if name in FOREIGN else value for name, value in line.items()}
@@ -263,21 +272,21 @@ def _for_people(clock: Callable[[], float]) -> list[Any]:
     def as_bytes(_logger: Any, _level: str, text: str) -> bytes:  # noqa: ANN401
         return text.encode(errors="backslashreplace")
 
-    return [
-        closed,
-        structlog.dev.ConsoleRenderer(pad_event_to=8, exception_formatter=_printable_traceback),
-        as_bytes,
-    ]
+    def printable_traceback(stream: TextIO, exc_info: ExceptionTriple) -> None:
+        # An exception's text may contain what a caller sent, and this goes to a terminal.
+        written = io.StringIO()
+        structlog.dev.plain_traceback(written, exc_info)
+        stream.write(printable_lines(written.getvalue()))
 
-
-def _printable_traceback(stream: TextIO, exc_info: ExceptionTriple) -> None:
-    """Print a traceback without exception texts.
-
-    An exception's text may contain what a caller sent, and this goes to a terminal.
-    """
-    written = io.StringIO()
-    structlog.dev.plain_traceback(written, exc_info)
-    stream.write(printable_lines(written.getvalue()))
+    rendered = structlog.dev.ConsoleRenderer(pad_event_to=8, exception_formatter=printable_traceback)
+    processors: list[Any] = [closed, rendered, as_bytes]
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(minimum),
+        logger_factory=structlog.BytesLoggerFactory(cast("BinaryIO", output)),
+        cache_logger_on_first_use=False,
+    )
+    return event_log.through_structlog
 
 
 def _place(exc_info: Any) -> str | None:  # noqa: ANN401
@@ -301,7 +310,3 @@ def _take_over_standard_logging(minimum: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [_Forward()]
     root.setLevel(max(minimum, logging.WARNING))
-    logging.getLogger("uvicorn.error").setLevel(max(minimum, logging.WARNING))
-    for name in ("uvicorn", "uvicorn.error"):
-        logging.getLogger(name).handlers.clear()
-        logging.getLogger(name).propagate = True

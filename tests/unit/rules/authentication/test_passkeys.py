@@ -8,14 +8,16 @@ from typing import Any
 
 import cbor2
 import pytest
+import webauthn
 from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
+from webauthn.helpers.structs import AuthenticatorTransport, PublicKeyCredentialDescriptor, UserVerificationRequirement
 
 from corpid.jose.encoding import base64url, from_base64url
-from corpid.rules.authentication import passkeys
+from corpid.rules.authentication import passkey_verification, passkeys
 from corpid.rules.authentication.passkeys import CounterWentBack, NewPasskey, PasskeyRefused, UsedPasskey
-from corpid.rules.authentication.rp_id import relying_party
+from corpid.rules.authentication.rp_id import RelyingParty, relying_party
 from tests.authenticator import KEYS, MAY_SYNC, PRESENT, SYNCED, VERIFIED, Authenticator
 from tests.certificates import Authority
 
@@ -26,7 +28,7 @@ OWNER = b"alice"
 EC_KEY, P_256 = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06082a8648ce3d030107")
 """what an elliptic key and its curve are called in a certificate (RFC 5480 §2.1.1)"""
 GET = passkeys.authentication_options(PARTY, challenge=CHALLENGE)
-CREATE = passkeys.registration_options(
+CREATE = passkey_verification.registration_options(
     PARTY, challenge=CHALLENGE, user_handle=OWNER, user_name="alice", display_name="Alice Tan", known=("AAAA",)
 )
 CANNOT_BE_TRUSTED = {
@@ -40,7 +42,7 @@ CANNOT_BE_TRUSTED = {
 
 
 def used(key: Authenticator, answer: str, *, sign_count: int = 0, owner: bytes = OWNER) -> UsedPasskey:
-    return passkeys.verify_authentication(
+    return passkey_verification.verify_authentication(
         PARTY,
         passkeys.parse_answer(answer),
         challenge=CHALLENGE,
@@ -84,7 +86,9 @@ def test_a_new_passkey_has_to_be_discoverable_and_to_verify_its_user() -> None:
 def test_what_is_registered_can_be_used(algorithm: str) -> None:
     """WebAuthn §7.1, §7.2."""
     key = Authenticator(user_handle=OWNER, algorithm=algorithm, flags=PRESENT | VERIFIED | MAY_SYNC | SYNCED)
-    new = passkeys.verify_registration(PARTY, passkeys.parse_answer(key.make(CREATE, ORIGIN)), challenge=CHALLENGE)
+    new = passkey_verification.verify_registration(
+        PARTY, passkeys.parse_answer(key.make(CREATE, ORIGIN)), challenge=CHALLENGE
+    )
     assert new == NewPasskey(
         credential_id=base64url(key.credential_id),
         public_key=key.record("alice").public_key,
@@ -111,7 +115,9 @@ def test_a_person_who_was_not_there_or_not_verified_is_refused(flags: int) -> No
     with pytest.raises(PasskeyRefused):
         used(key, key.use(GET, ORIGIN))
     with pytest.raises(PasskeyRefused):
-        passkeys.verify_registration(PARTY, passkeys.parse_answer(key.make(CREATE, ORIGIN)), challenge=CHALLENGE)
+        passkey_verification.verify_registration(
+            PARTY, passkeys.parse_answer(key.make(CREATE, ORIGIN)), challenge=CHALLENGE
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +148,9 @@ def test_a_key_that_could_never_be_used_is_refused_when_it_is_made(says: object)
     key = Authenticator(user_handle=OWNER)
     key._key = Junk(says=says)  # type: ignore[assignment]
     with pytest.raises(PasskeyRefused):
-        passkeys.verify_registration(PARTY, passkeys.parse_answer(key.make(CREATE, ORIGIN)), challenge=CHALLENGE)
+        passkey_verification.verify_registration(
+            PARTY, passkeys.parse_answer(key.make(CREATE, ORIGIN)), challenge=CHALLENGE
+        )
 
 
 @pytest.mark.parametrize("known", [EC_KEY, P_256], ids=["key type", "curve"])
@@ -157,7 +165,7 @@ def test_a_certificate_of_an_unknown_kind_is_refused_and_never_an_error(known: b
     made |= {"fmt": form, "attStmt": {"alg": -7, "x5c": [unknown], "sig": b"x"}}
     sent = passkeys.parse_answer(changed(answer, attestationObject=base64url(cbor2.dumps(made))))
     with pytest.raises(PasskeyRefused):
-        passkeys.verify_registration(PARTY, sent, challenge=CHALLENGE)
+        passkey_verification.verify_registration(PARTY, sent, challenge=CHALLENGE)
 
 
 def test_another_key_another_owner_and_a_changed_answer_are_refused() -> None:
@@ -247,7 +255,7 @@ def test_authenticator_data_of_any_bytes_is_refused(state: bytes) -> None:
             used(key, changed(key.use(GET, ORIGIN), authenticatorData=base64url(odd)))
     made = passkeys.parse_answer(changed(key.make(CREATE, ORIGIN), attestationObject=base64url(state)))
     with pytest.raises(PasskeyRefused):
-        passkeys.verify_registration(PARTY, made, challenge=CHALLENGE)
+        passkey_verification.verify_registration(PARTY, made, challenge=CHALLENGE)
 
 
 @pytest.mark.parametrize("named", ["", "a", "====", "AA\x00A", "é", "A" * 1366, 7, None, ["AAAA"]])
@@ -261,3 +269,26 @@ def test_an_answer_may_be_long_but_not_endless() -> None:
     """D47."""
     with pytest.raises(PasskeyRefused, match="too long"):
         passkeys.parse_answer(json.dumps({"id": "A" * 65_536}))
+
+
+@pytest.mark.parametrize("rp_id", ["op.example", "localhost"])
+@pytest.mark.parametrize(
+    "allowed", [{}, {"eDE": ("usb", "internal"), "eDI": ()}, {base64url(bytes(range(64))): ("hybrid",)}]
+)
+def test_the_options_are_those_of_the_library_that_verifies(rp_id: str, allowed: dict[str, tuple[str, ...]]) -> None:
+    """WebAuthn §5.5, docs/decisions/0036: written without it, since every sign-in page has them."""
+    theirs = webauthn.generate_authentication_options(
+        rp_id=rp_id,
+        challenge=b"challenge \xff",
+        timeout=passkeys.MILLISECONDS,
+        user_verification=UserVerificationRequirement.REQUIRED,
+        allow_credentials=[
+            PublicKeyCredentialDescriptor(
+                id=from_base64url(each), transports=[AuthenticatorTransport(known) for known in transports] or None
+            )
+            for each, transports in allowed.items()
+        ],
+    )
+    party = RelyingParty(rp_id=rp_id, origin=f"https://{rp_id}", name="Provider")
+    ours = passkeys.authentication_options(party, challenge=b"challenge \xff", allowed=allowed)
+    assert ours == webauthn.helpers.options_to_json(theirs)

@@ -1,0 +1,117 @@
+"""Endpoints that few processes need, loaded at their first request (docs/decisions/0036)."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from starlette.responses import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from functools import _lru_cache_wrapper
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from corpid.web.context import WebContext
+    from corpid.web.route import Endpoint
+
+T = TypeVar("T")
+_MAKING: Final = Lock()
+
+
+async def _on_first_use(make: _lru_cache_wrapper[T]) -> T:
+    """The result of a cached function, which a thread calls first.
+
+    That keeps no other request waiting, but for those that need it, too: made by two at once it may be broken.
+    """
+    if not make.cache_info().currsize:
+        await asyncio.to_thread(_make_alone, make)
+    return make()
+
+
+def _make_alone(make: Callable[[], object]) -> None:
+    with _MAKING:
+        make()
+
+
+@cache
+def _api_application() -> ASGIApp:
+    """The admin API's application.
+
+    Most processes need none of it, and loading it takes as long as a start.
+    """
+    from corpid.web.api.application import application  # noqa: PLC0415
+
+    return application()
+
+
+class _AdminApi(Response):
+    """An answer that the admin API gives, which is an ASGI application."""
+
+    def __init__(self, web: WebContext) -> None:
+        self._web: Final = web
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await _on_first_use(_api_application)
+        inner = {**scope, "path": scope["path"].removeprefix(self._web.base_path), "corpid.web": self._web}
+        try:
+            await answer(inner, receive, send)
+        finally:
+            scope["route"] = inner.get("route", scope["route"])
+
+
+async def admin_api(request: Request, web: WebContext) -> Response:  # noqa: ARG001 - every endpoint gets its request
+    """Answer a request to the admin API."""
+    return _AdminApi(web)
+
+
+@cache
+def _scim_answer() -> Endpoint:
+    """SCIM's endpoint, loaded on first use as the admin API."""
+    from corpid.web.scim.application import answer  # noqa: PLC0415
+
+    return answer
+
+
+async def scim(request: Request, web: WebContext) -> Response:
+    """Answer a request to SCIM."""
+    answer = await _on_first_use(_scim_answer)
+    return await answer(request, web)
+
+
+@cache
+def _portal_answer() -> Endpoint:
+    """The portal's endpoint, loaded on first use as the admin API."""
+    from corpid.web.directory.endpoints import manage  # noqa: PLC0415
+
+    return manage
+
+
+async def portal(request: Request, web: WebContext) -> Response:
+    """Answer a request to the portal."""
+    answer = await _on_first_use(_portal_answer)
+    return await answer(request, web)
+
+
+@cache
+def _console_answer() -> Endpoint:
+    """The console's endpoint, loaded on first use as the admin API."""
+    from corpid.web.operations.endpoints import console  # noqa: PLC0415
+
+    return console
+
+
+async def console(request: Request, web: WebContext) -> Response:
+    """Answer a request to the console."""
+    answer = await _on_first_use(_console_answer)
+    return await answer(request, web)
+
+
+def load_rare_pages() -> None:
+    """Load the portal and the console, before a server forks its workers."""
+    _portal_answer()
+    _console_answer()

@@ -1,0 +1,181 @@
+"""Templates are compiled once, and only what nobody else can have written is run (docs/decisions/0036)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECONDS = 60
+PROGRAM = """
+import hashlib, json, sys
+compiled = []
+sys.addaudithook(
+    lambda event, about: event == "compile" and compiled.append(str(about[1])) if str(about[1:2]).count(".html") else None
+)
+from corpid.web.pages import compilation
+from corpid.web.pages.rendering import Renderer
+from corpid.web.pages.views import SignedOut
+page = Renderer().render(SignedOut())
+print(json.dumps([len(compiled), hashlib.sha256(page).hexdigest(), str(compilation.folder())]))
+"""
+"""how many templates are compiled until a page is there, the page, and where they are kept"""
+
+
+class Programs:
+    """Processes that keep what they compile below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.first, self.page, self.kept = self.run()
+
+    def start(self, *options: str, folder: Path | None = None) -> subprocess.Popen[str]:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        prefix = f"pycache_prefix={folder or self._folder}"
+        return subprocess.Popen(
+            [sys.executable, "-X", prefix, *options, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, *options: str, folder: Path | None = None) -> tuple[int, str, Path]:
+        return self.end(self.start(*options, folder=folder))
+
+    @staticmethod
+    def end(process: subprocess.Popen[str]) -> tuple[int, str, Path]:
+        said, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0
+        compiled, page, kept = json.loads(said)
+        return compiled, page, Path(kept)
+
+    def compiled(self) -> int:
+        """How many a further process compiles; its page is that of the first."""
+        number, page, _ = self.run()
+        assert page == self.page
+        return number
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    return Programs(tmp_path_factory.mktemp("compiled"))
+
+
+def files(programs: Programs) -> list[Path]:
+    return sorted(programs.kept.iterdir())
+
+
+def test_a_second_process_compiles_nothing_and_shows_the_same(programs: Programs) -> None:
+    assert programs.first > 100
+    assert programs.compiled() == 0
+    assert len(files(programs)) > programs.first
+
+
+def test_nobody_else_can_write_what_is_kept(programs: Programs) -> None:
+    assert not [path for path in (programs.kept, *files(programs)) if path.stat().st_mode & 0o022]
+    assert not [path for path in files(programs) if path.name.startswith(".")], "unfinished"
+
+
+def open_the_folder(kept: Path) -> None:
+    kept.chmod(0o777)
+
+
+def open_the_files(kept: Path) -> None:
+    for path in kept.iterdir():
+        path.chmod(0o666)
+
+
+def link_the_files(kept: Path) -> None:
+    for path in list(kept.iterdir()):
+        path.symlink_to(shutil.move(path, kept.with_name(f"elsewhere-{path.name}")))
+
+
+def link_the_folder(kept: Path) -> None:
+    kept.symlink_to(shutil.move(kept, kept.with_name("moved")))
+
+
+def change_the_files(kept: Path) -> None:
+    for path in kept.iterdir():
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
+def cut_the_files(kept: Path) -> None:
+    for path in kept.iterdir():
+        path.write_bytes(path.read_bytes()[:40])
+
+
+def swap_the_files(kept: Path) -> None:
+    paths = sorted(kept.iterdir())
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, [*contents[1:], contents[0]], strict=True):
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        open_the_folder, open_the_files, link_the_files, link_the_folder, change_the_files, cut_the_files,
+        swap_the_files,
+    ],
+)  # fmt: skip
+def test_what_others_could_have_written_is_not_run(programs: Programs, harm: Callable[[Path], None]) -> None:
+    """It is compiled again, and the page is the same."""
+    harm(programs.kept)
+    assert programs.compiled() == programs.first
+    if programs.kept.is_symlink():
+        programs.kept.unlink()
+    shutil.rmtree(programs.kept, ignore_errors=True)
+    assert programs.compiled() == programs.first
+    assert programs.compiled() == 0
+
+
+def test_files_of_somebody_else_are_not_run() -> None:
+    """Judged by what the system says of a file, since a test cannot give one away."""
+    from corpid.web.pages import compilation
+
+    own, is_directory = Path(__file__).parent.stat(), (lambda _: True)
+    for user, taken in ((own.st_uid, True), (0, True), (own.st_uid + 4711, False)):
+        found = os.stat_result((own.st_mode & ~0o022, *own[1:4], user, *own[5:]))
+        assert compilation._is_own(found, is_directory) is taken
+
+
+def test_several_processes_that_start_at_once_keep_whole_files(programs: Programs) -> None:
+    shutil.rmtree(programs.kept)
+    together = [programs.start() for _ in range(3)]
+    assert {programs.end(each)[1] for each in together} == {programs.page}
+    assert programs.compiled() == 0
+    assert not [path for path in files(programs) if path.name.startswith(".")]
+
+
+def test_a_process_that_writes_no_bytecode_keeps_nothing(programs: Programs, tmp_path: Path) -> None:
+    """PYTHONDONTWRITEBYTECODE, as in the container."""
+    number, page, kept = programs.run("-B", folder=tmp_path)
+    assert (number, page, kept.exists()) == (programs.first, programs.page, False)
+
+
+def test_where_nothing_can_be_written_templates_are_compiled_in_memory(programs: Programs, tmp_path: Path) -> None:
+    """As on a read-only disk."""
+    (tmp_path / "file").write_bytes(b"")
+    number, page, _ = programs.run(folder=tmp_path / "file")
+    assert (number, page) == (programs.first, programs.page)
+
+
+def test_a_command_compiles_the_templates_of_every_language(programs: Programs, tmp_path: Path) -> None:
+    """For a program that is installed by one user and run by another."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(
+        [sys.executable, "-X", f"pycache_prefix={tmp_path}", "-m", "corpid.web.pages"], env=environment, check=True
+    )
+    number, _, kept = programs.run(folder=tmp_path)
+    assert number == 0
+    found = {tag: len(list(kept.glob(f"{tag}-*.pyc"))) for tag in ("en", "zh-Hans", "ms", "ta")}
+    assert len(set(found.values())) == 1, found
+    assert found["en"] > 100
+    assert list(kept.glob("emails-*.pyc"))
