@@ -115,7 +115,7 @@ def test_a_name_in_brackets_takes_the_place_of_nobody() -> None:
         await rename(made, await member(made, "id-cora"), "Alice Tan (alice)")
         await requested(made)
         browser = await in_portal(made, "requests")
-        assert "cora (Alice Tan (alice)) may act as Maker" in browser.page.text
+        assert "cora (Alice Tan [alice]) may act as Maker" in browser.page.text
 
     run(within)
 

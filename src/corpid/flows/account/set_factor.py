@@ -21,7 +21,7 @@ from corpid.flows.authentication import (
 )
 from corpid.flows.authentication.second_factor_methods import AskSecondFactor
 from corpid.flows.authentication.sign_in import Rejected
-from corpid.ports import FactorChange
+from corpid.ports import FactorChange, MemberQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.authentication import records, totp
 from corpid.rules.authentication.password_rules import PasswordRefused
@@ -37,8 +37,9 @@ from corpid.texts import phrase
 if TYPE_CHECKING:
     from corpid.flows.account.enrolments import Enrolment, EnrolmentVisit
     from corpid.flows.request_context import RequestContext
-    from corpid.ports import AuditEvent, Invited
+    from corpid.ports import AuditEvent, Invited, Registry
     from corpid.rules.authentication.records import Passkey
+    from corpid.rules.directory.records import Membership
 
 _MAILED_STEPS: Final = frozenset({Step.SECOND_FACTOR, Step.MAILED_CODE})
 
@@ -48,6 +49,10 @@ NAME_TAKEN: Final = phrase("This user name is taken. Choose another one.")
 _NO_USER_NAME: Final = phrase(
     "Choose a user name without spaces, with at most {count} letters, digits and symbols such as . - _ @.",
     count=names.USER_NAME_CHARACTERS,
+)
+_SEPARATORS: Final = "/:\\"
+_NOT_CHOSEN: Final = phrase(
+    "Choose a user name without / : and \\. It can only be an e-mail address if it is the one that the invitation went to."
 )
 _APP_SET_UP: Final = phrase("A new authenticator app was set up for your account.")
 _BY_EMAIL: Final = phrase("Codes by e-mail were set up for your account.")
@@ -72,13 +77,33 @@ async def submit_profile(context: RequestContext, visit: EnrolmentVisit, *, user
         key = names.user_name(user_name.strip())
     except ValueError:
         raise Rejected(_NO_USER_NAME, field="user_name") from None
+    if not _can_be_chosen(key, invited.membership.email):
+        raise Rejected(_NOT_CHOSEN, field="user_name")
     # The answer says which user names there are, so only a free one costs nothing.
     attempt = await throttle.attempt_with_link(context, enrolment.link_hash)
     if await context.provider.registry.directory.user_by_name(key) is not None:
         raise Rejected(NAME_TAKEN, field="user_name")
+    if await _is_called_so(context.provider.registry, invited.membership, key):
+        raise Rejected(NAME_TAKEN, field="user_name")
     await throttle.give_back(context, attempt)
     chosen = {"user_name": user_name.strip(), "name": full_name, "email": invited.membership.email, "name_taken": False}
     return await enrolments.move(context, enrolment, Step.PROFILE, **chosen)
+
+
+def _can_be_chosen(user_name: str, address: str) -> bool:
+    """Return whether a new person may be known by a user name.
+
+    An address only if it is the one that the link has proven: it identifies whoever is invited at it. Nothing that a
+    mail program makes a link of. Source: D68
+    """
+    return not set(_SEPARATORS) & set(user_name) and ("@" not in user_name or user_name == address.casefold())
+
+
+async def _is_called_so(registry: Registry, invited: Membership, user_name: str) -> bool:
+    """Return whether the inviting entity calls another member so (D68)."""
+    query = MemberQuery(entity_id=invited.entity_id, conditions=(("any_user_name", "eq", user_name),), limit=2)
+    _, found = await registry.provisioning.members(query)
+    return any(each.membership.membership_id != invited.membership_id for each in found)
 
 
 async def submit_password(context: RequestContext, visit: EnrolmentVisit, *, password: str) -> Enrolment:

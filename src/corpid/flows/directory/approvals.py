@@ -24,7 +24,7 @@ from corpid.flows.directory.write import (
     recorded,
     with_reason,
 )
-from corpid.ports import AuditEvent, ChangedMeanwhile, Seen, Upsert
+from corpid.ports import AuditEvent, ChangedMeanwhile, MemberNameTaken, Seen, Upsert
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.actors import SYSTEM, ApiClient, ProvisioningToken
@@ -424,7 +424,10 @@ async def _decide(
 ) -> None:
     """Write a decision, if the request is still as it was."""
     written = Upsert(after, _event(actor, _ACTIONS[event], found))
-    await registry.directory.write([*changes, Seen(ChangeRequest, found.key, found), written])
+    try:
+        await registry.directory.write([*changes, Seen(ChangeRequest, found.key, found), written])
+    except MemberNameTaken:
+        raise Refused(phrase("another member has this user name by now: decline the request")) from None
 
 
 def _event(actor: Actor, action: AuditAction, found: ChangeRequest) -> AuditEvent:

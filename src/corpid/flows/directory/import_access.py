@@ -83,6 +83,9 @@ class _Planning:
         self._today = today
         self._new_id = new_id
         self._people: dict[str, Member] = {}
+        """by what a line says: accounts differ whose names fold alike"""
+        self._invitees: dict[str, Member] = {}
+        """by folded name, which an entity gives once"""
         self._rows: dict[tuple[str, ...], int] = {}
 
     async def add(self, line: AccessLine) -> None:
@@ -109,18 +112,17 @@ class _Planning:
 
     async def _person(self, line: AccessLine) -> Member | None:
         user_name = line.cells["user_name"]
-        key = folded(user_name)
-        if key not in self._people:
+        if user_name not in self._people:
             try:
                 found = await find_member(self._registry, self._actor.entity_id, user_name)
             except AmbiguousName as error:
                 self._wrong(line, str(error))
                 return None
-            found = found or await self._invited(line)
+            found = found or self._invitees.get(folded(user_name)) or await self._invited(line)
             if found is None:
                 return None
-            self._people[key] = found
-        return self._people[key]
+            self._people[user_name] = found
+        return self._people[user_name]
 
     async def _invited(self, line: AccessLine) -> Member | None:
         """A new member, invited by this line."""
@@ -152,6 +154,7 @@ class _Planning:
         nobody = User(user_id=membership.user_id, user_name="", name="", enabled=False, placeholder=True)
         found = Member(membership=membership, user=nobody)
         self.lines.append(PlannedLine(line=line.line, verb="invite", person=found))
+        self._invitees[folded(cells["user_name"])] = found
         return found
 
     async def _role(self, line: AccessLine, person: Member, service: Service) -> None:

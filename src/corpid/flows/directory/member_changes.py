@@ -155,7 +155,7 @@ async def _submit_change(
         return None
     change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
     await _check(registry, actor, [change])
-    await refuse_taken(registry, becomes)
+    await refuse_taken(registry, becomes, was)
     await count_redirection(limit, was, becomes, actor=actor, now=now)
     seen = [Seen(Membership, was.key, was)]
     with store_refusals():

@@ -99,7 +99,7 @@ async def find_member(registry: Registry, entity_id: str, named: str) -> Member 
     query = MemberQuery(entity_id=entity_id, conditions=(("any_user_name", "eq", named),), limit=_CANDIDATES)
     _, stored = await registry.provisioning.members(query)
     found = [Member(membership=each.membership, user=each.user) for each in stored]
-    _refuse_several(named, [each.name for each in found])
+    refuse_several(named, [each.name for each in found])
     return found[0] if found else None
 
 
@@ -114,11 +114,12 @@ async def find_person(registry: Registry, entity_id: str, named: str, *, of_enti
     if found is None or (account is not None and account.user_id == found.user.user_id):
         return account
     if account is not None and not of_entity:
-        _refuse_several(named, [found.name, account.user_name])
+        refuse_several(named, [found.name, account.user_name])
     return found.user
 
 
-def _refuse_several(named: str, candidates: Sequence[str]) -> None:
+def refuse_several(named: str, candidates: Sequence[str]) -> None:
+    """Refuse a user name that means several people. Raises AmbiguousName. Source: D68"""
     if len(candidates) > 1:
         raise AmbiguousName(
             phrase(

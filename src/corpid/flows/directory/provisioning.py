@@ -310,7 +310,7 @@ async def change_member(
         return found
     change = Change(verb="change", kind="membership", key=was.key, was=was, becomes=becomes)
     allowed = await _authorised(registry, actor, change)
-    await refuse_taken(registry, becomes)
+    await refuse_taken(registry, becomes, was)
     await count_redirection(limit, was, becomes, actor=actor, now=now)
     await _write(registry, allowed, Seen(Membership, was.key, was))
     return await member(registry, membership_id, actor=actor)
@@ -439,18 +439,22 @@ def store_refusals() -> Iterator[None]:
         raise LastOwner from None
 
 
-async def refuse_taken(registry: Registry, membership: Membership) -> None:
+async def refuse_taken(registry: Registry, membership: Membership, was: Membership | None = None) -> None:
     """Refuse a user name or external identifier of another member.
 
-    Also the user name of another member's account, which no constraint compares. Raises Taken, StoreUnavailable.
-    Source: D60, D68
+    Also the user name of another member's account. What stays as it `was` is not looked at: whoever has a name that
+    means two people can still be suspended. Raises Taken, StoreUnavailable. Source: D60, D68
     """
     unique: tuple[tuple[str, Condition], ...] = (
         ("user_name", ("any_user_name", "eq", membership.user_name)),
         ("external_id", ("external_id", "eq", membership.external_id)),
     )
     for member, condition in unique:
-        if condition[2] and await _another_has(registry, membership, condition):
+        if (
+            getattr(was, member, "") != condition[2]
+            and condition[2]
+            and await _another_has(registry, membership, condition)
+        ):
             raise Taken(member)
 
 

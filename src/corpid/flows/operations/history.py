@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from corpid.flows.directory import request_lists
-from corpid.flows.directory.members import find_member
+from corpid.flows.directory.members import find_member, refuse_several
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.operations import audit
 from corpid.ports import AuditPart, AuditQuery
 from corpid.rules.audit_actions import AuditAction
 from corpid.rules.directory.names import is_storable, user_name
-from corpid.rules.directory.person_names import identity
+from corpid.rules.directory.person_names import identity, shown_name
 from corpid.rules.directory.records import Entity, Membership, Service, User
 
 if TYPE_CHECKING:
@@ -104,13 +104,25 @@ async def changes(registry: Registry, actor: Administering, wanted: Wanted, *, b
 async def _person(registry: Registry, actor: Administering, named: str) -> str:
     """The person of a membership, or of this user name.
 
-    Of those who have left, that of the account. Raises AmbiguousName.
+    Of those who have left, that of the account. Raises AmbiguousName, also if it is the name of a member and that of
+    somebody who has left.
     """
     stored = await registry.provisioning.member(named) if is_storable(named) else None
-    if stored is not None and stored.membership.entity_id == actor.entity_id:
-        return stored.user.user_id
     found = await find_member(registry, actor.entity_id, named)
-    return found.user.user_id if found is not None else await audit.known_person(registry, _mapped(named))
+    meant = {found.user.user_id: found.name} if found is not None else {}
+    if stored is not None and stored.membership.entity_id == actor.entity_id:
+        meant[stored.user.user_id] = shown_name(stored.membership, stored.user)
+    account = await audit.known_person(registry, _mapped(named))
+    if meant and account not in meant and await _has_changes(registry, actor, account):
+        meant[account] = _mapped(named)
+    refuse_several(named, list(meant.values()))
+    return next(iter(meant), account)
+
+
+async def _has_changes(registry: Registry, actor: Administering, user_id: str) -> bool:
+    """Return whether the history has somebody, who may have left."""
+    query = AuditQuery(user_id=user_id, entity_id=actor.entity_id, actions=_EVERY)
+    return bool((await audit.part(registry, query, limit=1, actor=actor)).entries)
 
 
 def _mapped(name: str) -> str:

@@ -6,12 +6,18 @@ address that the invitation goes to. The name that the entity wrote stands besid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from unicodedata import category
 
 from corpid.rules.directory.names import folded
 
 if TYPE_CHECKING:
     from corpid.rules.directory.records import Membership, User
+
+
+_BRACKETS: Final = {"Ps": "[", "Pe": "]"}
+_CHARACTERS: Final = 60
+"""of a name next to an identity"""
 
 
 def identity(membership: Membership, user: User) -> str:
@@ -53,11 +59,14 @@ def shown_name(membership: Membership, user: User) -> str:
 def labelled(identity: str, name: str) -> str:
     """An identity with a name beside it: `siti (Siti Contoh)`.
 
-    The identity comes first and contains no space: whatever the name says, it cannot take its place. Source: D68
+    The identity comes first and contains no space: whatever the name says, it cannot take its place. Brackets, arrows
+    and length of the name are such that it ends where it seems to. Source: D68
     """
     if not name or folded(name) == folded(identity):
         return identity
-    return f"{identity} ({name})" if identity else name
+    shown = "".join(_BRACKETS.get(category(each)) or ("-" if "\u2190" <= each <= "\u21ff" else each) for each in name)
+    shown = shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
+    return f"{identity} ({shown})" if identity else shown
 
 
 def name_outside(user: User) -> str:

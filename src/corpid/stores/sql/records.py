@@ -17,6 +17,8 @@ from corpid.ports import (
     ChangedMeanwhile,
     Conflict,
     Delete,
+    MemberNameTaken,
+    NameRefused,
     NobodyRemains,
     Remains,
     RolesUnder,
@@ -48,7 +50,8 @@ from corpid.stores.sql.directory_tables import (
     operators,
     users,
 )
-from corpid.stores.sql.mappers import MEMBERSHIPS, PAGE
+from corpid.stores.sql.mappers import MEMBERSHIPS, PAGE, user_name_key
+from corpid.stores.sql.member_names import account_named, is_account_name, namesakes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -122,27 +125,11 @@ def _carried_by(known: RecordType) -> sa.Select[Any]:
     return sa.select(*columns(known.table, known.codec)).where(*same)
 
 
-def _namesakes() -> sa.Select[Any]:
-    """`user_id`, `name` → members of the same entities with this written name."""
-    own, other = memberships.alias("own"), memberships.alias("other")
-    same = other.c.entity_id == own.c.entity_id, other.c.user_id != own.c.user_id
-    return (
-        sa.select(*columns(other, MEMBERSHIPS))
-        .select_from(own.join(other, sa.and_(*same)))
-        .where(
-            own.c.user_id == sa.bindparam("user_id", type_=sa.Text),
-            sa.not_(own.c.invited),
-            other.c.user_name_key == sa.bindparam("name", type_=sa.Text),
-            other.c.user_name_key != sa.literal_column("''", sa.Text),  # its index has no other rows
-        )
-    )
-
-
-def _joins_or_is_renamed(was: Written | None, becomes: Written) -> bool:
+def _joins_or_is_renamed(was: Written | None, becomes: Membership | User) -> bool:
     """Return whether another account user name counts at an entity."""
     if isinstance(becomes, Membership):
         return was is None and not becomes.invited
-    return isinstance(was, User) and isinstance(becomes, User) and was.user_name != becomes.user_name
+    return isinstance(was, User) and was.user_name != becomes.user_name
 
 
 class SqlRecords:
@@ -160,7 +147,8 @@ class SqlRecords:
         self._grants: Final = database.prepare(lambda: _between(kinds[ThirdPartyGrant]))
         self._roles_under: Final = database.prepare(lambda: _between(kinds[ThirdPartyAssignment]))
         self._vacate: Final = database.prepare(_vacated)
-        self._namesakes: Final = database.prepare(_namesakes)
+        self._namesakes: Final = database.prepare(namesakes)
+        self._account_named: Final = database.prepare(account_named)
         self._carried: Final = [(kind, database.prepare(partial(_carried_by, kinds[kind]))) for kind in CARRIED]
         self._move: Final = [database.prepare(partial(_moved, kinds[kind].table)) for kind in CARRIED]
 
@@ -370,6 +358,23 @@ class SqlRecords:
                 )
                 await self._apply(Delete(record, event), set())
 
+    async def _compare_names(self, was: Written | None, becomes: Written, event: AuditEvent | None) -> None:
+        """Keep user names that an entity wrote apart from those of accounts (D68)."""
+        if isinstance(becomes, Membership) and getattr(was, "user_name", "") != becomes.user_name:
+            await self._refuse_account_name(becomes)
+        if isinstance(becomes, Membership | User) and _joins_or_is_renamed(was, becomes):
+            await self._clear_namesakes(becomes.user_id, event)
+
+    async def _refuse_account_name(self, becomes: Membership) -> None:
+        """Refuse a user name that is the account's of another member."""
+        try:
+            name = user_name_key(becomes.user_name)
+        except NameRefused:
+            return  # no account has it
+        other = {"user_id": becomes.user_id, "entity_id": becomes.entity_id, "name": name}
+        if await self._database.row(self._account_named, other) is not None:
+            raise MemberNameTaken("user_name: it is the account of another member of this entity")
+
     async def _clear_namesakes(self, user_id: str, by: AuditEvent | None) -> None:
         """Clear other members' user names that equal a person's.
 
@@ -377,9 +382,11 @@ class SqlRecords:
         """
         known = self._kinds[User]
         found = await self._database.row(known.one, {"user_id": user_id})
-        name = "" if found is None else folded(known.codec.decode(found).user_name)
-        for row in await self._database.rows(self._namesakes, {"user_id": user_id, "name": name}):
+        name = "" if found is None else known.codec.decode(found).user_name
+        for row in await self._database.rows(self._namesakes, {"user_id": user_id, "name": folded(name)}):
             other = MEMBERSHIPS.decode(row)
+            if not is_account_name(other.user_name, name):
+                continue  # e.g. gross, which folds as groß does
             event = AuditEvent(
                 actor=by.actor if by is not None else SYSTEM,
                 action=AuditAction.MEMBERSHIP_UPDATE,
@@ -451,8 +458,8 @@ class SqlRecords:
             if is_new and found == 0:
                 raise ChangedMeanwhile(_MEANWHILE)
             await self._end_email_change(was, change.record)
-            if looked and _joins_or_is_renamed(was, change.record):
-                await self._clear_namesakes(key["user_id"], event)
+            if looked:
+                await self._compare_names(was, change.record, event)
         if event is not None:
             await self._audit.record_change(event, was, change.record if isinstance(change, Upsert) else None)
 
