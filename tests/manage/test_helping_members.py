@@ -324,7 +324,7 @@ def test_only_members_below_ones_own_level_are_helped(own: AdministratorLevel, h
         assert not postbox.emails
         actor = await helping(made)
         with pytest.raises(Forbidden):  # by now Marcus is an owner
-            await member_help.ask(await context(made.provider), await member(made), "password", actor=actor)
+            await member_help.request_help(await context(made.provider), await member(made), "password", actor=actor)
         assert not await made.audit("membership.send_password_link")
 
     run(within, postbox=postbox)
@@ -347,7 +347,7 @@ def test_nobody_helps_themselves_somebody_of_another_organisation_or_who_has_not
         actor = await helping(made)
         for forged in (replace(await member(made), entity_id=BANYAN), await member(made, "zoe", BANYAN)):
             with pytest.raises(Forbidden):
-                await member_help.ask(await context(made.provider), forged, "unlock", actor=actor)
+                await member_help.request_help(await context(made.provider), forged, "unlock", actor=actor)
         await made.provider.background_tasks.settle()
         assert not postbox.emails
         assert not await made.audit("membership.unlock")
@@ -370,7 +370,7 @@ def test_help_needs_a_recent_sign_in() -> None:
         assert not await made.audit("membership.unlock")
         actor = replace(await helping(made), auth_time=made.clock() - 901)
         with pytest.raises(Forbidden, match="sign-in within the last 15 minutes"):
-            await member_help.ask(await context(made.provider), await member(made), "unlock", actor=actor)
+            await member_help.request_help(await context(made.provider), await member(made), "unlock", actor=actor)
 
     run(within)
 
@@ -384,18 +384,18 @@ def test_a_level_that_ended_or_rose_meanwhile_gives_nothing() -> None:
         await able(made)
         await appoint(made, who="nadia", level="sub_administrator")
         actor, of, at = await helping(made), await member(made), await context(made.provider)
-        await member_help.ask(at, of, "password", actor=actor)
+        await member_help.request_help(at, of, "password", actor=actor)
         await appoint(made, who="marcus", level="owner")
-        await member_help.give(at, of, "password", actor=actor)
+        await member_help.carry_out_help(at, of, "password", actor=actor)
         assert not postbox.emails
         assert [each[0] for each in await outcome(made, "password")] == ["refused"]
         await made.write(replace(of, name="Another"))
         await appoint(made, who="marcus", level="administrator")
         with pytest.raises(ChangedMeanwhile):
-            await member_help.ask(at, of, "password", actor=actor)
+            await member_help.request_help(at, of, "password", actor=actor)
         await appoint(made, level="administrator")
         with pytest.raises(Forbidden, match="no longer administer"):
-            await member_help.ask(at, await member(made, "nadia"), "password", actor=actor)
+            await member_help.request_help(at, await member(made, "nadia"), "password", actor=actor)
 
     run(within, postbox=postbox)
 
@@ -432,7 +432,7 @@ def test_of_two_unlockings_at_the_same_moment_one_is_carried_out() -> None:
         await staffed(made)
         await able(made)
         actor, of, at = await helping(made), await member(made), await context(made.provider)
-        await asyncio.gather(*(member_help.give(at, of, "unlock", actor=actor) for _ in range(4)))
+        await asyncio.gather(*(member_help.carry_out_help(at, of, "unlock", actor=actor) for _ in range(4)))
         assert sorted(each[0] for each in await outcome(made, "unlock")) == ["ok", "refused", "refused", "refused"]
         assert len(postbox.emails) == 1
 
@@ -455,7 +455,7 @@ def test_a_person_gets_a_few_links_a_day_from_one_organisation_and_from_all_toge
         assert len(postbox.emails) == HELP_LINKS_PER_MEMBER
         actor, of, at = await helping(made), await member(made), await context(made.provider)
         for _ in range(HELP_LINKS_PER_PERSON):
-            await member_help.give(at, of, "second_factor", actor=actor)
+            await member_help.carry_out_help(at, of, "second_factor", actor=actor)
         assert len(postbox.emails) == HELP_LINKS_PER_PERSON
         made.clock.pass_(DAY)
         assert AN_EMAIL in await asked(made, await in_portal(made), "password")
@@ -470,7 +470,7 @@ def test_an_organisation_helps_so_often_a_day() -> None:
         await staffed(made)
         url = made.provider.policy.deployment_url
         async with made.provider.transient.unit(made.clock()) as unit:
-            await namespaces.HELP.entry(url, ACME).count(unit, HELP_PER_ENTITY)
+            await namespaces.HELP_BY_ENTITY.entry(url, ACME).count(unit, HELP_PER_ENTITY)
         browser = await in_portal(made)
         assert "at most 1,000 times a day" in await asked(made, browser, "unlock")
         assert not await made.audit("membership.unlock")

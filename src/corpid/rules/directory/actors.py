@@ -39,6 +39,10 @@ ACTOR_KINDS: Final[Mapping[str, str]] = MappingProxyType(
 the browser, an API client, a provisioning token, a directory file, the command line, CorpID itself, or nobody known"""
 
 
+SYSTEM: Final = "system"
+"""the audit's name for CorpID itself"""
+
+
 class _Actor(msgspec.Struct, frozen=True):
     """Default detail of an actor: none."""
 

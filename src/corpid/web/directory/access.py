@@ -160,7 +160,7 @@ def held_line(name: str, row: Assignment, service: Service, entity: Entity, toda
     return access_texts.sentence(name, row, service, entity.name, today), access_texts.details(row)
 
 
-async def fields_of(at: PortalContext, form: RoleForm, *, always: bool = False) -> RoleFields:
+async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> RoleFields:
     """The fields of a role, with values that the entity uses.
 
     `always` as in `role_fields.shown`.
@@ -214,18 +214,18 @@ async def _details(
         errors=at.errors or role_fields.errors_of(wrong),
     )
     if given.get(CHECK) != "all" or wrong:
-        return replace(view, fields=await fields_of(at, form))
+        return replace(view, fields=await build_fields(at, form))
     row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=today)
     registry = at.context.provider.registry
     was = await role_assignment.as_it_is(registry, row)
     if was is not None and was.end_date >= at.context.today:
         there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((_role_field(service), _already(person)),)
-        return replace(view, errors=errors, fields=await fields_of(at, form), links=(there,))
+        return replace(view, errors=errors, fields=await build_fields(at, form), links=(there,))
     try:
         needs = await role_assignment.needs_approval(registry, at.actor, [role_assignment.given(was, row)])
     except Refused as error:
-        return replace(view, errors=(("", refusal_of(error)),), fields=await fields_of(at, form))
+        return replace(view, errors=(("", refusal_of(error)),), fields=await build_fields(at, form))
     kept = (*view.kept, *role_fields.hidden(form), (CHECK, "all"))
     return replace(
         view,

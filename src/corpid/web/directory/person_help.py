@@ -125,10 +125,10 @@ async def help_person(at: PortalContext) -> Saved:
         raise Gone
     membership = found.membership
     try:
-        await member_help.ask(at.context, membership, kind.asked, actor=at.actor)
+        await member_help.request_help(at.context, membership, kind.asked, actor=at.actor)
     except REFUSALS as error:
         raise rejected(error, entity=at.entity, name=found.name) from None
-    work = partial(member_help.give, at.context, membership, kind.asked, actor=at.actor)
+    work = partial(member_help.carry_out_help, at.context, membership, kind.asked, actor=at.actor)
     at.context.provider.background_tasks.later(work, place=neighbourhood(at.context.address))
     return Saved(kind.done, f"{PERSON}/{membership.membership_id}")
 
@@ -139,7 +139,7 @@ async def _helped(at: PortalContext) -> tuple[Member, _Kind]:
     Raises Gone if the reader may not help them.
     """
     found = await this_member(at, membership_id_of(at))
-    held = await member_help.level_of(at.context.provider.registry, found.membership)
+    held = await member_help.read_level(at.context.provider.registry, found.membership)
     if not member_help.may_help(found.membership, held, actor=at.actor):
         raise Gone
     return found, _KINDS[at.page.rpartition("/")[2]]
