@@ -153,7 +153,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
             "Use this link within {days} days to accept or decline. It works once.",
             days=MEMBERSHIP_LINK_SECONDS // DAY,
         ),
-        introduction=lambda _, name: phrase("You decide whether you act for it with {name}.", name=name),
+        introduction=lambda _user, _name: phrase("You can accept or decline."),
         done=phrase("Your sign-in is set up"),
         notice=notifications.SET_UP,
         made=AuditAction.LINK_MEMBERSHIP,
