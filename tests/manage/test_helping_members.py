@@ -45,6 +45,7 @@ DONE: Final = {
 }  # fmt: skip
 ADDRESS: Final = "marcus@acme.example"
 AN_EMAIL: Final = "If the account can be helped this way, an e-mail is on its way to its own address."
+REFERRED: Final = "We cannot help with your account in this way: ask the operator of CorpID."
 UNLOCKED: Final = "If the account can be helped this way, it is unlocked in a moment, and an e-mail says so."
 
 
@@ -113,6 +114,8 @@ def test_a_link_goes_to_the_accounts_own_address_says_who_asked_and_asks_for_the
         assert (email.to, await outcome(made, help_)) == (ADDRESS, [("ok", "system", "")])
         assert "alice, who administers Acme Pte. Ltd., asked us to help you sign in." in email.text
         assert "Alice Tan" not in email.text  # she chose that name herself
+        assert "If you did not expect this, do not use the link, and tell the operator of CorpID." in email.text
+        assert "your organisation's CorpID administrator" not in email.text  # perhaps she sent it
         for page in (MARCUS, f"{MARCUS}/{PAGES[help_]}", "history"):
             await go(made, browser, page)
             assert browser.response is not None
@@ -212,9 +215,16 @@ def test_every_member_has_the_same_button_the_same_answer_and_the_same_history(w
     run(within, postbox=postbox)
 
 
-@pytest.mark.parametrize("who", [_operator, _disabled])
-def test_no_operator_and_no_disabled_account_is_unlocked(who: Any) -> None:
-    """D69: the answer is the same, and operators read why nothing happened."""
+@pytest.mark.parametrize(
+    ("who", "why", "emails"),
+    [
+        (_operator, "operators cannot be changed here", 0),
+        (_disabled, "the account is disabled", 1),
+        (_unreachable, "the account has no e-mail address", 0),
+    ],
+)
+def test_no_operator_and_nobody_who_is_disabled_or_cannot_be_told_is_unlocked(who: Any, why: str, emails: int) -> None:
+    """D69: the answer is the same, operators read why nothing happened, and the person is referred to them."""
     postbox = Postbox()
 
     async def within(made: World) -> None:
@@ -227,9 +237,9 @@ def test_no_operator_and_no_disabled_account_is_unlocked(who: Any) -> None:
         browser = await in_portal(made)
         assert UNLOCKED in await asked(made, browser, "unlock")
         assert await entry.read(made.provider.transient, now=made.clock()) == 9
-        assert not postbox.emails
-        [(result, _, reason)] = await outcome(made, "unlock")
-        assert (result, bool(reason)) == ("refused", True)
+        assert [each.to for each in postbox.emails] == [ADDRESS] * emails
+        assert all(REFERRED in each.text and "alice, who administers" in each.text for each in postbox.emails)
+        assert await outcome(made, "unlock") == [("refused", "system", why)]
 
     run(within, postbox=postbox)
 
@@ -243,7 +253,7 @@ def test_who_lacks_the_other_factor_is_referred_to_the_operator() -> None:
         await _bare(made)
         await asked(made, await in_portal(made), "password")
         [email] = postbox.emails
-        assert "No link can help with your account: ask the operator of CorpID." in email.text
+        assert REFERRED in email.text
         assert "alice, who administers Acme Pte. Ltd.," in email.text
         assert "/enrol" not in email.text
         assert not await made.provider.registry.factors.links_of("id-marcus")
@@ -372,7 +382,7 @@ def test_help_needs_a_recent_sign_in() -> None:
         with pytest.raises(Forbidden, match="sign-in within the last 15 minutes"):
             await member_help.request_help(await context(made.provider), await member(made), "unlock", actor=actor)
 
-    run(within)
+    run(within, postbox=Postbox())
 
 
 def test_a_level_that_ended_or_rose_meanwhile_gives_nothing() -> None:
@@ -475,7 +485,7 @@ def test_an_organisation_helps_so_often_a_day() -> None:
         assert "at most 1,000 times a day" in await asked(made, browser, "unlock")
         assert not await made.audit("membership.unlock")
 
-    run(within)
+    run(within, postbox=Postbox())
 
 
 def test_a_new_link_spares_the_enrolment_that_its_person_has_begun() -> None:
@@ -512,18 +522,43 @@ def test_the_email_is_in_the_language_of_the_person() -> None:
     run(within, postbox=postbox)
 
 
-def test_without_mail_the_page_says_who_can_give_a_link_and_unlocking_works() -> None:
-    """D69: a link is never shown instead."""
+def test_without_mail_nobody_is_helped_and_each_page_says_who_can() -> None:
+    """D69: the person is notified, also of an unlocking, and a link is never shown instead."""
 
     async def within(made: World) -> None:
         await staffed(made)
         await able(made)
-        browser = await in_portal(made, f"{MARCUS}/new-password")
-        assert "This system sends no e-mails at present. Ask the operator for a link." in browser.page.text
-        await go(made, browser, f"{MARCUS}/unlock")
+        browser = await in_portal(made, f"{MARCUS}/suspend")
         token = form_of(browser, "form_token")
-        assert (await send(made, browser, f"{MARCUS}/new-password", **token)).status_code == 404
-        assert UNLOCKED in await asked(made, browser, "unlock")
-        assert await outcome(made, "unlock") == [("ok", "system", "")]
+        for page in PAGES.values():
+            await go(made, browser, f"{MARCUS}/{page}")
+            assert "This system sends no e-mails at present, so only the operator can help." in browser.page.text
+            assert "gets an e-mail" not in browser.page.text
+            assert (await send(made, browser, f"{MARCUS}/{page}", **token)).status_code == 404
+        await made.provider.background_tasks.settle()
+        assert not await made.audit("membership.unlock")
+        assert not await made.audit("user.unlock")
+
+    run(within)
+
+
+@pytest.mark.parametrize("own", ["owner", "administrator"])
+def test_a_page_says_who_helps_those_of_ones_own_level_and_nothing_of_the_invited(own: AdministratorLevel) -> None:
+    """D60, D69: an invited owner has no account yet, with which the operator could help."""
+    who_helps = "Only an owner can help administrators to sign in, and only the operator can help owners."
+
+    async def within(made: World) -> None:
+        await staffed(made, level=own)
+        await invited(made)
+        browser = await in_portal(made)
+        await go(made, browser, MARCUS)
+        assert who_helps not in browser.page.text
+        for user_id in ("id-marcus", "p-priya"):
+            await made.write(Administrator(user_id=user_id, entity_id=ACME, level="owner"))
+        await go(made, browser, MARCUS)
+        assert who_helps in browser.page.text
+        await go(made, browser, "person/m-priya")
+        assert "has not accepted yet" in browser.page.text
+        assert "Help with signing in" not in browser.page.text
 
     run(within)

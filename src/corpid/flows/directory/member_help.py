@@ -19,7 +19,8 @@ from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import AuditEvent, Seen
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise
+from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, obstacle
+from corpid.rules.directory.access_conditions import BELOW
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator
 from corpid.rules.limits import HELP_LINKS_PER_MEMBER, HELP_LINKS_PER_PERSON, HELP_PER_ENTITY
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Registry
+    from corpid.rules.directory.access_conditions import Condition
     from corpid.rules.directory.actors import Administering
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
@@ -59,18 +61,14 @@ _RULES: Final[Mapping[Help, _Rule]] = {
 }
 
 
-def may_help(of: Membership, held: Administrator | None, *, actor: Administering) -> bool:
-    """Return whether an actor may help a member, with a recent sign-in.
+def refusal(of: Membership, held: Administrator | None, *, actor: Administering) -> Condition | None:
+    """The condition that keeps an actor from helping a member.
 
-    `held` is the member's level. The same whatever else the member is. Source: D69
+    `held` is the member's level. None if nothing does, but perhaps a sign-in that is too old. The same whatever else the
+    member is. Source: D69
     """
-    recent = msgspec.structs.replace(actor, auth_time=actor.now)
-    try:
-        for rule in _RULES.values():
-            authorise(recent, rule.action, _thing(rule, of, held))
-    except Forbidden:
-        return False
-    return True
+    found = (obstacle(actor, each.action, _thing(each, of, held), unruled=BELOW) for each in _RULES.values())
+    return next((each for each in found if each is not None), None)
 
 
 async def read_level(registry: Registry, of: Membership) -> Administrator | None:
@@ -142,8 +140,8 @@ class HelpRefusal(Exception):
 async def carry_out_help(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
     """Help a member whose account can be helped, after `request_help`.
 
-    The person gets an e-mail that says who asked. Operators read in the audit what came of it. Raises
-    StoreUnavailable. Source: D45, D53, D69
+    The person gets an e-mail that says who asked: without an address nobody is helped. Operators read in the audit what
+    came of it. Raises StoreUnavailable. Source: D45, D53, D69
     """
     registry = context.provider.registry
     user, by = [await registry.directory.user(each) for each in (of.user_id, actor.user_id)]
@@ -160,6 +158,10 @@ async def carry_out_help(context: RequestContext, of: Membership, asked: Help, *
     )
     try:
         await _check(context, of, asked, actor=actor)
+        if not user.email:
+            raise HelpRefusal("the account has no e-mail address")
+        if not user.enabled:
+            raise _referral(context, user, asked_by, "the account is disabled")
         if asked == "unlock":
             await _unlock(context, user, done, asked_by)
         else:
@@ -183,10 +185,14 @@ async def _check(context: RequestContext, of: Membership, asked: Help, *, actor:
             raise HelpRefusal("the person was sent too many links today")
 
 
+def _referral(context: RequestContext, user: User, asked_by: Phrase, reason: str) -> HelpRefusal:
+    """The refusal, once the person is told to ask the operator."""
+    notifications.no_help(context, user, asked_by)
+    return HelpRefusal(reason)
+
+
 async def _unlock(context: RequestContext, user: User, done: AuditEvent, asked_by: Phrase) -> None:
     provider = context.provider
-    if not user.enabled:
-        raise HelpRefusal("the account is disabled")
     issuer = provider.policy.deployment_url
     await people.unlock(provider.registry, provider.transient, issuer, user, event=done, now=context.now)
     notifications.tell(provider, user, notifications.unlocked(asked_by), now=context.now)
@@ -197,13 +203,10 @@ async def _send(
 ) -> None:
     """Send the link to the account's own address."""
     provider, texts = context.provider, links.PURPOSES[purpose]
-    if not user.email:
-        raise HelpRefusal("the account has no e-mail address")
     held = await second_factor_methods.held_factors(provider.registry, user.user_id)
     can_prove = held.second_factor if purpose == "password" else held.password
-    if not user.enabled or not can_prove:
-        notifications.no_link(context, user, asked=asked_by)
-        raise HelpRefusal("the account is disabled" if not user.enabled else f"the account has no {texts.asks_for}")
+    if not can_prove:
+        raise _referral(context, user, asked_by, f"the account has no {texts.asks_for}")
     link = await links.write_link(
         provider.registry,
         user,
