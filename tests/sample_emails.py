@@ -112,8 +112,8 @@ def _samples(
     notifications.no_link(made_by, user)
     sent("no_link")
     asked = notifications.asked_by(user, firm)
-    notifications.no_link(made_by, user, asked=asked)
-    sent("no_link_asked_by_administrator")
+    notifications.no_help(made_by, user, asked)
+    sent("no_help")
     notifications.tell(made_by.provider, user, notifications.unlocked(asked), now=made_by.now)
     sent("unlocked")
     texts = links.PURPOSES["password"]

@@ -12,7 +12,7 @@ from corpid.flows.account.set_factor import NAME_TAKEN
 from corpid.flows.directory.acceptance import Answered
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import phrase
-from corpid.web.account.enrolment_pages import ChooseName, after_answer, expired
+from corpid.web.account.enrolment_pages import ChooseName, answered_page, expired
 from corpid.web.account.views import Accept, Invitation
 from corpid.web.pages.layout import Frame, Link
 from tests.browser.account_states import SIGNED_IN
@@ -66,13 +66,11 @@ STATES: Final[Mapping[str, View]] = {
     "invitation-accept": ACCEPT,
     "invitation-accept-long": replace(ACCEPT, entity=LONG, heading=phrase("Act for {entity}?", entity=LONG)),
     "invitation-belongs": replace(ACCEPT, belongs=True),
-    "invitation-accepted": after_answer(DONE, account="/account", portal="/manage"),
-    "invitation-accepted-new": after_answer(structs.replace(DONE, new=True), account="/account", portal="/manage"),
-    "invitation-accepted-administrator": after_answer(
-        structs.replace(DONE, new=True, administers=True), account="/account", portal="/manage"
+    "invitation-accepted": answered_page(DONE, base_path="", has_portal=True),
+    "invitation-accepted-new": answered_page(structs.replace(DONE, new=True), base_path="", has_portal=True),
+    "invitation-accepted-administrator": answered_page(
+        structs.replace(DONE, new=True, administers=True), base_path="", has_portal=True
     ),
-    "invitation-declined": after_answer(
-        structs.replace(DONE, outcome="declined"), account="/account", portal="/manage"
-    ),
+    "invitation-declined": answered_page(structs.replace(DONE, outcome="declined"), base_path="", has_portal=True),
     "invitation-expired": expired(HARBOUR),
 }

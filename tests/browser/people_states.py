@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from corpid.rules.directory.access_conditions import BELOW
 from corpid.rules.directory.entity_choice import NUMBERS
 from corpid.texts import counted, phrase
-from corpid.web.directory.member_texts import EACH_GETS
+from corpid.web.directory.member_texts import EACH_GETS, HELP_PAGES, WHY_NO_HELP
 from corpid.web.directory.member_texts import STATES as MEMBER_STATES
 from corpid.web.directory.people_views import (
     ConfirmAction,
@@ -23,7 +24,6 @@ from corpid.web.directory.people_views import (
     ShownEntry,
     ShownRole,
 )
-from corpid.web.directory.person import HELPS
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link, Pager
 from tests.browser.access_states import DETAILS, ENTITY, SENTENCE, UP, WAS
@@ -161,8 +161,7 @@ PERSON: Final = PersonPage(
     number="201912345K",
     number_name=NUMBERS["UEN"],
     as_of=phrase("As of {day}", day=date(2026, 11, 23)),
-    account="marcus",
-    helps=tuple(Link(url=f"/manage/person/1/{each}", text=text) for each, text in HELPS.items()),
+    helps=tuple(Link(url=f"/manage/person/1/{each}", text=page.link) for each, page in HELP_PAGES.items()),
 )
 EDIT: Final = EditPerson(
     frame=framed("people", up=UP),
@@ -226,7 +225,7 @@ STATES: Final[Mapping[str, View]] = {
         ),
     ),
     "portal-person-help-no-mail": replace(
-        HELP, sentences=(), refused=phrase("This system sends no e-mails at present. Ask the operator for a link.")
+        HELP, sentences=(), refused=phrase("This system sends no e-mails at present, so only the operator can help.")
     ),
     "portal-person-helped": replace(
         PERSON,
@@ -239,7 +238,7 @@ STATES: Final[Mapping[str, View]] = {
         PERSON,
         level=phrase("{name} is an owner of {entity} and administers everything.", name="Marcus Lee", entity=ENTITY),
         helps=(),
-        help_refused=phrase("{name} is an owner. Only the operator can help owners to sign in.", name="Marcus Lee"),
+        help_refused=WHY_NO_HELP[BELOW],
     ),
     "portal-person-requests": replace(
         PERSON,

@@ -124,7 +124,7 @@ def states(frame: Frame, below: Frame) -> Mapping[str, View]:
         "portal-appoint": choice,
         "portal-appoint-none": replace(choice, found=(), pager=Pager()),
         "portal-level": form,
-        "portal-level-wrong": replace(form, errors=(("level", administrators.EVERY_SERVICE["administrator"]),)),
+        "portal-level-wrong": replace(form, errors=(("level", administrators.EVERY_SERVICE),)),
         "portal-level-services": scope,
         "portal-level-services-wrong": replace(
             scope, services=UNTICKED, errors=(("all_services", phrase("Choose at least one service.")),)

@@ -315,8 +315,13 @@ def test_each_page_names_who_can_help_and_with_what() -> None:
 
 
 def test_without_mail_the_page_says_whom_to_ask() -> None:
+    """D69: administrators help with e-mails only."""
+
     async def test(made: World) -> None:
-        assert (await at_the_page(made)).page.heading == "Ask the operator of CorpID"
+        asked = (await at_the_page(made)).page
+        assert asked.heading == "Ask the operator of CorpID"
+        assert "The operator can also unlock your account" in asked.text
+        assert "administrator" not in asked.text
         browser = await factors.at_sign_in(made)
         await follow(browser, "/recover")
         assert browser.page.heading == "Ask the operator of CorpID"

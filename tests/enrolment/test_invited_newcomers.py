@@ -90,7 +90,9 @@ def test_the_last_page_says_that_the_invitation_was_accepted_and_what_comes_next
         browser = await joined(made)
         text = browser.page.text
         assert "You have accepted the invitation, and your sign-in is set up." in text
-        assert f"The administrators of {invited.NAME} decide what you may do at which service, perhaps later." in text
+        assert (
+            f"The administrators of {invited.NAME} decide which services you can use. This may take some time." in text
+        )
         assert ("/account", "Sign in to your account") in browser.page.links
         await browser.open(browser.url, site="none")
         assert browser.page.heading == ACCEPTED

@@ -100,7 +100,29 @@ def test_services_of_a_level_that_has_every_service_are_refused_and_appoint_nobo
         form = {**form_of(browser, "level"), "level": level, ticked: "yes", **confirm}
         answer = await send(made, browser, f"administrators/{bob}", **form)
         assert answer.status_code == 422
-        assert f'href="#level">An {level} has every service. Choose sub-administrator' in answer.text
+        assert 'href="#level">Owners and administrators have every service. Choose sub-administrator' in answer.text
+        assert await level_of(made) is None
+
+    run(within)
+
+
+def test_the_services_of_a_sub_administrator_are_asked_on_a_page_with_an_address() -> None:
+    """D53, D73: the step answers 303; reloading it or reading it in another language sends nothing again."""
+
+    async def within(made: World) -> None:
+        await appoint(made)
+        bob = await colleague(made)
+        await made.write(Service(service_id="TAX", name="Tax filing"))
+        browser = await in_portal(made, f"administrators/{bob}")
+        form = {**form_of(browser, "level"), "level": "sub_administrator"}
+        answer = await send(made, browser, f"administrators/{bob}", **form)
+        step = f"/manage/administrators/{bob}?level=sub_administrator"
+        assert (answer.status_code, answer.headers["Location"]) == (303, step)
+        await go(made, browser, step.removeprefix("/manage/"))
+        asked = browser.page.form_with("all_services")
+        assert asked is not None
+        assert "service-TAX" in asked.names()
+        assert any("level%3Dsub_administrator" in target for target, name in browser.page.links if name == "தமிழ்")
         assert await level_of(made) is None
 
     run(within)

@@ -15,6 +15,7 @@ from corpid.flows.directory.members import AmbiguousName, find_member
 from corpid.flows.directory.provisioning import Taken
 from corpid.flows.directory.write import Refused, write
 from corpid.flows.operations.history import Wanted, changes
+from corpid.ports import ChangedMeanwhile
 from corpid.rules.directory.invitations import placeholder
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import (
@@ -22,6 +23,7 @@ from corpid.rules.directory.records import (
     Service,
     User,
 )
+from corpid.rules.limits import UNLOCK_AGAIN_SECONDS, UNLOCKS_PER_DAY
 from tests.contexts import context
 from tests.enrolment import invited as harbour
 from tests.manage.access_scene import staffed
@@ -314,8 +316,43 @@ def test_a_suspended_member_is_helped_too() -> None:
         await able(made)
         await made.write(replace(await marcus(made), enabled=False))
         actor, of, at = await helping(made), await marcus(made), await context(made.provider)
-        await member_help.ask(at, of, "unlock", actor=actor)
-        await member_help.give(at, of, "unlock", actor=actor)
+        await member_help.request_help(at, of, "unlock", actor=actor)
+        await member_help.carry_out_help(at, of, "unlock", actor=actor)
         assert [each[0] for each in await outcome(made, "unlock")] == ["ok"]
+
+    run(within, postbox=postbox)
+
+
+def test_a_help_that_was_not_asked_for_uses_up_no_hour() -> None:
+    """D69: a token that writes a name at that moment keeps a locked member locked, each hour anew."""
+    postbox = Postbox()
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await able(made)
+        actor, of, at = await helping(made), await marcus(made), await context(made.provider)
+        await made.write(replace(of, name="Another"))
+        with pytest.raises(ChangedMeanwhile):
+            await member_help.request_help(at, of, "unlock", actor=actor)
+        await member_help.request_help(at, await marcus(made), "unlock", actor=actor)
+
+    run(within, postbox=postbox)
+
+
+def test_a_thief_of_the_password_gets_few_guesses_a_day_from_an_administrator() -> None:
+    """D45, D69: pauses grow to a day, unless an accomplice ends them each hour, whatever entity they administer."""
+    postbox = Postbox()
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        await able(made)
+        for _ in range(24):
+            actor, of, at = await helping(made), await marcus(made), await context(made.provider)
+            with suppress(Refused):
+                await member_help.request_help(at, of, "unlock", actor=actor)
+                await member_help.carry_out_help(at, of, "unlock", actor=actor)
+            made.clock.pass_(UNLOCK_AGAIN_SECONDS)
+        done = [each for each in await outcome(made, "unlock") if each[0] == "ok"]
+        assert len(done) <= UNLOCKS_PER_DAY
 
     run(within, postbox=postbox)

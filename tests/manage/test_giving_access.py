@@ -77,6 +77,28 @@ def test_what_is_missing_or_wrong_is_named_at_its_field_and_nothing_typed_is_los
     run(within)
 
 
+def test_further_roles_than_are_listed_are_mentioned_also_once_the_service_is_chosen() -> None:
+    """D54: whoever gives a role knows that the list of those given is not whole."""
+    more = "There is more: the person's page lists everything."
+
+    async def within(made: World) -> None:
+        await staffed(made)
+        rows = [checker(sub_entity=f"Berth {number}") for number in range(13)]
+        await made.write(*rows[:12])
+        browser = await in_portal(made)
+        for page in ("access/new?person=m-marcus", "access/new?person=m-marcus&service=HARBOUR"):
+            await go(made, browser, page)
+            assert ("Already given" in browser.page.text, more in browser.page.text) == (True, False)
+        await made.write(rows[12])
+        for page in ("access/new?person=m-marcus", "access/new?person=m-marcus&service=HARBOUR"):
+            await go(made, browser, page)
+            assert more in browser.page.text
+        await go(made, browser, "access/new?person=m-marcus&service=NOTICES")
+        assert "Already given" not in browser.page.text
+
+    run(within)
+
+
 def test_a_form_that_skips_the_checks_of_the_page_is_refused() -> None:
     """R-14.1: also what was posted at once."""
 

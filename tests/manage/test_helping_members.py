@@ -45,6 +45,7 @@ DONE: Final = {
 }  # fmt: skip
 ADDRESS: Final = "marcus@acme.example"
 AN_EMAIL: Final = "If the account can be helped this way, an e-mail is on its way to its own address."
+REFERRED: Final = "We cannot help with your account in this way: ask the operator of CorpID."
 UNLOCKED: Final = "If the account can be helped this way, it is unlocked in a moment, and an e-mail says so."
 
 
@@ -113,6 +114,8 @@ def test_a_link_goes_to_the_accounts_own_address_says_who_asked_and_asks_for_the
         assert (email.to, await outcome(made, help_)) == (ADDRESS, [("ok", "system", "")])
         assert "alice, who administers Acme Pte. Ltd., asked us to help you sign in." in email.text
         assert "Alice Tan" not in email.text  # she chose that name herself
+        assert "If you did not expect this, do not use the link, and tell the operator of CorpID." in email.text
+        assert "your organisation's CorpID administrator" not in email.text  # perhaps she sent it
         for page in (MARCUS, f"{MARCUS}/{PAGES[help_]}", "history"):
             await go(made, browser, page)
             assert browser.response is not None
@@ -212,9 +215,16 @@ def test_every_member_has_the_same_button_the_same_answer_and_the_same_history(w
     run(within, postbox=postbox)
 
 
-@pytest.mark.parametrize("who", [_operator, _disabled])
-def test_no_operator_and_no_disabled_account_is_unlocked(who: Any) -> None:
-    """D69: the answer is the same, and operators read why nothing happened."""
+@pytest.mark.parametrize(
+    ("who", "why", "emails"),
+    [
+        (_operator, "operators cannot be changed here", 0),
+        (_disabled, "the account is disabled", 1),
+        (_unreachable, "the account has no e-mail address", 0),
+    ],
+)
+def test_no_operator_and_nobody_who_is_disabled_or_cannot_be_told_is_unlocked(who: Any, why: str, emails: int) -> None:
+    """D69: the answer is the same, operators read why nothing happened, and the person is referred to them."""
     postbox = Postbox()
 
     async def within(made: World) -> None:
@@ -227,9 +237,9 @@ def test_no_operator_and_no_disabled_account_is_unlocked(who: Any) -> None:
         browser = await in_portal(made)
         assert UNLOCKED in await asked(made, browser, "unlock")
         assert await entry.read(made.provider.transient, now=made.clock()) == 9
-        assert not postbox.emails
-        [(result, _, reason)] = await outcome(made, "unlock")
-        assert (result, bool(reason)) == ("refused", True)
+        assert [each.to for each in postbox.emails] == [ADDRESS] * emails
+        assert all(REFERRED in each.text and "alice, who administers" in each.text for each in postbox.emails)
+        assert await outcome(made, "unlock") == [("refused", "system", why)]
 
     run(within, postbox=postbox)
 
@@ -243,7 +253,7 @@ def test_who_lacks_the_other_factor_is_referred_to_the_operator() -> None:
         await _bare(made)
         await asked(made, await in_portal(made), "password")
         [email] = postbox.emails
-        assert "No link can help with your account: ask the operator of CorpID." in email.text
+        assert REFERRED in email.text
         assert "alice, who administers Acme Pte. Ltd.," in email.text
         assert "/enrol" not in email.text
         assert not await made.provider.registry.factors.links_of("id-marcus")
@@ -324,7 +334,7 @@ def test_only_members_below_ones_own_level_are_helped(own: AdministratorLevel, h
         assert not postbox.emails
         actor = await helping(made)
         with pytest.raises(Forbidden):  # by now Marcus is an owner
-            await member_help.ask(await context(made.provider), await member(made), "password", actor=actor)
+            await member_help.request_help(await context(made.provider), await member(made), "password", actor=actor)
         assert not await made.audit("membership.send_password_link")
 
     run(within, postbox=postbox)
@@ -347,7 +357,7 @@ def test_nobody_helps_themselves_somebody_of_another_organisation_or_who_has_not
         actor = await helping(made)
         for forged in (replace(await member(made), entity_id=BANYAN), await member(made, "zoe", BANYAN)):
             with pytest.raises(Forbidden):
-                await member_help.ask(await context(made.provider), forged, "unlock", actor=actor)
+                await member_help.request_help(await context(made.provider), forged, "unlock", actor=actor)
         await made.provider.background_tasks.settle()
         assert not postbox.emails
         assert not await made.audit("membership.unlock")
@@ -370,9 +380,9 @@ def test_help_needs_a_recent_sign_in() -> None:
         assert not await made.audit("membership.unlock")
         actor = replace(await helping(made), auth_time=made.clock() - 901)
         with pytest.raises(Forbidden, match="sign-in within the last 15 minutes"):
-            await member_help.ask(await context(made.provider), await member(made), "unlock", actor=actor)
+            await member_help.request_help(await context(made.provider), await member(made), "unlock", actor=actor)
 
-    run(within)
+    run(within, postbox=Postbox())
 
 
 def test_a_level_that_ended_or_rose_meanwhile_gives_nothing() -> None:
@@ -384,18 +394,18 @@ def test_a_level_that_ended_or_rose_meanwhile_gives_nothing() -> None:
         await able(made)
         await appoint(made, who="nadia", level="sub_administrator")
         actor, of, at = await helping(made), await member(made), await context(made.provider)
-        await member_help.ask(at, of, "password", actor=actor)
+        await member_help.request_help(at, of, "password", actor=actor)
         await appoint(made, who="marcus", level="owner")
-        await member_help.give(at, of, "password", actor=actor)
+        await member_help.carry_out_help(at, of, "password", actor=actor)
         assert not postbox.emails
         assert [each[0] for each in await outcome(made, "password")] == ["refused"]
         await made.write(replace(of, name="Another"))
         await appoint(made, who="marcus", level="administrator")
         with pytest.raises(ChangedMeanwhile):
-            await member_help.ask(at, of, "password", actor=actor)
+            await member_help.request_help(at, of, "password", actor=actor)
         await appoint(made, level="administrator")
         with pytest.raises(Forbidden, match="no longer administer"):
-            await member_help.ask(at, await member(made, "nadia"), "password", actor=actor)
+            await member_help.request_help(at, await member(made, "nadia"), "password", actor=actor)
 
     run(within, postbox=postbox)
 
@@ -432,7 +442,7 @@ def test_of_two_unlockings_at_the_same_moment_one_is_carried_out() -> None:
         await staffed(made)
         await able(made)
         actor, of, at = await helping(made), await member(made), await context(made.provider)
-        await asyncio.gather(*(member_help.give(at, of, "unlock", actor=actor) for _ in range(4)))
+        await asyncio.gather(*(member_help.carry_out_help(at, of, "unlock", actor=actor) for _ in range(4)))
         assert sorted(each[0] for each in await outcome(made, "unlock")) == ["ok", "refused", "refused", "refused"]
         assert len(postbox.emails) == 1
 
@@ -455,7 +465,7 @@ def test_a_person_gets_a_few_links_a_day_from_one_organisation_and_from_all_toge
         assert len(postbox.emails) == HELP_LINKS_PER_MEMBER
         actor, of, at = await helping(made), await member(made), await context(made.provider)
         for _ in range(HELP_LINKS_PER_PERSON):
-            await member_help.give(at, of, "second_factor", actor=actor)
+            await member_help.carry_out_help(at, of, "second_factor", actor=actor)
         assert len(postbox.emails) == HELP_LINKS_PER_PERSON
         made.clock.pass_(DAY)
         assert AN_EMAIL in await asked(made, await in_portal(made), "password")
@@ -470,12 +480,12 @@ def test_an_organisation_helps_so_often_a_day() -> None:
         await staffed(made)
         url = made.provider.policy.deployment_url
         async with made.provider.transient.unit(made.clock()) as unit:
-            await namespaces.HELP.entry(url, ACME).count(unit, HELP_PER_ENTITY)
+            await namespaces.HELP_BY_ENTITY.entry(url, ACME).count(unit, HELP_PER_ENTITY)
         browser = await in_portal(made)
         assert "at most 1,000 times a day" in await asked(made, browser, "unlock")
         assert not await made.audit("membership.unlock")
 
-    run(within)
+    run(within, postbox=Postbox())
 
 
 def test_a_new_link_spares_the_enrolment_that_its_person_has_begun() -> None:
@@ -512,18 +522,43 @@ def test_the_email_is_in_the_language_of_the_person() -> None:
     run(within, postbox=postbox)
 
 
-def test_without_mail_the_page_says_who_can_give_a_link_and_unlocking_works() -> None:
-    """D69: a link is never shown instead."""
+def test_without_mail_nobody_is_helped_and_each_page_says_who_can() -> None:
+    """D69: the person is notified, also of an unlocking, and a link is never shown instead."""
 
     async def within(made: World) -> None:
         await staffed(made)
         await able(made)
-        browser = await in_portal(made, f"{MARCUS}/new-password")
-        assert "This system sends no e-mails at present. Ask the operator for a link." in browser.page.text
-        await go(made, browser, f"{MARCUS}/unlock")
+        browser = await in_portal(made, f"{MARCUS}/suspend")
         token = form_of(browser, "form_token")
-        assert (await send(made, browser, f"{MARCUS}/new-password", **token)).status_code == 404
-        assert UNLOCKED in await asked(made, browser, "unlock")
-        assert await outcome(made, "unlock") == [("ok", "system", "")]
+        for page in PAGES.values():
+            await go(made, browser, f"{MARCUS}/{page}")
+            assert "This system sends no e-mails at present, so only the operator can help." in browser.page.text
+            assert "gets an e-mail" not in browser.page.text
+            assert (await send(made, browser, f"{MARCUS}/{page}", **token)).status_code == 404
+        await made.provider.background_tasks.settle()
+        assert not await made.audit("membership.unlock")
+        assert not await made.audit("user.unlock")
+
+    run(within)
+
+
+@pytest.mark.parametrize("own", ["owner", "administrator"])
+def test_a_page_says_who_helps_those_of_ones_own_level_and_nothing_of_the_invited(own: AdministratorLevel) -> None:
+    """D60, D69: an invited owner has no account yet, with which the operator could help."""
+    who_helps = "Only an owner can help administrators to sign in, and only the operator can help owners."
+
+    async def within(made: World) -> None:
+        await staffed(made, level=own)
+        await invited(made)
+        browser = await in_portal(made)
+        await go(made, browser, MARCUS)
+        assert who_helps not in browser.page.text
+        for user_id in ("id-marcus", "p-priya"):
+            await made.write(Administrator(user_id=user_id, entity_id=ACME, level="owner"))
+        await go(made, browser, MARCUS)
+        assert who_helps in browser.page.text
+        await go(made, browser, "person/m-priya")
+        assert "has not accepted yet" in browser.page.text
+        assert "Help with signing in" not in browser.page.text
 
     run(within)

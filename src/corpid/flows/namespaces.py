@@ -228,10 +228,20 @@ CHALLENGE: Final = Namespace("challenge", limits.COMPLETION_KEPT_SECONDS + limit
 """outlives whatever a challenge can be for"""
 INVITATIONS: Final = Namespace("invitations", DAY, int)
 """of an entity, in all and to one address"""
-HELP: Final = Namespace("help", DAY, int)
-"""with sign-in, by one entity; its links to one person, and those of all entities to one"""
-HELP_UNLOCK: Final = Namespace("help_unlock", limits.UNLOCK_AGAIN_SECONDS, bytes)
-"""an unlocking of a person by one entity, and by any"""
+HELP_BY_ENTITY: Final = Namespace("help_by_entity", DAY, int)
+"""with sign-in, of any kind"""
+HELP_LINKS_TO_MEMBER: Final = Namespace("help_links_to_member", DAY, int)
+"""those that one entity sends one person"""
+HELP_LINKS_TO_PERSON: Final = Namespace("help_links_to_person", DAY, int)
+"""those that all entities send one person"""
+HELP_UNLOCK_OF_MEMBER: Final = Namespace("help_unlock_of_member", limits.UNLOCK_AGAIN_SECONDS, bytes)
+"""that one entity asks for"""
+HELP_UNLOCKS_OF_MEMBER: Final = Namespace("help_unlocks_of_member", DAY, int)
+"""those that one entity asks for"""
+HELP_UNLOCKS_OF_PERSON: Final = Namespace("help_unlocks_of_person", DAY, int)
+"""those that all entities ask for"""
+HELP_UNLOCK_OF_PERSON: Final = Namespace("help_unlock_of_person", limits.UNLOCK_AGAIN_SECONDS, bytes)
+"""that any entity asks for"""
 MAILED_CODES: Final = Namespace("mailed_codes", 3600, int)
 NEWCOMER: Final = Namespace("newcomer", 90 * DAY, bytes)
 """a person who has set up their sign-in and has not used it yet"""

@@ -281,7 +281,8 @@ def link(
 ) -> None:
     """Send a person their link, and the code to type instead.
 
-    `asked` says who had it sent, if an entity's administrator did. Source: DESIGN, Security; D69
+    `asked` says who had it sent, if an entity's administrator did: the person tells the operator of a link that they did
+    not expect, not whoever sent it. Source: DESIGN, Security; D69
     """
     ends = _moment(made.expires_at)
     parts = (
@@ -292,6 +293,11 @@ def link(
         Facts(((_WORKS_UNTIL, ends), (_USER_NAME, user.user_name))),
         phrase(
             "If you did not expect this, do not use the link, and tell your organisation's {provider} administrator.",
+            provider=provider_name,
+        )
+        if asked is None
+        else phrase(
+            "If you did not expect this, do not use the link, and tell the operator of {provider}.",
             provider=provider_name,
         ),
     )
@@ -399,37 +405,38 @@ def mailed_code(context: RequestContext, user: User, code: str, *, why: Phrase, 
     )
 
 
-def no_link(context: RequestContext, user: User, *, asked: Phrase | None = None) -> None:
-    """Refer a person whom no link could help to the operator.
+def no_link(context: RequestContext, user: User) -> None:
+    """Refer a person whom no link could help. Source: DESIGN, Security"""
+    text = phrase(
+        "Somebody, perhaps you, asked for a new password for your account. You cannot set one by e-mail: ask the "
+        "operator of {provider}.",
+        provider=context.provider.policy.name,
+    )
+    _refer(context, user, subject=phrase("Request for a new password"), text=text)
 
-    `asked` says who asked for one, if an entity's administrator did. Source: DESIGN, Security; D69
-    """
-    provider = context.provider.policy.name
+
+def no_help(context: RequestContext, user: User, asked: Phrase) -> None:
+    """Refer a person whom an administrator cannot help; `asked` says who. Source: D69"""
+    text = phrase(
+        "{asked} We cannot help with your account in this way: ask the operator of {provider}.",
+        asked=asked,
+        provider=context.provider.policy.name,
+    )
+    _refer(context, user, subject=phrase("Help with your sign-in"), text=text)
+
+
+def _refer(context: RequestContext, user: User, *, subject: Phrase, text: Phrase) -> None:
+    """Send a person to the operator."""
     parts = (
-        phrase(
-            "{asked} No link can help with your account: ask the operator of {provider}.",
-            asked=asked,
-            provider=provider,
-        )
-        if asked is not None
-        else phrase(
-            "Somebody, perhaps you, asked for a new password for your account. You cannot set one by e-mail: ask the "
-            "operator of {provider}.",
-            provider=provider,
-        ),
-        Facts(
-            (
-                (_WHEN, _moment(context.now)),
-                (_USER_NAME, user.user_name),
-            )
-        ),
+        text,
+        Facts(((_WHEN, _moment(context.now)), (_USER_NAME, user.user_name))),
         phrase("If you did not ask, you do not need to do anything."),
     )
     _post(
         context.provider.mail,
         user,
-        subject=phrase("Request for a new password") if asked is None else phrase("Help with your sign-in"),
-        preview=phrase("Ask the operator of {provider}.", provider=provider),
+        subject=subject,
+        preview=phrase("Ask the operator of {provider}.", provider=context.provider.policy.name),
         parts=parts,
     )
 

@@ -169,14 +169,14 @@ class AuditAction(StrEnum):
     MEMBERSHIP_RESEND = "membership.resend", "An invitation is to be sent again"
     MEMBERSHIP_DECLINE = "membership.decline", "An invitation was declined, by its link; the membership ended"
     MEMBERSHIP_SEND_PASSWORD_LINK = "membership.send_password_link", (
-        "An administrator helped a member with a link for a new password; whether it was sent says `link.password`, which "
-        "only operators read")
+        "An administrator helped a member with a link for a new password; `link.password` says whether it was sent; the "
+        "entity does not read it")
     MEMBERSHIP_SEND_SECOND_FACTOR_LINK = "membership.send_second_factor_link", (
-        "An administrator helped a member with a link for a second factor; whether it was sent says `link.second_factor`, "
-        "which only operators read")
+        "An administrator helped a member with a link for a second factor; `link.second_factor` says whether it was sent; "
+        "the entity does not read it")
     MEMBERSHIP_UNLOCK = "membership.unlock", (
-        "An administrator helped a member by ending pauses and delays; whether they ended says `user.unlock`, which only "
-        "operators read")
+        "An administrator helped a member by ending pauses and delays; `user.unlock` says whether they ended; the entity "
+        "does not read it")
     ADMINISTRATOR_ADD = "administrator.add", "A person can administer an entity"
     ADMINISTRATOR_UPDATE = "administrator.update", (
         "An administrator was changed: the level, or the services of a sub-administrator; `members` names the members")

@@ -137,6 +137,8 @@ UNLOCK_AGAIN_SECONDS: Final = HOUR  # D69
 """how long after an administrator's unlocking of a person the next one is possible"""
 HELP_PER_ENTITY: Final = 1000
 """helps with sign-in by one entity's administrators, a day"""
+UNLOCKS_PER_DAY: Final = 3
+"""of one person by administrators of entities: each brings back the guesses at a code"""
 HELP_LINKS_PER_MEMBER: Final = 5
 """links with which one entity helps one person, a day"""
 HELP_LINKS_PER_PERSON: Final = 10

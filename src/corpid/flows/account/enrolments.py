@@ -234,7 +234,7 @@ async def open_link(context: RequestContext, browser: Browser, code: str) -> str
     link_hash = link_codes.hashed(code)
     await throttle.attempt_link_code(context)
     await look(context, link_hash)
-    opened_id = opened_id_of(context, browser.browser_id, link_hash)
+    opened_id = derive_opened_id(context, browser.browser_id, link_hash)
     async with context.provider.transient.unit(context.now) as unit:
         await throttle.link_code_accepted(context, unit)
         await _opened_entry(context, opened_id).put(unit, f"{browser.browser_id} {link_hash}")
@@ -253,7 +253,7 @@ async def opened_link(context: RequestContext, browser: Browser | None, opened_i
     return await look(context, link_hash)
 
 
-def opened_id_of(context: RequestContext, browser_id: str, link_hash: str) -> str:
+def derive_opened_id(context: RequestContext, browser_id: str, link_hash: str) -> str:
     """The identifier by which a browser sees a link. Source: D34"""
     return context.keys.mac("opened-link", browser_id, link_hash)
 

@@ -153,7 +153,7 @@ PURPOSES: Final[Mapping[LinkPurpose, Purpose]] = {
             "Use this link within {days} days to accept or decline. It works once.",
             days=MEMBERSHIP_LINK_SECONDS // DAY,
         ),
-        introduction=lambda _, name: phrase("You decide whether you act for it with {name}.", name=name),
+        introduction=lambda _user, _name: phrase("You can accept or decline."),
         done=phrase("Your sign-in is set up"),
         notice=notifications.SET_UP,
         made=AuditAction.LINK_MEMBERSHIP,
@@ -227,18 +227,39 @@ async def make(
     request_id: str = "",
     address: str = "",
     spared: str = "",
-    authorised: bool = False,
-    event: AuditEvent | None = None,
 ) -> NewLink:
-    """A new link for a person.
+    """A new link for a person, as an actor may make it.
 
-    It ends those of its purpose, except `spared` (a hash). `authorised`: the caller asked, with facts about the person.
-    `event`: another audit event than the actor's.
-
-    Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
+    `spared` as in `write_link`. Raises access.Forbidden and StoreUnavailable. Source: DESIGN, Security
     """
-    if not authorised:
-        authorise(actor, "write", Object(kind=PURPOSES[purpose].object_kind, user_id=user.user_id))
+    authorise(actor, "write", Object(kind=PURPOSES[purpose].object_kind, user_id=user.user_id))
+    event = AuditEvent(
+        actor=actor.name,
+        action=PURPOSES[purpose].made,
+        object=user.user_id,
+        request_id=request_id or actor.request_id,
+        detail=actor.detail | ({"address": address} if address else {}),
+    )
+    return await write_link(
+        registry, user, purpose, event=event, base_url=base_url, now=now, new_id=new_id, spared=spared
+    )
+
+
+async def write_link(
+    registry: Registry,
+    user: User,
+    purpose: LinkPurpose,
+    *,
+    event: AuditEvent,
+    base_url: str,
+    now: float,
+    new_id: Callable[[], str],
+    spared: str = "",
+) -> NewLink:
+    """A new link for a person, which the caller has authorised.
+
+    It ends those of its purpose, except `spared` (a hash). Raises StoreUnavailable. Source: DESIGN, Security
+    """
     code = link_codes.code_from(new_id())
     link = Link(
         link_hash=link_codes.hashed(code),
@@ -247,13 +268,6 @@ async def make(
         created_at=int(now),
         expires_at=int(now) + PURPOSES[purpose].seconds,
         factors=_fingerprint(await registry.factors.credentials(user.user_id)),
-    )
-    event = event or AuditEvent(
-        actor=actor.name,
-        action=PURPOSES[purpose].made,
-        object=user.user_id,
-        request_id=request_id or actor.request_id,
-        detail=actor.detail | ({"address": address} if address else {}),
     )
     await registry.factors.keep_link(link, event, spared=spared)
     return NewLink(page=base_url + PATH, code=code, expires_at=link.expires_at)

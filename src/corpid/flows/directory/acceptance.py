@@ -73,7 +73,7 @@ async def answered(context: RequestContext, browser_id: str, opened_id: str) -> 
 
 async def answered_by(context: RequestContext, enrolment: Enrolment) -> Answered | None:
     """The answer that a finished enrolment gave; None without one. Source: D60"""
-    opened_id = enrolments.opened_id_of(context, enrolment.browser_id, enrolment.link_hash)
+    opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
     return await answered(context, enrolment.browser_id, opened_id)
 
 
@@ -145,7 +145,7 @@ async def finish(context: RequestContext, visit: EnrolmentVisit, *, language: st
     except Conflict:
         # The page looks again: the invitation is gone, or it can be saved now.
         raise StaleStep from None
-    opened_id = enrolments.opened_id_of(context, enrolment.browser_id, enrolment.link_hash)
+    opened_id = enrolments.derive_opened_id(context, enrolment.browser_id, enrolment.link_hash)
     await _note_accepted(context, enrolment.browser_id, opened_id, factors.invited, enrolment.user_id, new=True)
     await set_factor.written(context, visit)
 

@@ -11,8 +11,8 @@ from corpid.flows.directory.finding import WantedRow, entity_named, only_one, se
 from corpid.flows.directory.provisioning import Member
 from corpid.flows.directory.write import Refused
 from corpid.ports import Seen
-from corpid.rules.directory.access import RULES, Object, authorise
-from corpid.rules.directory.access_conditions import APPOINTS, RECENT, Condition
+from corpid.rules.directory.access import Object, authorise, obstacle
+from corpid.rules.directory.access_conditions import APPOINTS, Condition
 from corpid.rules.directory.approvals import needed, unfit
 from corpid.rules.directory.current import Current
 from corpid.rules.directory.effect import in_words
@@ -214,10 +214,7 @@ def refusal(actor: Administering, held: Held, becomes: Level) -> Condition | Non
         belongs=True,
         takes_last_owner=held.last_owner and becomes != "owner",
     )
-    conditions = RULES.get((actor.role, "write" if becomes else "delete", "administrator"))
-    if conditions is None:
-        return APPOINTS
-    return next((each for each in conditions if each is not RECENT and not each.holds(actor, thing)), None)
+    return obstacle(actor, "write" if becomes else "delete", thing, unruled=APPOINTS)
 
 
 def needs_approval(entity: Entity) -> bool:

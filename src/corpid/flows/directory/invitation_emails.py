@@ -16,6 +16,7 @@ from corpid.flows.mail_pauses import SEVERAL_DOMAINS, MailPauses
 from corpid.ports import AuditEvent, Conflict, EmailDelayed, MailDelayed, MailRefused, SenderRefused
 from corpid.rules.authentication import link_codes
 from corpid.rules.authentication.link_codes import NewLink
+from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.invitations import REFUSED, SENDING_SECONDS, being_sent
 from corpid.rules.limits import EMAILS_PER_ADDRESS, INVITATIONS_PER_MINUTE, MINUTE
 
@@ -30,7 +31,6 @@ _AT_ONCE: Final = 20
 """e-mails that one round finds"""
 _LATER_SECONDS: Final = 3600
 """until an e-mail is tried again that alone was not taken"""
-_SYSTEM: Final = "system"
 
 
 class InvitationEmails:
@@ -164,7 +164,7 @@ class InvitationEmails:
 
 def _event(invited: Invited) -> AuditEvent:
     return AuditEvent(
-        actor=_SYSTEM,
+        actor=SYSTEM,
         action=links.PURPOSES["membership"].made,
         object=invited.user.user_id,
         entity_id=invited.membership.entity_id,

@@ -17,11 +17,13 @@ from corpid.flows.authentication import second_factor_methods
 from corpid.flows.directory import people
 from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.write import Refused, audit_event
-from corpid.ports import AuditEvent, Seen
+from corpid.ports import AuditEvent, Conflict, Seen
 from corpid.rules.audit_actions import AuditAction
-from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise
+from corpid.rules.directory.access import Action, Forbidden, Object, ObjectKind, authorise, obstacle
+from corpid.rules.directory.access_conditions import BELOW
+from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.records import Administrator, Entity, Membership, Operator
-from corpid.rules.limits import HELP_LINKS_PER_MEMBER, HELP_LINKS_PER_PERSON, HELP_PER_ENTITY
+from corpid.rules.limits import HELP_LINKS_PER_MEMBER, HELP_LINKS_PER_PERSON, HELP_PER_ENTITY, UNLOCKS_PER_DAY
 from corpid.texts import phrase
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from corpid.flows.request_context import RequestContext
     from corpid.ports import Registry
+    from corpid.rules.directory.access_conditions import Condition
     from corpid.rules.directory.actors import Administering
     from corpid.rules.directory.records import User
     from corpid.texts import Phrase
@@ -58,21 +61,17 @@ _RULES: Final[Mapping[Help, _Rule]] = {
 }
 
 
-def may_help(of: Membership, held: Administrator | None, *, actor: Administering) -> bool:
-    """Return whether an actor may help a member, with a recent sign-in.
+def refusal(of: Membership, held: Administrator | None, *, actor: Administering) -> Condition | None:
+    """The condition that keeps an actor from helping a member.
 
-    `held` is the member's level. The same whatever else the member is. Source: D69
+    `held` is the member's level. None if nothing does, but perhaps a sign-in that is too old. The same whatever else the
+    member is. Source: D69
     """
-    recent = msgspec.structs.replace(actor, auth_time=actor.now)
-    try:
-        for rule in _RULES.values():
-            authorise(recent, rule.action, _thing(rule, of, held))
-    except Forbidden:
-        return False
-    return True
+    found = (obstacle(actor, each.action, _thing(each, of, held), unruled=BELOW) for each in _RULES.values())
+    return next((each for each in found if each is not None), None)
 
 
-async def level_of(registry: Registry, of: Membership) -> Administrator | None:
+async def read_level(registry: Registry, of: Membership) -> Administrator | None:
     """Return the level of a member. Raises StoreUnavailable. Source: D53"""
     return (await registry.directory.read(Administrator, [of.key])).get(of.key)
 
@@ -88,27 +87,43 @@ def _thing(rule: _Rule, of: Membership, held: Administrator | None, *, operates:
     )
 
 
-async def ask(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
+async def request_help(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
     """Record that an administrator helps a member, within the limits.
 
-    `of` is the membership as the administrator saw it; `give` follows. Raises Refused at a limit, access.Forbidden,
+    `of` is the membership as the administrator saw it; `carry_out_help` follows. Raises Refused at a limit, access.Forbidden,
     ChangedMeanwhile, StoreUnavailable. Source: D47, D54, D57, D69
     """
     registry, rule = context.provider.registry, _RULES[asked]
-    held = await level_of(registry, of)
+    held = await read_level(registry, of)
     authorise(actor, rule.action, _thing(rule, of, held))
     guards = await still_acting(registry, actor)
     await _count(context, of, asked)
     event = msgspec.structs.replace(audit_event(actor, rule.asked, "/".join(of.key)), entity_id=of.entity_id)
     seen = [Seen(Membership, of.key, of), Seen(Administrator, of.key, held)]
-    await registry.directory.write([*guards, *seen], event)
+    try:
+        await registry.directory.write([*guards, *seen], event)
+    except Conflict:
+        await _give_back(context, of, asked)
+        raise
+
+
+async def _give_back(context: RequestContext, of: Membership, asked: Help) -> None:
+    """Take back what was counted for a help that was not recorded."""
+    url = context.provider.policy.deployment_url
+    async with context.provider.transient.unit(context.now) as unit:
+        await namespaces.HELP_BY_ENTITY.entry(url, of.entity_id).count(unit, -1)
+        if asked == "unlock":
+            await namespaces.HELP_UNLOCK_OF_MEMBER.entry(url, of.entity_id, of.user_id).take(unit)
+            await namespaces.HELP_UNLOCKS_OF_MEMBER.entry(url, of.entity_id, of.user_id).count(unit, -1)
+        else:
+            await namespaces.HELP_LINKS_TO_MEMBER.entry(url, of.entity_id, of.user_id).count(unit, -1)
 
 
 async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
     """Count what the entity knows of. Raises Refused."""
     url = context.provider.policy.deployment_url
     async with context.provider.transient.unit(context.now) as unit:
-        if await namespaces.HELP.entry(url, of.entity_id).count(unit) > HELP_PER_ENTITY:
+        if await namespaces.HELP_BY_ENTITY.entry(url, of.entity_id).count(unit) > HELP_PER_ENTITY:
             raise Refused(
                 phrase(
                     "an organisation can help at most {count} times a day: go on tomorrow, or ask the operator",
@@ -116,9 +131,20 @@ async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
                 )
             )
         if asked == "unlock":
-            if not await namespaces.HELP_UNLOCK.entry(url, of.user_id, of.entity_id).add(unit):
+            if not await namespaces.HELP_UNLOCK_OF_MEMBER.entry(url, of.entity_id, of.user_id).add(unit):
                 raise Refused(phrase("an account is unlocked at most once an hour: wait, or send a link"))
-        elif await namespaces.HELP.entry(url, of.entity_id, of.user_id).count(unit) > HELP_LINKS_PER_MEMBER:
+            unlocks = namespaces.HELP_UNLOCKS_OF_MEMBER.entry(url, of.entity_id, of.user_id)
+            if await unlocks.count(unit) > UNLOCKS_PER_DAY:
+                raise Refused(
+                    phrase(
+                        "an account is unlocked at most {count} times a day: send a link, or ask the operator",
+                        count=UNLOCKS_PER_DAY,
+                    )
+                )
+        elif (
+            await namespaces.HELP_LINKS_TO_MEMBER.entry(url, of.entity_id, of.user_id).count(unit)
+            > HELP_LINKS_PER_MEMBER
+        ):
             raise Refused(
                 phrase(
                     "at most {count} links a day go to one person: ask them to check their spam folder, and go on tomorrow",
@@ -127,7 +153,7 @@ async def _count(context: RequestContext, of: Membership, asked: Help) -> None:
             )
 
 
-class _NotHelped(Exception):
+class HelpRefusal(Exception):
     """The account cannot be helped; `reason` is for operators."""
 
     def __init__(self, reason: str) -> None:
@@ -135,11 +161,11 @@ class _NotHelped(Exception):
         self.reason = reason
 
 
-async def give(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
-    """Help a member whose account can be helped, after `ask`.
+async def carry_out_help(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
+    """Help a member whose account can be helped, after `request_help`.
 
-    The person gets an e-mail that says who asked. Operators read in the audit what came of it. Raises
-    StoreUnavailable. Source: D45, D53, D69
+    The person gets an e-mail that says who asked: without an address nobody is helped. Operators read in the audit what
+    came of it. Raises StoreUnavailable. Source: D45, D53, D69
     """
     registry = context.provider.registry
     user, by = [await registry.directory.user(each) for each in (of.user_id, actor.user_id)]
@@ -148,7 +174,7 @@ async def give(context: RequestContext, of: Membership, asked: Help, *, actor: A
         return
     asked_by = notifications.asked_by(by, entity)
     done = AuditEvent(
-        actor="system",  # an administrator can read the outcome of what they do themselves
+        actor=SYSTEM,  # an administrator can read the outcome of what they do themselves
         action=_RULES[asked].done,
         object=user.user_id,
         request_id=actor.request_id,
@@ -156,67 +182,66 @@ async def give(context: RequestContext, of: Membership, asked: Help, *, actor: A
     )
     try:
         await _check(context, of, asked, actor=actor)
+        if not user.email:
+            raise HelpRefusal("the account has no e-mail address")
+        if not user.enabled:
+            raise _referral(context, user, asked_by, "the account is disabled")
         if asked == "unlock":
             await _unlock(context, user, done, asked_by)
         else:
-            await _send(context, user, asked, done, asked_by, actor=actor)
-    except (Forbidden, _NotHelped) as error:
+            await _send(context, user, asked, done, asked_by)
+    except (Forbidden, HelpRefusal) as error:
         refused = msgspec.structs.replace(done, outcome="refused", detail=done.detail | {"reason": str(error.reason)})
         await registry.audit.write(refused, now=context.now)
 
 
 async def _check(context: RequestContext, of: Membership, asked: Help, *, actor: Administering) -> None:
-    """Raise Forbidden or _NotHelped for what the entity must not know."""
+    """Raise Forbidden or HelpRefusal for what the entity must not know."""
     registry, rule, user_id = context.provider.registry, _RULES[asked], of.user_id
     operates = await registry.directory.read(Operator, [(user_id,)])
-    authorise(actor, rule.action, _thing(rule, of, await level_of(registry, of), operates=bool(operates)))
+    authorise(actor, rule.action, _thing(rule, of, await read_level(registry, of), operates=bool(operates)))
     url = context.provider.policy.deployment_url
     async with context.provider.transient.unit(context.now) as unit:
         if asked == "unlock":
-            if not await namespaces.HELP_UNLOCK.entry(url, user_id).add(unit):
-                raise _NotHelped("another entity had the account unlocked less than an hour ago")
-        elif await namespaces.HELP.entry(url, "", user_id).count(unit) > HELP_LINKS_PER_PERSON:
-            raise _NotHelped("the person was sent too many links today")
+            if not await namespaces.HELP_UNLOCK_OF_PERSON.entry(url, user_id).add(unit):
+                raise HelpRefusal("another entity had the account unlocked less than an hour ago")
+            if await namespaces.HELP_UNLOCKS_OF_PERSON.entry(url, user_id).count(unit) > UNLOCKS_PER_DAY:
+                raise HelpRefusal("the account was unlocked too often today")
+        elif await namespaces.HELP_LINKS_TO_PERSON.entry(url, user_id).count(unit) > HELP_LINKS_PER_PERSON:
+            raise HelpRefusal("the person was sent too many links today")
+
+
+def _referral(context: RequestContext, user: User, asked_by: Phrase, reason: str) -> HelpRefusal:
+    """The refusal, once the person is told to ask the operator."""
+    notifications.no_help(context, user, asked_by)
+    return HelpRefusal(reason)
 
 
 async def _unlock(context: RequestContext, user: User, done: AuditEvent, asked_by: Phrase) -> None:
     provider = context.provider
-    if not user.enabled:
-        raise _NotHelped("the account is disabled")
     issuer = provider.policy.deployment_url
     await people.unlock(provider.registry, provider.transient, issuer, user, event=done, now=context.now)
     notifications.tell(provider, user, notifications.unlocked(asked_by), now=context.now)
 
 
 async def _send(
-    context: RequestContext,
-    user: User,
-    purpose: RenewalPurpose,
-    done: AuditEvent,
-    asked_by: Phrase,
-    *,
-    actor: Administering,
+    context: RequestContext, user: User, purpose: RenewalPurpose, done: AuditEvent, asked_by: Phrase
 ) -> None:
     """Send the link to the account's own address."""
     provider, texts = context.provider, links.PURPOSES[purpose]
-    if not user.email:
-        raise _NotHelped("the account has no e-mail address")
     held = await second_factor_methods.held_factors(provider.registry, user.user_id)
     can_prove = held.second_factor if purpose == "password" else held.password
-    if not user.enabled or not can_prove:
-        notifications.no_link(context, user, asked=asked_by)
-        raise _NotHelped("the account is disabled" if not user.enabled else f"the account has no {texts.asks_for}")
-    link = await links.make(
+    if not can_prove:
+        raise _referral(context, user, asked_by, f"the account has no {texts.asks_for}")
+    link = await links.write_link(
         provider.registry,
         user,
         purpose,
-        actor=actor,
+        event=done,
         base_url=provider.policy.deployment_url,
         now=context.now,
         new_id=provider.new_id,
         spared=await enrolments.under_way(context, user, purpose),
-        authorised=True,
-        event=done,
     )
     notifications.link(
         provider.mail,

@@ -288,17 +288,17 @@ def _refuse_invited(user: User) -> None:
 
 
 async def _give(office: Office, user: User, purpose: LinkPurpose) -> Given:
-    thing = Object(kind=links.PURPOSES[purpose].object_kind, user_id=user.user_id)
+    texts = links.PURPOSES[purpose]
+    thing = Object(kind=texts.object_kind, user_id=user.user_id)
     await authorise_on_person(office.registry, office.actor, "write", thing)
-    link = await links.make(
+    link = await links.write_link(
         office.registry,
         user,
         purpose,
-        actor=office.actor,
+        event=audit_event(office.actor, texts.made, user.user_id),
         base_url=office.base_url,
         now=office.now,
         new_id=office.new_id,
-        authorised=True,
     )
     return Given(user=user, link=link, purpose=purpose)
 

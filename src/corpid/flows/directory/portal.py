@@ -81,20 +81,18 @@ async def _chosen(context: RequestContext, visit: PortalVisit, entity_id: str) -
     return await _acting(context, replace(visit, session=session))
 
 
-async def administered(context: RequestContext, user_id: str, *, at_least: int = 1) -> Sequence[Entity]:
+async def administered(context: RequestContext, user_id: str) -> Sequence[Entity]:
     """The entities that a person can administer now, by name.
 
-    None if they are fewer than `at_least`. Raises StoreUnavailable. Source: D50, D53
+    Raises StoreUnavailable. Source: D50, D53
     """
     directory = context.provider.registry.directory
     ids = [each.entity_id for each in await directory.administered(user_id)]
-    if len(ids) < at_least:
-        return []
     entities = await directory.read(Entity, [(entity_id,) for entity_id in ids])
     memberships = await directory.read(Membership, [(user_id, entity_id) for entity_id in ids])
     live = {each.entity_id for each in memberships.values() if each.enabled and not each.invited}
     found = [each for each in entities.values() if each.enabled and each.entity_id in live]
-    return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id)) if len(found) >= at_least else []
+    return sorted(found, key=lambda each: (each.name.casefold(), each.entity_id))
 
 
 async def _acting(context: RequestContext, visit: PortalVisit) -> PortalVisit:
@@ -110,5 +108,5 @@ async def _acting(context: RequestContext, visit: PortalVisit) -> PortalVisit:
     )
     key = (session.entity_id,)
     entity = (await registry.directory.read(Entity, [key]))[key]
-    several = bool(await administered(context, visit.user.user_id, at_least=2))
+    several = len(await administered(context, visit.user.user_id)) > 1
     return replace(visit, entity=entity, actor=actor, several=several)

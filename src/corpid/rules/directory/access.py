@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACTIONS", "CONDITIONS", "OBJECT_KINDS", "RECENT_SECONDS", "ROLES", "RULES", "RULES_WRITTEN", "Action", "Condition", "Forbidden", "Level", "Object",
-    "ObjectKind", "Rule", "authorise", "on_self", "refuse_early",
+    "ObjectKind", "Rule", "authorise", "obstacle", "on_self", "refuse_early",
 ]  # fmt: skip
 
 
@@ -86,7 +86,7 @@ _OF_PERSON: Final[tuple[ObjectKind, ...]] = ("user", "credentials", "session", *
 _RENEWALS: Final[tuple[ObjectKind, ...]] = ("password link", "second factor link")
 """links that ask for the other factor first; a `link` asks for none"""
 _LINKS: Final[tuple[ObjectKind, ...]] = ("link", *_RENEWALS)
-_HELP: Final = (OWN_ENTITY, RECENT, BELOW, BELONGS, NO_OPERATOR)
+_HELP: Final = (OWN_ENTITY, RECENT, BELONGS, BELOW, NO_OPERATOR)
 _BOUND: Final[tuple[Role, ...]] = ("API client of an entity",)
 _TOKEN: Final[tuple[Role, ...]] = ("provisioning token",)
 
@@ -262,3 +262,15 @@ def authorise(actor: Actor, action: Action, thing: Object) -> None:
     for condition in conditions:
         if not condition.holds(actor, thing):
             raise Forbidden(actor, action, thing.kind, condition.reason)
+
+
+def obstacle(actor: Actor, action: Action, thing: Object, *, unruled: Condition) -> Condition | None:
+    """The condition that keeps an actor from an action, for its page.
+
+    None if nothing does, but perhaps a sign-in that is too old; `unruled` if the actor's role has no such right at all.
+    Source: D53, D54, D69
+    """
+    conditions = RULES.get((actor.role, action, thing.kind))
+    if conditions is None:
+        return unruled
+    return next((each for each in conditions if each is not RECENT and not each.holds(actor, thing)), None)

@@ -352,7 +352,7 @@ _PAGES: Final[Mapping[Step | None, Page]] = {
 
 async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVisit) -> View:
     if PURPOSES[visit.enrolment.purpose].joins and (done := await acceptance.answered_by(context, visit.enrolment)):
-        return answered_page(web, done)
+        return answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
     account = web.base_path + ACCOUNT_PATH
     older = await set_factor.passkeys_from_before(context, visit)
     names = tuple(each.name for each in older)
@@ -374,14 +374,8 @@ async def _finished(web: WebContext, context: RequestContext, visit: EnrolmentVi
     )
 
 
-def answered_page(web: WebContext, done: Answered) -> View:
+def answered_page(done: Answered, *, base_path: str, has_portal: bool) -> View:
     """The page after an answer to an invitation (D60)."""
-    portal = web.base_path + PORTAL_PATH if web.access["manage"].enabled else ""
-    return after_answer(done, account=web.base_path + ACCOUNT_PATH, portal=portal)
-
-
-def after_answer(done: Answered, *, account: str, portal: str) -> View:
-    """The page of `answered_page`; `portal` is empty if it is switched off."""
     if done.outcome == "declined":
         return Problem(
             frame=BARE,
@@ -391,9 +385,12 @@ def after_answer(done: Answered, *, account: str, portal: str) -> View:
                 phrase("If you change your mind, ask {entity} to invite you again.", entity=done.entity),
             ),
         )
-    to_account = Link(url=account, text=phrase("Sign in to your account") if done.new else phrase("Your account"))
-    to_portal = Link(url=portal, text=phrase("To the administration"))
-    administers = done.administers and bool(portal)
+    to_account = Link(
+        url=base_path + ACCOUNT_PATH,
+        text=phrase("Sign in to your account") if done.new else phrase("Your account"),
+    )
+    to_portal = Link(url=base_path + PORTAL_PATH, text=phrase("To the administration"))
+    administers = done.administers and has_portal
     return Problem(
         frame=BARE,
         heading=phrase("You can now act for {entity}", entity=done.entity),
@@ -404,7 +401,7 @@ def after_answer(done: Answered, *, account: str, portal: str) -> View:
             phrase("You also administer {entity}: you decide who may act for it.", entity=done.entity)
             if administers
             else phrase(
-                "The administrators of {entity} decide what you may do at which service, perhaps later. "
+                "The administrators of {entity} decide which services you can use. This may take some time. "
                 "Your account shows it.",
                 entity=done.entity,
             ),

@@ -200,4 +200,5 @@ async def ended_here(
     done = await acceptance.answered(context, browser_id, opened_id) if isinstance(ending, NotHere) else None
     if done is None:
         return ended(request, web, ending)
-    return page_response(request, web.renderer, answered_page(web, done))
+    view = answered_page(done, base_path=web.base_path, has_portal=web.access["manage"].enabled)
+    return page_response(request, web.renderer, view)

@@ -293,9 +293,7 @@ def _without_mail(web: WebContext, pending: _Pending | None) -> Problem:
         paragraphs=(
             phrase("No e-mails are sent, so only the operator can give you a link to choose a new password."),
             phrase(
-                "If you only have to wait after wrong passwords or codes, your organisation's {name} administrator can "
-                "unlock your account.",
-                name=web.provider.policy.name,
+                "The operator can also unlock your account, if you only have to wait after wrong passwords or codes."
             ),
         ),
         back=pending.back if pending else None,

@@ -45,8 +45,10 @@ COPY: Final = "access/copy"
 IMPORT: Final = "access/import"
 PERSON: Final = "person"
 """the page of a person, which names the membership"""
-_FEW: Final = 12
-"""services that are listed without a search, and roles that are listed before a form"""
+_SERVICES: Final = 12
+"""that are listed without a search"""
+_HELD: Final = 12
+"""roles that are listed before a form"""
 CHECK: Final = "check"
 """the field of a form that is complete"""
 
@@ -140,7 +142,7 @@ async def new(at: PortalContext) -> View:
     service = next((each for each in services if each.service_id == wanted), None)
     held = await _held(at, person)
     if service is None:
-        view = replace(view, held=tuple(line for _, line in held[:_FEW]), holds_more=len(held) > _FEW)
+        view = _with_held(view, [line for _, line in held])
         copy = Link(url=address(at, COPY, person=given["person"]), text=phrase("Copy a colleague's access instead"))
         return replace(_with_services(view, services, given), links=(copy,))
     return await _details(at, view, person, service, given, held, several=len(services) > 1)
@@ -156,12 +158,16 @@ async def _held(at: PortalContext, person: Member) -> list[tuple[HeldRole, HeldL
     ]
 
 
+def _with_held(view: GiveAccess, held: Sequence[HeldLine]) -> GiveAccess:
+    return replace(view, held=tuple(held[:_HELD]), holds_more=len(held) > _HELD)
+
+
 def held_line(name: str, row: Assignment, service: Service, entity: Entity, today: date) -> HeldLine:
     """A role that somebody has, as its line in a list."""
     return access_texts.sentence(name, row, service, entity.name, today), access_texts.details(row)
 
 
-async def fields_of(at: PortalContext, form: RoleForm, *, always: bool = False) -> RoleFields:
+async def build_fields(at: PortalContext, form: RoleForm, *, always: bool = False) -> RoleFields:
     """The fields of a role, with values that the entity uses.
 
     `always` as in `role_fields.shown`.
@@ -188,7 +194,7 @@ def _with_services(view: GiveAccess, services: Sequence[Service], given: Mapping
         services=tuple((each.service_id, each.name, each.description) for each in found),
         service=given.get("service", ""),
         find=given.get("find", ""),
-        searchable=len(services) > _FEW,
+        searchable=len(services) > _SERVICES,
         errors=errors if found else (),
     )
 
@@ -207,26 +213,26 @@ async def _details(
     form = role_fields.read(given, service)
     wrong = faults(form, today) if given.get(CHECK) == "all" else ()
     elsewhere = address(at, NEW, person=given["person"]) if several else ""
+    here = [line for role, line in held if role.row.service_id == service.service_id]
     view = replace(
-        view,
+        _with_held(view, here),
         kept=(*view.kept, ("service", service.service_id)),
         chosen=(*view.chosen, (phrase("Service"), service.name, elsewhere)),
-        held=tuple(line for role, line in held if role.row.service_id == service.service_id)[:_FEW],
         errors=at.errors or role_fields.errors_of(wrong),
     )
     if given.get(CHECK) != "all" or wrong:
-        return replace(view, fields=await fields_of(at, form))
+        return replace(view, fields=await build_fields(at, form))
     row = row_of(form, user_id=person.user.user_id, entity_id=at.entity.entity_id, today=today)
     registry = at.context.provider.registry
     was = await role_assignment.as_it_is(registry, row)
     if was is not None and was.end_date >= at.context.today:
         there = Link(url=f"{portal_path(at.web, CHANGE)}/{object_id(was.key)}", text=phrase("Change this access"))
         errors = ((_role_field(service), _already(person)),)
-        return replace(view, errors=errors, fields=await fields_of(at, form), links=(there,))
+        return replace(view, errors=errors, fields=await build_fields(at, form), links=(there,))
     try:
         needs = await role_assignment.needs_approval(registry, at.actor, [role_assignment.given(was, row)])
     except Refused as error:
-        return replace(view, errors=(("", refusal_of(error)),), fields=await fields_of(at, form))
+        return replace(view, errors=(("", refusal_of(error)),), fields=await build_fields(at, form))
     kept = (*view.kept, *role_fields.hidden(form), (CHECK, "all"))
     return replace(
         view,

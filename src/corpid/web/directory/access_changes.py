@@ -19,7 +19,7 @@ from corpid.web.directory.access import (
     PERSON,
     REMOVE,
     address,
-    fields_of,
+    build_fields,
     refused,
     submit_roles,
     to_person,
@@ -72,7 +72,7 @@ async def change(at: PortalContext) -> View:
     always = form_of(role.row, role.service).start != form.start
     if given.get(CHECK) != "all" or wrong:
         return replace(
-            view, fields=await fields_of(at, form, always=always), errors=at.errors or role_fields.errors_of(wrong)
+            view, fields=await build_fields(at, form, always=always), errors=at.errors or role_fields.errors_of(wrong)
         )
     becomes = row_of(form, user_id=role.row.user_id, entity_id=role.row.entity_id, today=today, ref=role.row.ref)
     try:
@@ -80,10 +80,10 @@ async def change(at: PortalContext) -> View:
         needs = await role_assignment.needs_approval(at.context.provider.registry, at.actor, changes)
     except Rejected as rejected:
         return replace(
-            view, fields=await fields_of(at, form, always=always), errors=((rejected.field, rejected.sentence),)
+            view, fields=await build_fields(at, form, always=always), errors=((rejected.field, rejected.sentence),)
         )
     except Refused as error:
-        return replace(view, fields=await fields_of(at, form, always=always), errors=(("", refusal_of(error)),))
+        return replace(view, fields=await build_fields(at, form, always=always), errors=(("", refusal_of(error)),))
     kept = (*role_fields.hidden(form), (CHECK, "all"))
     return replace(
         view,

@@ -58,10 +58,9 @@ MAY: Final[Mapping[AdministratorLevel, Phrase]] = {
     ),
 }
 EVERYWHERE: Final = phrase("This holds at every service, also at later ones.")
-EVERY_SERVICE: Final[Mapping[AdministratorLevel, Phrase]] = {
-    "owner": phrase("An owner has every service. Choose sub-administrator for some services only."),
-    "administrator": phrase("An administrator has every service. Choose sub-administrator for some services only."),
-}
+EVERY_SERVICE: Final = phrase(
+    "Owners and administrators have every service. Choose sub-administrator for some services only."
+)
 _WHY_NOT: Final[Mapping[Condition, Phrase]] = {
     conditions.SOMEBODY_ELSE: phrase("You cannot change your own level: ask another owner or administrator."),
     conditions.WITHIN_REACH: phrase("Only an owner can change this person's level."),
@@ -226,7 +225,7 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
     keeps = _why_not(at, held, "") if current else None
     only = possible[0] if len(possible) == 1 else ""
     level = at.form.get("level", current if current in possible else only)
-    asks_services = _SUB in possible and _SUB in (only, at.form.get("level"))
+    asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     return ChooseLevel(
         frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
         errors=at.errors,
@@ -291,7 +290,10 @@ def _refuse_late(at: PortalContext, held: Held) -> None:
 
 
 async def save_level(at: PortalContext) -> Saved:
-    """Show the summary of a chosen level, and save it once confirmed."""
+    """Show the summary of a chosen level, and save it once confirmed.
+
+    A sub-administrator's services are chosen on the page whose address has the level (D73).
+    """
     held = await _held(at)
     _refuse_late(at, held)
     wanted = next((each for each in LEVELS if each == at.form.get("level")), None)
@@ -301,7 +303,7 @@ async def save_level(at: PortalContext) -> Saved:
         raise Rejected(why, field="level")
     ticked = _ticked(at.form)
     if wanted == _SUB and not ticked and _SCOPE not in at.form:
-        raise Instead(await _form(at, held))
+        return Saved("", f"{at.page}?level={_SUB}")
     given = held.administrator.services if held.administrator else ()
     services = {each.service_id: each.name for each in (await _services(at, held=given))[0]}
     if errors := _scope_errors(at, wanted, services):
@@ -331,7 +333,7 @@ def _scope_errors(at: PortalContext, wanted: AdministratorLevel, services: Mappi
     """The contradictions between level and services. Source: D53"""
     ticked, single = _ticked(at.form), _single(at.form)
     if wanted != _SUB:
-        return [("level", EVERY_SERVICE[wanted])] if ticked else []
+        return [("level", EVERY_SERVICE)] if ticked else []
     if ticked == _ALL and single:
         return [("all_services", phrase("Choose every service, or single services, not both."))]
     if not ticked or not set(single) <= services.keys():
@@ -441,7 +443,7 @@ SECTION: Final = Section[PortalContext](
         _REMOVE: Page(view=removal, submit=remove, fresh=True),
     },
     fields=frozenset({"level", "all_services", _SCOPE, "reason", "held", "confirm"}),
-    filters=frozenset({"query", "after"}),
+    filters=frozenset({"query", "after", "level"}),
     prefixes=(_SERVICE,),
     changes={
         "level-changed": phrase("The level is changed."),

@@ -1,7 +1,8 @@
-"""Words for members: their state of sign-in, their level, refusals (D53, D61)."""
+"""Words for members: their state of sign-in, their level, help, refusals (D53, D61, D69)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.authentication.sign_in import Rejected
@@ -13,20 +14,32 @@ from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
 from corpid.rules.directory.access_conditions import (
     BELONGS_OR_INVITED,
+    BELOW,
     OWNER_STAYS,
     SOMEBODY_ELSE,
     WITHIN_REACH,
 )
-from corpid.rules.limits import DAY, INVITATIONS_PER_ADDRESS, INVITATIONS_PER_DAY, MEMBERSHIP_LINK_SECONDS
+from corpid.rules.limits import (
+    DAY,
+    HOUR,
+    INVITATIONS_PER_ADDRESS,
+    INVITATIONS_PER_DAY,
+    MEMBERSHIP_LINK_SECONDS,
+    MINUTE,
+    PASSWORD_LINK_SECONDS,
+    SECOND_FACTOR_LINK_SECONDS,
+)
 from corpid.texts import phrase
 from corpid.web.directory.writing import NO_REASON
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import CHANGED_MEANWHILE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from corpid.flows.directory.member_help import Help
     from corpid.flows.directory.provisioning import State
+    from corpid.rules.directory.access_conditions import Condition
     from corpid.rules.directory.records import Administrator, Entity
     from corpid.texts import Phrase
 
@@ -40,6 +53,64 @@ EACH_GETS: Final = phrase(
     "An invitation is an e-mail with a link that works for {days} days. You can send it again.",
     days=MEMBERSHIP_LINK_SECONDS // DAY,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelpPage:
+    """A page that asks before an administrator helps with signing in."""
+
+    asked: Help
+    link: Phrase
+    """to it"""
+    heading: Callable[[str], Phrase]
+    """by the name of the member"""
+    what: Phrase
+    button: Phrase
+    done: str
+    is_link: bool = True
+
+
+HELP_PAGES: Final[Mapping[str, HelpPage]] = {
+    "new-password": HelpPage(
+        asked="password",
+        link=phrase("Send a link for a new password"),
+        heading=lambda name: phrase("Send {name} a link for a new password?", name=name),
+        what=phrase(
+            "The link works for {minutes} minutes, and asks for a code or a passkey first. Earlier links for a new "
+            "password stop working.",
+            minutes=PASSWORD_LINK_SECONDS // MINUTE,
+        ),
+        button=phrase("Send the link"),
+        done="person-help-link",
+    ),
+    "new-second-step": HelpPage(
+        asked="second_factor",
+        link=phrase("Send a link for a new second step"),
+        heading=lambda name: phrase("Send {name} a link for a new second step?", name=name),
+        what=phrase(
+            "The link works for {hours} hours, and asks for the password first. Earlier links for a new second step stop "
+            "working.",
+            hours=SECOND_FACTOR_LINK_SECONDS // HOUR,
+        ),
+        button=phrase("Send the link"),
+        done="person-help-link",
+    ),
+    "unlock": HelpPage(
+        asked="unlock",
+        link=phrase("Unlock the account"),
+        heading=lambda name: phrase("Unlock the account of {name}?", name=name),
+        what=phrase(
+            "Pauses after wrong passwords and codes end, at most once an hour. Password and second step stay as they are."
+        ),
+        button=phrase("Unlock the account"),
+        done="person-help-unlock",
+        is_link=False,
+    ),
+}
+"""by the last parts of their addresses (D69)"""
+WHY_NO_HELP: Final[Mapping[Condition, Phrase]] = {
+    BELOW: phrase("Only an owner can help administrators to sign in, and only the operator can help owners."),
+}
 
 
 def state_sentence(state: State, entity: Entity) -> Phrase:

@@ -161,8 +161,6 @@ class PersonPage(PageView, frozen=True, kw_only=True):
     number_name: Phrase
     as_of: Phrase
     """the day of the letter"""
-    account: str = ""
-    """the user name of their account"""
     helps: tuple[Link, ...] = ()
     """with signing in"""
     help_refused: Phrase | None = None

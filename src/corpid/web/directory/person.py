@@ -32,7 +32,9 @@ from corpid.web.directory.access import (
 )
 from corpid.web.directory.history import HISTORY
 from corpid.web.directory.member_texts import (
+    HELP_PAGES,
     STATES,
+    WHY_NO_HELP,
     level_sentence,
     refusal_sentence,
     state_sentence,
@@ -69,12 +71,6 @@ ACTIONS: Final[Mapping[str, Phrase]] = {
     "end": phrase("End the membership"),
 }
 """the last parts of the addresses of actions"""
-HELPS: Final[Mapping[str, Phrase]] = {
-    "new-password": phrase("Send a link for a new password"),
-    "new-second-step": phrase("Send a link for a new second step"),
-    "unlock": phrase("Unlock the account"),
-}
-"""those of help with signing in (D69)"""
 
 
 async def this_member(at: PortalContext, membership_id: str) -> Member:
@@ -110,6 +106,7 @@ async def person(at: PortalContext) -> View:
         actions.append("suspend")
     entries = await _entries(at, found)
     refusal = change.refusal or end.refusal
+    no_help = member_help.refusal(membership, held.administrator, actor=actor)
     may_give = members.may_give_access(membership, held.administrator, actor=actor)
     return PersonPage(
         frame=frame(at, section=PEOPLE, up=Link(url=portal_path(at.web, PEOPLE), text=phrase("People"))),
@@ -129,11 +126,8 @@ async def person(at: PortalContext) -> View:
             next=address(at, at.page, after=held.roles.after) if held.roles.after else "",
         ),
         requests=await _requests(at, found),
-        account=found.user.user_name,
-        helps=tuple(Link(url=f"{here}/{each}", text=text) for each, text in HELPS.items())
-        if member_help.may_help(membership, held.administrator, actor=actor)
-        else (),
-        help_refused=_help_refused(at, found, held),
+        helps=() if no_help else tuple(Link(url=f"{here}/{each}", text=page.link) for each, page in HELP_PAGES.items()),
+        help_refused=WHY_NO_HELP.get(no_help) if no_help and actor.level != "sub_administrator" else None,
         access_refused=None if may_give else _access_refused(at, found, held, name),
         own_services=actor.level == "sub_administrator",
         for_others=tuple(_role(at, name, role, state=state, changeable=may_give) for role in held.for_others),
@@ -197,18 +191,6 @@ def _access_refused(at: PortalContext, found: Member, held: Held, name: str) -> 
     if found.user.user_id == at.actor.user_id:
         return own_access(at.entity)
     return administers(name, at.entity) if held.administrator is not None else None
-
-
-def _help_refused(at: PortalContext, found: Member, held: Held) -> Phrase | None:
-    """The person who can help, if the reader cannot. Source: D69"""
-    level = held.administrator.level if held.administrator is not None else ""
-    if found.user.user_id == at.actor.user_id or at.actor.level == "sub_administrator":
-        return None
-    if level == "owner":
-        return phrase("{name} is an owner. Only the operator can help owners to sign in.", name=found.name)
-    if level == at.actor.level:
-        return phrase("{name} is an administrator. Only an owner can help administrators to sign in.", name=found.name)
-    return None
 
 
 def _role(at: PortalContext, name: str, role: Role, *, state: str, changeable: bool) -> ShownRole:
