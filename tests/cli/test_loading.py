@@ -143,6 +143,19 @@ def test_a_serving_process_has_loaded_these_packages_and_no_other(tmp_path: Path
     assert len(found) <= MOST_OF_A_SERVER
 
 
+def test_what_fetches_key_sets_is_loaded_before_a_server_of_such_clients_is_ready(tmp_path: Path) -> None:
+    """docs/decisions/0036: so that no request waits for it."""
+    client = {"name": "RP", "redirect_uris": ["https://rp.example/cb"], "jwks_uri": "https://rp.example/jwks"}
+    file = tmp_path / "directory.json"
+    file.write_text(json.dumps({"clients": {"rp": client}}), encoding="utf-8")
+    environment = {**os.environ, "CORPID_BASE_URL": "http://localhost:1"}
+    subprocess.run(
+        [sys.executable, "-m", "corpid", "apply", file], cwd=tmp_path, env=environment, check=True, timeout=SECONDS
+    )
+    ((_, found),) = serving(tmp_path).items()
+    assert {"corpid.outbound.http_client", "httpx"} <= found
+
+
 def test_workers_share_what_a_single_process_loads_when_it_is_needed(tmp_path: Path) -> None:
     """docs/decisions/0036: all of it is loaded before the fork."""
     ((_, found),) = serving(tmp_path, "--workers", "1").items()
