@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import shutil
 import signal
@@ -14,10 +15,18 @@ import pytest
 from hypothesis import settings
 
 from tests import engines, quick_start
+from tests.sign_in.world import new_world
 from tests.world import loop
+from tests.world.session import anyio_backend, no_task_left, one_loop
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from _pytest.terminal import TerminalReporter
+
+    from tests.sign_in.world import World
+
+__all__ = ["anyio_backend", "no_task_left", "one_loop"]
 
 TESTS = Path(__file__).parent
 BROWSER_TESTS = TESTS / "browser"
@@ -51,6 +60,9 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that start processes first: what takes milliseconds fills the processors at the end."""
     items.sort(key=lambda item: LONG_FIRST.get(item.path.relative_to(TESTS).parts[0], len(LONG_FIRST)))
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.function):
+            item.fixturenames.insert(0, "no_task_left")
 
 
 def pytest_collection_finish() -> None:
@@ -68,6 +80,13 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 def program(request: pytest.FixtureRequest) -> str:
     """What speaks as Redis does, each in turn."""
     return str(request.param)
+
+
+@pytest.fixture
+async def made() -> AsyncIterator[World]:
+    """A provider with client `rp1` and Alice, as it is when nothing has happened."""
+    async with new_world() as made:
+        yield made
 
 
 def pytest_sessionfinish() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -26,10 +27,10 @@ from tests.account.scene import at_account, go, hidden, send, sessions
 from tests.enrolment.newcomer import GONE, followed, link_in, new_link
 from tests.postbox import Postbox
 from tests.sign_in.factors import ALICE
-from tests.sign_in.world import PASSWORD, entity, run
+from tests.sign_in.world import PASSWORD, entity, new_world, run
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from corpid.sandbox.browser import Browser
     from tests.sign_in.world import World
@@ -42,6 +43,15 @@ WAITING: Final = "Your e-mail address is about to change"
 UNDO: Final = "Stop the change of your e-mail address?"
 STAYS: Final = "Your e-mail address stays the same"
 CHANGED: Final = "Your e-mail address was changed"
+
+
+@asynccontextmanager
+async def mailed_world(**options: Any) -> AsyncIterator[tuple[World, Postbox]]:
+    """A world with a postbox, in which Alice has an address."""
+    postbox = Postbox()
+    async with new_world(postbox=postbox, **{"entities": 1, **options}) as made:
+        await made.write(replace(await alice(made), email=OLD, language="ms"))
+        yield made, postbox
 
 
 def mailed(test: Callable[[World, Postbox], Awaitable[None]], **options: Any) -> None:

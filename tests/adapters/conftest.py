@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.adapters.transient_stores import Run
+    from tests.adapters.transient_stores import Opened, Run
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -56,3 +56,27 @@ def run_by_its_clock(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
 def run_undoing(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     """Stores whose units are transactions."""
     return transient_stores.runner(request.param, tmp_path)
+
+
+@pytest.fixture(params=transient_stores.listed(transient_stores.STORES))
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """Each sort of store."""
+    return transient_stores.opened(request.param, tmp_path)
+
+
+@pytest.fixture(params=transient_stores.WITHOUT_CLOCK)
+def opened_at(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """Stores in which `now` decides expiry."""
+    return transient_stores.opened(request.param, tmp_path)
+
+
+@pytest.fixture(params=transient_stores.listed(transient_stores.WITH_CLOCK))
+def opened_by_its_clock(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """Stores in which the engine's clock decides expiry."""
+    return transient_stores.opened(request.param, tmp_path)
+
+
+@pytest.fixture(params=transient_stores.WITH_TRANSACTIONS)
+def opened_undoing(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """Stores whose units are transactions."""
+    return transient_stores.opened(request.param, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.ports import Delete, Upsert
@@ -11,12 +12,19 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
 
 RP = Client(client_id="rp", name="RP", redirect_uris=("https://rp.example/cb",), jwks='{"keys":[]}')
+
+
+@asynccontextmanager
+async def registered(place: Place) -> AsyncIterator[SqlStores]:
+    async with place.opened() as stores:
+        await stores.registry.directory.write([Upsert(RP)], EVENT)
+        yield stores
 
 
 def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.flows.oauth.recent_refusals import RecentRefusals
@@ -10,7 +11,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     import pytest
 
@@ -32,6 +33,13 @@ def refusal(at: float, request_id: str = "r", *, client_id: str = "rp", claimed:
         reason="assertion_audience",
         detail="aud",
     )
+
+
+@asynccontextmanager
+async def registered(place: Place) -> AsyncIterator[SqlStores]:
+    async with place.opened() as stores:
+        await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
+        yield stores
 
 
 def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:

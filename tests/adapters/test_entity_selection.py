@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import asynccontextmanager
 from itertools import product
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -17,7 +18,7 @@ from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from corpid.rules.directory.records import Record
@@ -36,6 +37,13 @@ def entity(entity_id: str, name: str = "", **more: Any) -> Entity:
 def held_by(user_id: str, *entities: Entity, enabled: bool = True) -> list[Record]:
     memberships = [Membership(user_id=user_id, entity_id=one.entity_id, enabled=enabled) for one in entities]
     return [*entities, *memberships]
+
+
+@asynccontextmanager
+async def peopled(place: Place) -> AsyncIterator[SqlStores]:
+    async with place.opened() as stores:
+        await write(stores, TAN, LIM)
+        yield stores
 
 
 def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT, race
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from corpid.stores.sql.open import SqlStores
     from tests.adapters.databases import Place
@@ -44,6 +45,13 @@ def count(hour: int = 1, client_id: str = "rp", reason: str = "", number: int = 
 
 def point(hour: int, sign_ins: int, refusals: int) -> Point:
     return Point(begins_at=hour * HOUR, sign_ins=sign_ins, refusals=refusals)
+
+
+@asynccontextmanager
+async def registered(place: Place) -> AsyncIterator[SqlStores]:
+    async with place.opened() as stores:
+        await stores.registry.directory.write([Upsert(RP)], EVENT)
+        yield stores
 
 
 def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from tests.logs import capture_logs
 from tests.postbox import RENDERER
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from email.message import EmailMessage
     from pathlib import Path
 
@@ -155,6 +155,15 @@ def new_email(to: str = PERSON, **more: Any) -> Email:
         **more,
     }
     return Email(to=to, **given)
+
+
+@contextmanager
+def mail_log() -> Iterator[list[Any]]:
+    """What is logged of mail meanwhile; it is there when the context has ended."""
+    found: list[Any] = []
+    with structlog.testing.capture_logs() as logged:
+        yield found
+    found += [entry for entry in logged if entry["event"].startswith("mail_")]
 
 
 def run(test: Callable[[], Awaitable[None]]) -> list[Any]:
@@ -301,7 +310,8 @@ def test_a_server_that_is_busy_is_asked_again() -> None:
                 opened.post(new_email())
             assert (office.tried, len(office.taken)) == (3, 1)
 
-    assert [entry["event"] for entry in run(test)] == ["mail_delayed", "mail_delayed"]
+    logged = run(test)
+    assert [entry["event"] for entry in logged] == ["mail_delayed", "mail_delayed"]
 
 
 def test_a_server_that_refuses_for_good_is_not_asked_again_and_the_log_names_nobody() -> None:
@@ -452,7 +462,8 @@ def test_a_full_queue_drops_what_comes_then() -> None:
             opened.post(new_email())
         await opened.close(0.01)
 
-    assert "1000 e-mails are waiting already" in [entry["detail"] for entry in run(test)]
+    logged = run(test)
+    assert "1000 e-mails are waiting already" in [entry["detail"] for entry in logged]
 
 
 def _tls(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:

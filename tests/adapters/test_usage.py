@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from tests.adapters.databases import Place
 from tests.adapters.opened import EVENT, program, race
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from corpid.stores.sql.open import SqlStores
@@ -44,6 +45,13 @@ connection.rollback()
 
 def use(client_id: str = "rp", habit: str = "", count: int = 1, last_at: int = 100) -> UseCount:
     return UseCount(client_id=client_id, generation="legacy", habit=habit, count=count, last_at=last_at)
+
+
+@asynccontextmanager
+async def registered(place: Place) -> AsyncIterator[SqlStores]:
+    async with place.opened() as stores:
+        await stores.registry.directory.write([Upsert(RP), Upsert(OTHER)], EVENT)
+        yield stores
 
 
 def run(place: Place, scenario: Callable[[SqlStores], Awaitable[None]]) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from corpid.ports import TransientStore
 
 Scenario: TypeAlias = "Callable[[Any], Awaitable[object]]"
+Opened: TypeAlias = "Callable[[], AbstractAsyncContextManager[Any]]"
 Run: TypeAlias = "Callable[[Scenario], None]"
 
 KEY, OTHER = b"k" * 32, b"o" * 32
@@ -62,6 +63,11 @@ WITH_TRANSACTIONS: Final = ("memory", "sqlite", "postgresql")
 def listed(names: Iterable[str]) -> list[Any]:
     """Sorts of stores for a fixture to go through; `make test` leaves out those that are LONG."""
     return [pytest.param(name, marks=[pytest.mark.full] if name in LONG else []) for name in names]
+
+
+def opened(store: str, path: Path) -> Opened:
+    """Opens a fresh store each time."""
+    return partial(STORES[store], path)
 
 
 def runner(store: str, path: Path) -> Run:

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import tracemalloc
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -63,14 +64,16 @@ def test_a_document_of_more_than_one_transaction_is_applied_once_under_its_key(a
 def test_others_are_answered_while_a_large_document_is_carried_out(api: Api) -> None:
     """D59: the event loop goes on."""
     api.token = api.caller.access_token(scope=" ".join(api.scopes))
-    world, done = api.world, []
+    world = api.world
+    done: list[str] = []
 
     async def call(method: str, path: str, **more: Any) -> int:
         url = f"{ISSUER}/api/v1{path}"
         sent = {"authorization": f"DPoP {api.token}", "dpop": api.caller.proof(method, url, api.token)}
         answer = await world.http.request(method, url, headers={**sent, **more.pop("headers", {})}, **more)
         done.append(method)
-        return answer.status_code
+        status: int = answer.status_code
+        return status
 
     async def both() -> tuple[int, list[int]]:
         yaml_type = {"content-type": "application/yaml"}
@@ -126,20 +129,29 @@ def test_nothing_is_locked_while_a_request_with_a_key_is_planned(world: World) -
     assert written == 3
 
 
+async def applied_or_dies(
+    world: World,
+    content: bytes,
+    new_user_id: Callable[[], str],
+    save: Callable[[StoredResponse], Awaitable[None]],
+    *,
+    dies: bool,
+) -> StoredResponse:
+    async def dying(answer: StoredResponse) -> None:
+        await save(answer)
+        if dies:
+            raise RuntimeError
+
+    return await applied(world, content, dying, new_user_id)
+
+
 def test_a_document_that_dies_in_the_middle_is_finished_by_its_key(world: World) -> None:
     """D59: key and last change are written in one transaction; what came before it is not done again."""
     ids = iter(f"00000000-0000-4000-8000-{number:012}" for number in range(10_000))
     registry = world.provider.registry
 
     def run(content: bytes, *, dies: bool) -> tuple[StoredResponse, bool]:
-        async def carry_out(save: Callable[[StoredResponse], Awaitable[None]]) -> StoredResponse:
-            async def dying(answer: StoredResponse) -> None:
-                await save(answer)
-                if dies:
-                    raise RuntimeError
-
-            return await applied(world, content, dying, lambda: next(ids))
-
+        carry_out = partial(applied_or_dies, world, content, lambda: next(ids), dies=dies)
         return world.run(once_at_end(registry, "api-1", "key", "mac", carry_out, now=NOON))
 
     with pytest.raises(RuntimeError):

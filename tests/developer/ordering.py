@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.sandbox.verification import Callback, CheckFailed, ProviderError
 from tests.developer.scene import developer, order
-from tests.sign_in.world import BASE, KEYS, run
+from tests.sign_in.world import BASE, KEYS, new_world, run
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     import httpx
 
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
 
 ORDERS: Final = f"{BASE}/developer/orders"
 ALICE: Final = {"user": "alice", "entity": "200000001A"}
+
+
+@asynccontextmanager
+async def sandbox_world(**options: Any) -> AsyncIterator[tuple[World, Developer]]:
+    """A demo and its developer mode; an answer that is held back moves the clock."""
+    mode = developer()
+    waiting = _Waiting(mode)
+    async with new_world(developer=mode, **options) as made:
+        waiting.made = made
+        yield made, mode
 
 
 def in_sandbox(story: Callable[[World, Developer], Awaitable[None]], **options: Any) -> None:

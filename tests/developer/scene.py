@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from corpid.flows.developer.people import Developer, Listed
-from tests.sign_in.world import BASE, run
+from tests.sign_in.world import BASE, new_world, run
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
     import httpx
 
@@ -25,6 +26,16 @@ def developer(
     made = Developer(key=KEY, own_clients=frozenset(own_clients), spares_loopback=spares_loopback, readiness=readiness)
     made.add([Listed(user_name="alice", name="Alice Tan", entities=("200000001A", "200000002A"))])
     return made
+
+
+@asynccontextmanager
+async def demo_world(
+    *, spares_loopback: bool = True, readiness: Runs | None = None, **options: Any
+) -> AsyncIterator[World]:
+    """The world of a demo."""
+    mode = developer(spares_loopback=spares_loopback, readiness=readiness)
+    async with new_world(developer=mode, **options) as made:
+        yield made
 
 
 def in_demo(

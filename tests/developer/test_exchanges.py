@@ -13,7 +13,7 @@ from corpid.flows.developer.exchanges import Answer, Exchange, Exchanges
 from corpid.sandbox.verification import Callback
 from corpid.web.http.server import bind
 from tests.developer.scene import KEY, SIGN_INS, developer, order
-from tests.sign_in.world import BASE, run, walk_to
+from tests.sign_in.world import BASE, new_world, run, walk_to
 from tests.world.provider import served
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from tests.sign_in.world import World
 
 ALICE = {"user": "alice", "entity": "200000001A"}
+
+
+@asynccontextmanager
+async def watched_demo(**options: Any) -> AsyncIterator[tuple[World, Developer]]:
+    """A demo, with its developer mode at hand."""
+    mode = developer()
+    async with new_world(developer=mode, **options) as made:
+        yield made, mode
 
 
 def watched(story: Callable[[World, Developer], Awaitable[None]], **options: Any) -> None:

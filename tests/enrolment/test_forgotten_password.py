@@ -263,7 +263,7 @@ def test_guesses_at_the_code_in_sign_ins_never_shut_the_proof_in_a_recovery() ->
     async def test(made: World) -> None:
         await made.person("nina", email=MAILBOX)
         thief = await context(made.provider, address="198.51.100.7")
-        with pytest.raises(throttle.Throttled):  # noqa: PT012 - which of them is refused is another test's
+        with pytest.raises(throttle.Throttled):
             for number in range(TOTP_MISSES + 2):
                 async with made.provider.transient.unit(made.clock()) as unit:
                     await throttle.attempt_second_factor(thief, unit, "nina", f"b{number}", known=False)

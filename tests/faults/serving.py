@@ -48,7 +48,7 @@ def chosen(data_dir: Path, base_url: str) -> dict[str, Any]:
 
 
 async def main(data_dir: str, base_url: str, port: str) -> None:
-    access_log.configure(clock=time.time, stream=Path(os.devnull).open("wb"))  # noqa: ASYNC230, SIM115 - until the end
+    access_log.configure(clock=time.time, stream=Path(os.devnull).open("wb"))  # noqa: SIM115 - until the end
     loaded = settings.load(**chosen(Path(data_dir), base_url))
     async with started(RunningProvider, loaded, clock=time.time) as made:
         application = made.application

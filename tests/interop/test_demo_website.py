@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,23 @@ from corpid.sandbox.people import Person
 from tests.interop.counterpart import Counterpart
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 RINA = Person(user_name="rina", password="harbour lights", totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
 SITE = "http://127.0.0.1:8090"
+
+
+@asynccontextmanager
+async def demo_site(interface: Interface = LEGACY) -> AsyncIterator[tuple[DemoRP, httpx.AsyncClient]]:
+    """The website, whose provider is a counterpart, and a browser's requests to it."""
+    rp = Counterpart(interface).rp
+    registration = Registration(
+        issuer=rp.issuer, url=SITE, keys=RelyingPartyKeys.generate(), persons=(), interface=interface
+    )
+    website = DemoRP(registration, rp.http, rp.clock)
+    transport = httpx.ASGITransport(app=website.app)
+    async with httpx.AsyncClient(transport=transport, base_url=SITE) as http:
+        yield website, http
 
 
 def with_site(story: Callable[[DemoRP, httpx.AsyncClient], Awaitable[None]], interface: Interface = LEGACY) -> None:

@@ -52,6 +52,15 @@ def nodes(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> I
         yield made
 
 
+@asynccontextmanager
+async def signed_in_till_ready(nodes: Nodes) -> AsyncIterator[Person]:
+    """Somebody who is signed in; afterwards the node is ready again and answers."""
+    async with signed_in(nodes) as person:
+        yield person
+        await within(LONG, lambda: is_ready(person, 0))
+        assert (await person.party(0).push()).status_code == 201
+
+
 def told(nodes: Nodes, story: Story) -> None:
     async def run() -> None:
         async with signed_in(nodes) as person:

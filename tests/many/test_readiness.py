@@ -6,7 +6,7 @@ import asyncio
 import base64
 import sqlite3
 import time
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -17,7 +17,7 @@ from corpid import app, settings
 from tests.engines import PostgresServer, RedisServer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     Story = Callable[["Probe"], Awaitable[None]]
@@ -43,6 +43,22 @@ class Probe:
         """The same when a second has passed."""
         self._passed[0] += 1
         return await self.says()
+
+
+@asynccontextmanager
+async def process(path: Path, *, stopped: bool = False, **options: Any) -> AsyncIterator[Probe]:
+    """A process of its own, whose clock is that of the machine, and can be moved on by some seconds.
+
+    A `stopped` clock is moved on by the test alone, so that a busy machine makes no second of it.
+    """
+    passed, start = [0.0], time.time()
+    async with AsyncExitStack() as stack:
+        chosen = settings.load(base_url=BASE, data_dir=path, developer_mode=True, **options)
+        made = await stack.enter_async_context(
+            app.create(chosen, clock=lambda: (start if stopped else time.time()) + passed[0])
+        )
+        http = httpx.AsyncClient(transport=httpx.ASGITransport(app=made.asgi), base_url=BASE)
+        yield Probe(await stack.enter_async_context(http), passed)
 
 
 def probed(path: Path, story: Story, *, stopped: bool = False, **options: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import httpx
@@ -10,10 +11,10 @@ import pytest
 
 from tests.clusters import RedisCluster
 from tests.engines import postgresql
-from tests.many.nodes import run_story, running, within, within_five_seconds
+from tests.many.nodes import run_story, running, signed_in, within, within_five_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
     from tests.many.nodes import Person
@@ -26,6 +27,14 @@ FORGOTTEN_SECONDS = 60
 def cluster(program: str) -> Iterator[RedisCluster]:
     with RedisCluster(program=program) as running:
         yield running
+
+
+@asynccontextmanager
+async def signed_in_at(path: Path, cluster: RedisCluster) -> AsyncIterator[Person]:
+    """Somebody who is signed in at two processes on this cluster."""
+    with postgresql() as database, running(path, database, cluster.url, count=2) as nodes:
+        async with signed_in(nodes) as person:
+            yield person
 
 
 def told(path: Path, cluster: RedisCluster, story: Callable[[Person], Awaitable[None]]) -> None:

@@ -16,9 +16,10 @@ from corpid import settings
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.records import Entity, Membership, Service, User
 from corpid.sandbox.people import Person
+from tests.world import loop, session
 from tests.world.clients import CALLBACK, rp_keys
 from tests.world.clock import Clock
-from tests.world.loop import run_alone, shared_stores
+from tests.world.loop import run_alone
 from tests.world.provider import RunningProvider, copied, started, template
 
 if TYPE_CHECKING:
@@ -172,12 +173,23 @@ async def world(
         yield made
 
 
+@asynccontextmanager
+async def new_world(**options: Any) -> AsyncIterator[World]:
+    """A world with a new provider, and a database as it is when nothing has happened.
+
+    The database stays open from one test to the next unless `options` say where it lies.
+    """
+    shared = None if ELSEWHERE & options.keys() else await session.shared_stores()
+    async with world(shared=shared, **options) as made:
+        yield made
+
+
 def run(test: Callable[[World], Awaitable[None]], **options: Any) -> None:
     """Run a test's coroutine in a new world: with a new provider, and a database as it is when nothing has happened.
 
     The database stays open from one test to the next unless `options` say where it lies.
     """
-    shared = None if ELSEWHERE & options.keys() else shared_stores()
+    shared = None if ELSEWHERE & options.keys() else loop.shared_stores()
 
     async def within() -> None:
         async with world(shared=shared, **options) as made:

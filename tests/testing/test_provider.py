@@ -206,7 +206,7 @@ def test_it_ends_with_the_process_of_the_tests_however_that_ends() -> None:
     number, _ = printed.split()
 
     async def gone() -> None:
-        while os.path.exists(f"/proc/{number}"):  # noqa: ASYNC110, ASYNC240, PTH110
+        while os.path.exists(f"/proc/{number}"):  # noqa: ASYNC110, PTH110
             await asyncio.sleep(0.05)
 
     asyncio.run(asyncio.wait_for(gone(), 60))

@@ -8,6 +8,7 @@ import json
 import logging
 from contextlib import contextmanager
 from ipaddress import ip_network
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -273,11 +274,8 @@ def test_a_line_has_the_closed_list_of_fields_and_nothing_of_what_was_sent(lines
 def test_the_path_is_the_route_tables(lines: io.BytesIO) -> None:
     """D48"""
 
-    class Route:
-        path = "/sign-in/{interaction}"
-
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"] = Route()
+        scope["route"] = SimpleNamespace(path="/sign-in/{interaction}")
         await answering(JSON)(scope, receive, send)
 
     asked(shell(app), "/sign-in/of-one-browser")

@@ -15,6 +15,7 @@ import asyncio
 import json
 import time
 import uuid
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,7 +33,7 @@ from tests.world.clock import Clock
 from tests.world.provider import RunningProvider, started
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     import httpx
@@ -112,6 +113,15 @@ class OpenedProvider(RunningProvider):
         url = await rp.begin()
         browser = self.new_browser(PERSON_ADDRESS)
         return await people.sign_in(browser, url, self.persons[person], entity, now=self.clock)
+
+
+@asynccontextmanager
+async def example_provider(path: Path, **overrides: Any) -> AsyncIterator[OpenedProvider]:
+    """A fresh provider with the example directory, whose data lies in `path`; overrides are settings."""
+    chosen = settings.load(data_dir=path, **{"base_url": ISSUER, "trusted_proxies": (PROXY,), **overrides})
+    async with started(OpenedProvider, chosen, clock=now()) as provider:
+        await provider.apply(example_directory.content())
+        yield provider
 
 
 def with_provider(path: Path, story: Callable[[OpenedProvider], Awaitable[T]], **overrides: Any) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -11,7 +12,7 @@ from corpid.ports import AuditEvent
 from tests import engines
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from corpid.flows.provider import Provider
@@ -27,6 +28,14 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@asynccontextmanager
+async def provider_at(path: Path) -> AsyncIterator[Provider]:
+    """A new provider, whose keys were made at NOW."""
+    engines.sqlite(path / "corpid.sqlite")
+    async with app.create(settings.load(data_dir=path), clock=Clock()) as application:
+        yield application.provider
 
 
 def with_provider(path: Path, story: Callable[[Provider], Awaitable[T]]) -> T:

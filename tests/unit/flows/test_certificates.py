@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +22,7 @@ from tests.adapters.opened import EVENT, KEY, sqlite
 from tests.certificates import Authority
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from cryptography import x509
@@ -32,6 +33,13 @@ NOW = 1_800_000_000
 OPERATOR = CommandLine(by="lee@node1")
 MEMBERS = {"x5c", "x5t", "x5t#S256"}
 ROOT = Authority("Root")
+
+
+@asynccontextmanager
+async def registry_at(path: Path) -> AsyncIterator[Registry]:
+    async with sqlite(path) as stores:
+        await signing_key_flows.ensure_first_keys(stores.registry, now=NOW)
+        yield stores.registry
 
 
 def run(path: Path, story: Callable[[Registry], Awaitable[None]]) -> None:

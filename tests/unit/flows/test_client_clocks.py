@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,13 +30,13 @@ from corpid.stores.data_loss import forget
 from corpid.stores.memory import MemoryTransientStore
 from corpid.stores.sql.tables import client_clocks as client_clocks_table
 from tests.adapters.opened import sqlite
-from tests.unit.flows.opened import EVENT, with_provider
+from tests.unit.flows.opened import EVENT, provider_at, with_provider
 from tests.unit.flows.opened import NOW as STARTED
 from tests.unit.flows.test_usage import client
 from tests.world.clock import Clock
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from corpid.flows.provider import Provider
@@ -106,6 +107,14 @@ class Nodes:
         except OAuthError:
             return False
         return True
+
+
+@asynccontextmanager
+async def two_nodes(path: Path) -> AsyncIterator[Nodes]:
+    async with provider_at(path) as provider:
+        nodes = Nodes(provider)
+        await nodes.begin()
+        yield nodes
 
 
 def with_nodes(path: Path, story: Callable[[Nodes], Awaitable[None]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.flows.operations import hourly_counters
@@ -15,7 +16,7 @@ from tests.adapters.opened import EVENT, sqlite
 from tests.unit.flows.test_usage import client
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     import pytest
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 EVER = 2**60
 NOW = 1_800_000_000.0
+
+
+@asynccontextmanager
+async def registry_at(path: Path) -> AsyncIterator[Registry]:
+    async with sqlite(path) as stores:
+        await stores.registry.directory.write([Upsert(client("rp0")), Upsert(client("rp1"))], EVENT)
+        yield stores.registry
 
 
 def run(path: Path, story: Callable[[Registry], Awaitable[None]]) -> None:

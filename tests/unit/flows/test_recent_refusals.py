@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from corpid.flows.oauth.recent_refusals import CLIENTS, KEPT, RecentRefusals
@@ -12,7 +13,7 @@ from tests.adapters.opened import EVENT, sqlite
 from tests.unit.flows.test_usage import client
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from corpid.ports import Registry
@@ -29,6 +30,13 @@ def refusal(at: int, *, client_id: str = "rp0", claimed: bool = False) -> Client
         reason="x",
         detail="",
     )
+
+
+@asynccontextmanager
+async def registry_at(path: Path) -> AsyncIterator[Registry]:
+    async with sqlite(path) as stores:
+        await stores.registry.directory.write([Upsert(client("rp0"))], EVENT)
+        yield stores.registry
 
 
 def run(path: Path, story: Callable[[Registry], Awaitable[None]]) -> None:

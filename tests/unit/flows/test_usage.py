@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ from corpid.rules.oauth.records import Client
 from tests.adapters.opened import EVENT, sqlite
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from corpid.ports import Registry
@@ -25,6 +26,13 @@ NOW = 1_800_000_000.0
 
 def client(client_id: str) -> Client:
     return Client(client_id=client_id, name="RP", redirect_uris=("https://rp.example/cb",), jwks='{"keys":[]}')
+
+
+@asynccontextmanager
+async def registry_at(path: Path, clients: int = 1) -> AsyncIterator[Registry]:
+    async with sqlite(path) as stores:
+        await stores.registry.directory.write([Upsert(client(f"rp{n}")) for n in range(clients)], EVENT)
+        yield stores.registry
 
 
 def run(path: Path, story: Callable[[Registry], Awaitable[None]], clients: int = 1) -> None:
