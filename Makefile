@@ -20,9 +20,6 @@ RUN := .venv/bin/python -m
 # A file's tests stay in one process: they share what is costly to make. tests/conftest.py says which files come first.
 PARALLEL := --dist loadfile --no-loadscope-reorder
 
-# Tests wait for processes, pages and clocks: half as many again as there are processors keep these busy.
-WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
-
 # ARGS is handed on: make demo ARGS=--fresh, make test ARGS="tests/unit -x"
 ARGS ?=
 
@@ -47,11 +44,17 @@ fix: setup  ## let ruff fix format and lint
 setup-test: setup  ## fetch what only tests need (browser, Node clients)
 	@scripts/set-up-tests
 
+setup-interop: setup-test  ## fetch other languages' toolchains and an engine of containers
+	@scripts/set-up-interop
+
 test: setup-test  ## the tests, in under ten minutes
-	$(RUN) pytest -m "not full" -n $(WORKERS) $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m "not full and not interop" -n auto $(PARALLEL) $(ARGS)
 
 test-full: setup-test  ## the long tests that `make test` leaves out
-	$(RUN) pytest -m full -n auto $(PARALLEL) $(ARGS)
+	$(RUN) pytest -m "full and not interop" -n auto $(PARALLEL) $(ARGS)
+
+interop: setup-interop  ## relying parties in Go and Java, and the image in a container
+	$(RUN) pytest -m interop -n auto $(PARALLEL) $(ARGS)
 
 screenshots: setup-test  ## a picture of every page in every state, into build/screenshots
 	$(RUN) tests.browser.screenshots
@@ -94,7 +97,7 @@ clean:  ## remove everything that make and the tools created
 
 # Only the demo promises to leave the system's packages alone.
 demo: export SYSTEM_PACKAGES := never
-check test test-full screenshots pictures snapshots setup-test: export SYSTEM_PACKAGES := install
+check test test-full interop screenshots pictures snapshots setup-test setup-interop: export SYSTEM_PACKAGES := install
 
 .tools/.complete: requirements/tools.txt scripts/set-up-tools
 	@scripts/set-up-tools
@@ -107,4 +110,4 @@ check test test-full screenshots pictures snapshots setup-test: export SYSTEM_PA
 	@$(RUN) corpid.web.pages
 	@touch $@
 
-.PHONY: help setup demo check fix setup-test test test-full screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean
+.PHONY: help setup demo check fix setup-test setup-interop test test-full interop screenshots pictures snapshots screen-reader docs texts tables examples bench bench-scale lock clean

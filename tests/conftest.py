@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import os
+import re
 import shutil
 import signal
 import sys
@@ -38,6 +39,7 @@ LONG_FIRST = {
          "operate", "house", "fuzz", "account", "sign_in", "enrolment", "protocol")
     )
 }  # fmt: skip
+LONG_ALONE = re.compile(r"^pytestmark = \[?pytest\.mark\.(full|interop)\b", re.MULTILINE)
 IN_CI = os.environ.get("CI") == "true"
 
 # Without it httpx looks through every folder of packages for this module, at each request to an application.
@@ -72,8 +74,13 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    return True if BROWSER_MISSING and collection_path.is_relative_to(BROWSER_TESTS) else None
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what is not run anyway: a file of long tests alone is not even imported."""
+    if BROWSER_MISSING and collection_path.is_relative_to(BROWSER_TESTS):
+        return True
+    if "not full" in config.option.markexpr and collection_path.suffix == ".py":
+        return True if LONG_ALONE.search(collection_path.read_text(encoding="utf-8")) else None
+    return None
 
 
 @pytest.fixture(scope="module", params=engines.PROGRAMS)

@@ -134,7 +134,7 @@ def engine() -> Iterator[Engine]:
     """An engine that has the base image, if one can work here."""
     missing = [name for name in ("podman", "mmdebstrap") if shutil.which(name) is None]
     if missing:
-        pytest.skip(f"no containers here: {' and '.join(missing)} missing (`make setup-test` says more)")
+        pytest.skip(f"no containers here: {' and '.join(missing)} missing (`make interop` says more)")
     folder = Path(tempfile.mkdtemp(prefix="corpid-containers-"))
     made = [Engine(folder, runtime) for runtime in ("crun", "runc") if shutil.which(runtime, path=_PATH)]
     try:

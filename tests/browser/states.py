@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
@@ -41,7 +42,7 @@ from tests.browser import (
 from tests.browser.common_states import LIMIT, NO_PASSKEY, PASSKEY, WRONG, WRONG_CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from corpid.web.pages.views import View
 
@@ -294,3 +295,18 @@ STATES: Final[Mapping[str, View]] = {
     **console_directory_states.STATES,
     **console_states.STATES,
 }
+
+
+def _one_of_each() -> Iterator[str]:
+    """The first state of each page, and its first one with errors."""
+    seen = set()
+    for name, view in STATES.items():
+        sort = type(view), bool(getattr(view, "errors", ()))
+        if sort not in seen:
+            yield name
+        seen.add(sort)
+
+
+_FIRST: Final = frozenset(_one_of_each()).difference(developer_states.STATES)
+FIRST_OR_FULL: Final = [name if name in _FIRST else pytest.param(name, marks=pytest.mark.full) for name in STATES]
+"""states for a fixture: `make test` sees one of each page, and pages of developer mode are left to `make test-full`"""

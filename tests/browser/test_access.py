@@ -17,9 +17,8 @@ from playwright.sync_api import expect
 
 from corpid.web.pages.layout import TimeLimit
 from corpid.web.pages.translations import LANGUAGES
-from tests.browser import developer_states
 from tests.browser.gallery import CUT, OUTSIDE, Appearance, complaints, shown_as
-from tests.browser.states import STATES
+from tests.browser.states import FIRST_OR_FULL, STATES
 from tests.house.source import listed
 
 if TYPE_CHECKING:
@@ -126,23 +125,7 @@ PARTS_OF_DATE: Final = 4
 every_state = pytest.mark.parametrize("state", STATES)
 
 
-def _one_of_each() -> Iterator[str]:
-    """The first state of each page, and its first one with errors."""
-    seen = set()
-    for name, view in STATES.items():
-        sort = type(view), bool(getattr(view, "errors", ()))
-        if sort not in seen:
-            yield name
-        seen.add(sort)
-
-
-FIRST: Final = frozenset(_one_of_each()).difference(developer_states.STATES)
-"""what `make test` looks at; pages of developer mode are left to `make test-full`"""
-
-
-@pytest.fixture(
-    scope="module", params=[name if name in FIRST else pytest.param(name, marks=pytest.mark.full) for name in STATES]
-)
+@pytest.fixture(scope="module", params=FIRST_OR_FULL)
 def state(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

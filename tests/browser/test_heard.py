@@ -1,7 +1,7 @@
 """What a screen reader is given of every page in every state: as its snapshot says, and by rules that hold for all of them.
 
 `make snapshots` writes the snapshots again (tests/browser/heard.py). A change of one is read by its reviewer in the way in
-which it is heard: from the top to the bottom.
+which it is heard: from the top to the bottom. `make test` hears one state of each page, `make test-full` all of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.browser.heard import SNAPSHOTS, nodes, opened, path, snapshot
-from tests.browser.states import STATES
+from tests.browser.states import FIRST_OR_FULL, STATES
 from tests.house.source import listed
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ PRESSED: Final = """() => [...document.querySelectorAll("button")].filter(each =
 """what each button is called, and what pressing it does"""
 
 
-@pytest.fixture(scope="module", params=STATES)
+@pytest.fixture(scope="module", params=FIRST_OR_FULL)
 def state(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

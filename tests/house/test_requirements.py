@@ -63,7 +63,7 @@ def test_locks_of_node_packages_have_hashes_and_name_no_host() -> None:
 
 
 def test_libraries_of_the_java_example_have_hashes_and_its_build_names_no_host() -> None:
-    """scripts/set-up-tests compares them before anything runs."""
+    """scripts/set-up-interop compares them before anything runs."""
     java = ROOT / "examples" / "java"
     rows = (java / "dependencies.sha256").read_text(encoding="utf-8").splitlines()
     assert rows

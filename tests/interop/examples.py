@@ -17,18 +17,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx
 import pytest
 
 from corpid.sandbox import people
 from corpid.sandbox.browser import Browser
-from corpid.sandbox.demo import next_free
 from tests import quick_start
 from tests.interop.node_process import NODE
 from tests.interop.running import PATIENCE
 from tests.interop.stock_clients import public_keys, write_keys
+from tests.machine import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -133,7 +133,7 @@ def installed(language: str, *programs: str, probe: tuple[str, ...]) -> None:
     ):
         missing = [f"{probe[0]} as new as examples/{language} needs"]
     if missing:
-        said = f"missing: {', '.join(missing)}; `make setup-test` says how to install it"
+        said = f"missing: {', '.join(missing)}; `make interop` says how to install it"
         if os.environ.get("CI") == "true":
             pytest.fail(said)
         pytest.skip(said)
@@ -141,7 +141,7 @@ def installed(language: str, *programs: str, probe: tuple[str, ...]) -> None:
 
 @cache
 def _built_with_go() -> Path:
-    """The Go example, built once for each test process; its modules are those that `make setup-test` fetched."""
+    """The Go example, built once for each test process; its modules are those that `make interop` fetched."""
     installed("go", "go", probe=("go", "list", "-m"))
     program = Path(tempfile.mkdtemp(prefix="corpid-example-")) / "rp"
     atexit.register(shutil.rmtree, program.parent)
@@ -156,7 +156,7 @@ def _built_with_go() -> Path:
 
 
 def _run_by_java() -> list[str]:
-    """The Java example as its one file; its libraries are those that `make setup-test` fetched."""
+    """The Java example as its one file; its libraries are those that `make interop` fetched."""
     installed("java", "java", "mvn", probe=("java", "--version"))
     return ["java", "-cp", f"{EXAMPLES}/java/lib/*", f"{EXAMPLES}/java/RelyingParty.java"]
 
@@ -170,6 +170,14 @@ COMMANDS: dict[str, Callable[[], list[str]]] = {
 }
 """each example, and how it is run"""
 KINDS = tuple(COMMANDS)
+FOREIGN: Final = ("go", "java")
+"""whose toolchains `make interop` asks for"""
+
+
+def of_kind(kind: str, *values: Any, full: bool = True) -> Any:
+    """A parameter for tests of an example; `make test` runs those of no foreign toolchain that are not `full`."""
+    mark = pytest.mark.interop if kind in FOREIGN else pytest.mark.full if full else None
+    return pytest.param(kind, *values, marks=[mark] if mark else [])
 
 
 @contextmanager
@@ -178,10 +186,7 @@ def example(kind: str, issuer: str, keys: Path, client_id: str, **environment: s
     command = COMMANDS[kind]()
     if not keys.exists():
         write_keys(keys)
-    port, sockets = next_free("127.0.0.1", 0)
-    for taken in sockets:
-        taken.close()
-    settings = {"ISSUER": issuer, "PORT": str(port), "KEYS": str(keys), "CLIENT_ID": client_id, **environment}
+    settings = {"ISSUER": issuer, "PORT": str(free_port()), "KEYS": str(keys), "CLIENT_ID": client_id, **environment}
     process = subprocess.Popen(
         command,
         env={**os.environ, **settings},

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.interop.dishonest import decrypted, forged_payload, member, other_key, other_token, pushed_with
-from tests.interop.examples import COMMANDS, Example, example
+from tests.interop.examples import COMMANDS, Example, example, of_kind
 from tests.interop.running import PATIENCE
 from tests.interop.stock_clients import write_keys
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.full, pytest.mark.usefixtures("honest")]
 
 def in_words_of(**words: str) -> pytest.MarkDecorator:
     """Each example, and what it says."""
-    return pytest.mark.parametrize(("language", "words"), words.items())
+    return pytest.mark.parametrize(("language", "words"), [of_kind(*each) for each in words.items()])
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_a_new_signing_key_is_fetched_when_it_is_first_seen(running: Provider, t
         assert names(running) == ["token", "openid-configuration", "keys", "userinfo"]
 
 
-@pytest.mark.parametrize("language", ["joserfc", "go"])
+@pytest.mark.parametrize("language", [of_kind("joserfc"), of_kind("go")])
 def test_keys_that_lack_a_signing_key_are_fetched_again(running: Provider, tmp_path: Path, language: str) -> None:
     """Spec 4.7, 9: clients that look at the keys with the first token only; Nimbus does so at most twice in 30 seconds."""
     with example(language, running.issuer, tmp_path / "keys.json", f"{language}-rotation") as client:

@@ -16,7 +16,7 @@ from corpid.rules.client_clocks import KNOWN_AFTER_SECONDS
 from corpid.sandbox.interfaces import CURRENT, LEGACY
 from tests.engines import RedisServer
 from tests.interop.dishonest import pushed_with
-from tests.interop.examples import EXAMPLES, KINDS, ROLES, Example, example, run_documented
+from tests.interop.examples import EXAMPLES, KINDS, ROLES, Example, example, of_kind, run_documented
 from tests.interop.running import PATIENCE, Provider, provider
 from tests.interop.stock_clients import write_keys
 from tests.web.test_workers import until
@@ -42,13 +42,11 @@ NESTED_USERINFO = ("node", "ES256", "ECDH-ES+A256KW", {"userinfo_encryption_enc"
 pytestmark = pytest.mark.usefixtures("honest")
 
 
-each_language_or_one = pytest.mark.parametrize(
-    "language", [each if each == "node" else pytest.param(each, marks=pytest.mark.full) for each in KINDS]
-)
+each_language_or_one = pytest.mark.parametrize("language", [of_kind(each, full=each != "node") for each in KINDS])
 """`make test` runs one of them"""
 
 
-@pytest.mark.parametrize("language", KINDS)
+@pytest.mark.parametrize("language", [of_kind(each, full=False) for each in KINDS])
 def test_a_newcomer_follows_the_guide_and_a_person_signs_in(running: Provider, tmp_path: Path, language: str) -> None:
     """docs/relying-parties.md, word for word: make keys, register, run it, sign in."""
     make, add = documented_commands()
@@ -90,11 +88,7 @@ def test_a_client_moves_from_legacy_to_current_as_it_stands(
 @pytest.mark.parametrize(
     ("language", "signing", "encryption", "members"),
     [
-        *(
-            (language, *row) if language == "python" else pytest.param(language, *row, marks=pytest.mark.full)
-            for language in KINDS
-            for row in MATRIX
-        ),
+        *(of_kind(language, *row, full=language != "python") for language in KINDS for row in MATRIX),
         NESTED_USERINFO,
     ],
 )
@@ -134,7 +128,7 @@ def test_a_refused_push_is_explained_to_the_developer(
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("language", "asked_at_userinfo"),
-    [("node", [200]), ("python", [401, 200]), ("joserfc", [401, 200]), ("go", [401, 200]), ("java", [401, 200])],
+    [of_kind("node", [200]), *(of_kind(each, [401, 200]) for each in ("python", "joserfc", "go", "java"))],
 )
 def test_nonces_of_the_server_are_taken_up_without_help(
     tmp_path: Path, language: str, asked_at_userinfo: list[int]

@@ -150,6 +150,16 @@ def with_nonce(world: World) -> dict[str, Any]:
     return {"DPoP": world.rp.proof("POST", PAR, nonce=nonce)}
 
 
+def losing(acting: Any, losses: list[DataLoss], later: DataLoss) -> Any:
+    """The same look-up of who acts, before which data is lost."""
+
+    async def after_the_loss(*given: Any) -> Any:
+        losses.append(later)
+        return await acting(*given)
+
+    return after_the_loss
+
+
 @pytest.mark.generations(*PUSHED)
 def test_a_token_whose_code_was_taken_before_the_loss_is_from_before_it(
     monkeypatch: pytest.MonkeyPatch, speaking: str
@@ -158,14 +168,9 @@ def test_a_token_whose_code_was_taken_before_the_loss_is_from_before_it(
     with World(generations=(speaking,)) as world:
         losses = [NO_LOSS]
         monkeypatch.setattr(type(world.provider.transient), "loss", property(lambda _: losses[-1]))
-        acting = type(world.provider.registry_cache).acting
-
-        async def after_the_loss(*given: Any) -> Any:
-            losses.append(DataLoss(name="later", reject_issued_before=world.clock.now + 13))
-            return await acting(*given)
-
-        code = world.code()
-        monkeypatch.setattr(type(world.provider.registry_cache), "acting", after_the_loss)
+        code, cache = world.code(), type(world.provider.registry_cache)
+        later = DataLoss(name="later", reject_issued_before=world.clock.now + 13)
+        monkeypatch.setattr(cache, "acting", losing(cache.acting, losses, later))
         world.run(world.rp.believe(world.redeem(code)))
         assert losses[-1] is not NO_LOSS
         refused = world.userinfo()

@@ -54,7 +54,7 @@ def test_the_tests_of_the_example_for_node_pass() -> None:
     assert "pass 3" in tests.stdout
 
 
-@pytest.mark.full
+@pytest.mark.interop
 def test_the_tests_of_the_example_for_java_pass(tmp_path: Path) -> None:
     installed("java", "java", "javac", "mvn", probe=("java", "--version"))
     folder, classes = FILES["java"].parent, f"lib/*{os.pathsep}{tmp_path}"

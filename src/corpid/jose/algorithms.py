@@ -117,11 +117,12 @@ def working_algorithms(names: Sequence[str], algorithms: Mapping[str, Algorithm]
     """The given algorithms that the installed libraries support.
 
     In the order given. With a fresh key, each accepts its own signature and no other. Some builds of OpenSSL leave
-    curves out. Source: D42
+    curves out. Each is tried once in a process. Source: D42
     """
     return tuple(name for name in names if _works(algorithms[name]))
 
 
+@cache
 def _works(algorithm: Algorithm) -> bool:
     try:
         private = ec.generate_private_key(algorithm.curve)
