@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,27 +12,24 @@ from corpid.rules.authentication.sign_in import StaleStep
 from tests import engines
 from tests.account import scene
 from tests.contexts import context
-from tests.sign_in.world import cookies_of, new_world, query_of, run, walk_to, wear
+from tests.sign_in.world import cookies_of, query_of, run, walk_to, wear, world_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from contextlib import AbstractContextManager
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from corpid.flows.authentication.visits import Visit
     from corpid.sandbox.browser import Browser
-    from tests.sign_in.world import World
+    from tests.sign_in.world import Memory, World
 
 HOUR = 3600
 CODE = "Enter your 6-digit code"
 STORES = pytest.mark.parametrize("memory", [None, engines.redis], ids=["sqlite", "redis"])
 
 
-@asynccontextmanager
-async def world_on(memory: Callable[[], AbstractContextManager[str]] | None, **options: Any) -> AsyncIterator[World]:
-    """A world whose short-lived data is in memory of this kind."""
-    with nullcontext() if memory is None else memory() as url:
-        async with new_world(session_seconds=HOUR, **({"transient_url": url} if url else {}), **options) as made:
-            yield made
+def hour_long_world_on(memory: Memory | None, **options: Any) -> AbstractAsyncContextManager[World]:
+    """A world in which a session lasts an hour."""
+    return world_on(memory, session_seconds=HOUR, **options)
 
 
 def runs(story: Callable[[World], Awaitable[None]], memory: Callable[[], AbstractContextManager[str]] | None) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from argon2.profiles import CHEAPEST
@@ -24,6 +24,7 @@ from tests.world.provider import RunningProvider, copied, started, template
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from contextlib import AbstractContextManager
 
     import httpx
 
@@ -44,6 +45,8 @@ IDENTITY: Final = "entity.identity entity.basic_profile.name entity.basic_profil
 EVERY_SCOPE: Final = f"openid authinfo tpauthinfo {IDENTITY}"
 FORM: Final = "application/x-www-form-urlencoded"
 
+Memory: TypeAlias = "Callable[[], AbstractContextManager[str]]"
+"""starts what keeps short-lived data, and gives its address"""
 KEYS: Final = rp_keys("rp1")
 CHEAP: Final = CHEAPEST
 ELSEWHERE: Final = frozenset({"database_url", "transient_url", "key_encryption_key", "data_dir"})
@@ -182,6 +185,14 @@ async def new_world(**options: Any) -> AsyncIterator[World]:
     shared = None if ELSEWHERE & options.keys() else await session.shared_stores()
     async with world(shared=shared, **options) as made:
         yield made
+
+
+@asynccontextmanager
+async def world_on(memory: Memory | None, **options: Any) -> AsyncIterator[World]:
+    """A world whose short-lived data is in a memory of its own; where there is none, on the disk."""
+    with nullcontext() if memory is None else memory() as url:
+        async with new_world(**options, **({"transient_url": url} if url else {})) as made:
+            yield made
 
 
 def run(test: Callable[[World], Awaitable[None]], **options: Any) -> None:
