@@ -17,6 +17,7 @@ from corpid.web.directory.page_context import Page, PortalContext, frame, portal
 from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import ConfirmAction
 from corpid.web.directory.person import HELPS, membership_id_of, this_member
+from corpid.web.directory.writing import check_names, names_shown
 from corpid.web.pages.layout import Link
 from corpid.web.sites import Gone, Saved, Section
 
@@ -95,7 +96,7 @@ async def question(at: PortalContext) -> View:
     )
     works = not kind.is_link or at.web.provider.mail.works
     return ConfirmAction(
-        frame=frame(at, section=PEOPLE, up=back),
+        frame=frame(at, section=PEOPLE, up=back, names=names_shown(found)),
         heading=kind.heading(found.name),
         action=portal_path(at.web, at.page),
         sentences=(
@@ -121,6 +122,7 @@ async def help_person(at: PortalContext) -> Saved:
     Raises Gone, Rejected.
     """
     found, kind = await _helped(at)
+    check_names(at, names_shown(found))
     if kind.is_link and not at.web.provider.mail.works:
         raise Gone
     membership = found.membership
