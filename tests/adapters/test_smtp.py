@@ -161,7 +161,7 @@ def new_email(to: str = PERSON, **more: Any) -> Email:
 def mail_log() -> Iterator[list[Any]]:
     """What is logged of mail meanwhile; it is there when the context has ended."""
     found: list[Any] = []
-    with structlog.testing.capture_logs() as logged:
+    with capture_logs() as logged:
         yield found
     found += [entry for entry in logged if entry["event"].startswith("mail_")]
 

@@ -95,7 +95,6 @@ DECIDING: Final = Decide(
     why_no_approval=None,
     withdrawing=False,
     name_changes=(),
-    names="0",
     typed="",
     back="/manage/requests/1",
     notes=(),

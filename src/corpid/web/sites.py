@@ -35,7 +35,7 @@ SAVED: Final = "saved"
 """the parameter that names what was changed"""
 _IN_PAGES: Final = "/?&=%+,:;@~"
 """stays as it is in the address of a page, which may be quoted already and may have a query"""
-_EVERY_FORM: Final = frozenset({"form_token", "step"})
+_EVERY_FORM: Final = frozenset({"form_token", "step", "names"})
 SIGNED_IN_AGAIN: Final = phrase("You have signed in again. Nothing has changed yet: continue here.")
 STILL_HERE: Final = phrase("You did not sign in again, so nothing has changed. What you entered is still here.")
 OTHER_ACCOUNT: Final = "other-account"

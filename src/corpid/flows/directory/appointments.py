@@ -236,7 +236,7 @@ async def appoint(
     """Give a member a level, or request it if that needs approval.
 
     `services` are of a sub-administrator only; `reason`, `now` and `unique` as in `approvals.submit`. Raises Refused,
-    also for services of another level, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55
+    also for services of another level, access.Forbidden, Conflict, StoreUnavailable. Source: D53, D54, D55, D68
     """
     user_id, entity_id = key = held.membership.key
     becomes = Administrator(user_id=user_id, entity_id=entity_id, level=level, services=services)
@@ -253,7 +253,7 @@ async def appoint(
     problems = unfit([change], Current(records=current), {user_id: held.user.user_name})  # type: ignore[arg-type]
     if problems:
         raise Refused("; ".join(problems))
-    seen = [Seen(Administrator, key, was)]
+    seen = [Seen(Administrator, key, was), Seen(Membership, key, held.membership)]
     return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)
 
 
@@ -268,5 +268,5 @@ async def dismiss(
     if was is None:
         raise Refused(phrase("this person does not administer the entity any more"))
     change = Change(verb="remove", kind="administrator", key=was.key, was=was)
-    seen = [Seen(Administrator, was.key, was)]
+    seen = [Seen(Administrator, was.key, was), Seen(Membership, was.key, held.membership)]
     return await submit(registry, actor, [change], reason=reason, now=now, unique=unique, seen=seen)

@@ -11,6 +11,7 @@ import msgspec
 
 from corpid.flows.directory import approvals, role_assignment
 from corpid.flows.directory.members import AmbiguousName, find_member
+from corpid.flows.directory.person_names import known, names_digest
 from corpid.flows.directory.provisioning import (
     MalformedDetails,
     Member,
@@ -63,6 +64,22 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[PlannedLine, ...]
     changes: tuple[Change, ...]
     needs_approval: bool
+
+    @property
+    def names(self) -> str:
+        """A digest of who is meant in each line.
+
+        Whom the table invites is only in the table. Source: D68
+        """
+        invited = {each.person.user.user_id for each in self.lines if each.verb == "invite"}
+        return names_digest(
+            (
+                each.line,
+                None if each.person.user.user_id in invited else known(each.person.user, each.person.membership),
+                each.row.key[1:] if each.row is not None else (),
+            )
+            for each in self.lines
+        )
 
 
 class _Planning:
@@ -282,5 +299,8 @@ async def submit(
         Seen(Assignment if change.kind == "assignment" else Membership, change.key, change.was)  # type: ignore[arg-type]
         for change in plan.changes
     ]
+    new = {change.key for change in plan.changes if change.kind == "membership"}
+    there = {each.person.membership.key: each.person.membership for each in plan.lines}
+    seen += [Seen(Membership, key, membership) for key, membership in there.items() if key not in new]
     with store_refusals():
         return await approvals.submit(registry, actor, plan.changes, reason=reason, now=now, unique=unique, seen=seen)

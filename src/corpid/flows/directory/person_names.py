@@ -40,8 +40,8 @@ async def names_of(
     for user_id, user in users.items():
         membership = held.get(user_id)
         if membership is not None or (user_id in former and not user.placeholder):
-            known = _known(user, membership)
-            found[user_id] = labelled(known.identity, known.name)
+            person = known(user, membership)
+            found[user_id] = labelled(person.identity, person.name)
         elif user_id in outside:
             found[user_id] = name_outside(user)
     return {user_id: name for user_id, name in found.items() if name}
@@ -60,12 +60,13 @@ async def people_of(
     invited: dict[str, Membership] = {}
     for change in changes:
         record = change.becomes or change.was
-        wanted.add(str(getattr(record, "user_id", "")))
+        if getattr(record, "entity_id", "") == entity_id:  # of a third party's people it knows the name only
+            wanted.add(str(getattr(record, "user_id", "")))
         if isinstance(record, Membership) and record.invited:
             invited[record.user_id] = record
     users, held = await _read(registry, entity_id, wanted)
     people = {user_id: placeholder(each) for user_id, each in invited.items()} | users
-    found = {user_id: _known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
+    found = {user_id: known(user, (invited | held).get(user_id)) for user_id, user in people.items()}
     return tuple(found[user_id] for user_id in sorted(found))
 
 
@@ -82,8 +83,8 @@ async def _read(
     )
 
 
-def _known(user: User, membership: Membership | None) -> RequestedPerson:
-    """A person as the entity of a membership knows them, or did."""
+def known(user: User, membership: Membership | None) -> RequestedPerson:
+    """A person as the entity of a membership knows them, or did. Source: D68"""
     if membership is None:
         return RequestedPerson(user_id=user.user_id, identity=user.user_name, name=user.name)
     return RequestedPerson(
@@ -127,6 +128,9 @@ async def name_changes(registry: Registry, request: ChangeRequest) -> NameChange
     )
 
 
-def names_digest(people: Iterable[RequestedPerson]) -> str:
-    """A digest of people's names, to compare what an approver was shown (D68)."""
-    return sha256(msgspec.json.encode(list(people))).hexdigest()[:32]
+def names_digest(shown: Iterable[object]) -> str:
+    """A digest of people's names, and what stands beside them.
+
+    To compare what somebody was shown when they decided. Source: D68
+    """
+    return sha256(msgspec.json.encode(list(shown))).hexdigest()[:32]

@@ -32,6 +32,7 @@ _AT_ONCE: Final = 100
 _ROUNDS: Final = 20
 """how often so many requests are read for one page of those that a person may see"""
 _GONE: Final = "there is no such request"
+_NO_NAMES: Final[Mapping[str, str]] = {}
 
 
 class Names(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,10 +192,13 @@ async def request(registry: Registry, actor: Administering, request_id: str, *, 
         raise NoRequest(_GONE)
     if not _is_own(found, actor):
         authorise(actor, "read", object_of_request(found, "approval"))
-    shown = (await _shown(registry, actor, [found], now=now, limit=1)).found[0]
-    if shown.state is not State.PENDING:
+    pending = state_at(found, now) is State.PENDING
+    differing = await name_changes(registry, found) if pending else None
+    names_read = differing.people if differing is not None else {}  # what is shown is what an approver signs
+    shown = (await _shown(registry, actor, [found], now=now, limit=1, names_read=names_read)).found[0]
+    if not pending:
         return shown
-    shown = msgspec.structs.replace(shown, name_changes=await name_changes(registry, found))
+    shown = msgspec.structs.replace(shown, name_changes=differing)
     if not shown.why_not:
         shown = msgspec.structs.replace(shown, why_no_approval=await _why_no_approval(registry, found, actor))
         if not shown.why_no_approval:
@@ -266,16 +270,19 @@ async def _shown(
     now: float,
     limit: int,
     stopped: str = "",
+    names_read: Mapping[str, str] = _NO_NAMES,
 ) -> Page[Request]:
     """A page of requests.
 
-    `stopped` is the place at which the search ended before the list did.
+    `stopped` is the place at which the search ended before the list did; `names_read` as in `named`.
     """
     page = cut(found, limit, [each.request_id for each in found])
     changes = {each.request_id: tuple(map(change_of, each.changes)) for each in page.found}
     actors = {name for each in page.found for name in (each.requester, each.decided_by) if name}
     people = [identifier for kind, _, identifier in (name.partition(":") for name in actors) if kind == "user"]
-    names = await named(registry, actor.entity_id, [each for some in changes.values() for each in some], people)
+    names = await named(
+        registry, actor.entity_id, [each for some in changes.values() for each in some], people, names_read
+    )
     called = {name: await _called(registry, name, names) for name in actors}
     shown = []
     for each in page.found:
@@ -304,11 +311,18 @@ async def _called(registry: Registry, name: str, names: Names) -> str:
     return names.people.get(identifier, "") if kind == "user" else name
 
 
-async def named(registry: Registry, entity_id: str, changes: Iterable[Change], people: Iterable[str] = ()) -> Names:
+async def named(
+    registry: Registry,
+    entity_id: str,
+    changes: Iterable[Change],
+    people: Iterable[str] = (),
+    names_read: Mapping[str, str] = _NO_NAMES,
+) -> Names:
     """Return the names of people, entities and services in changes.
 
     People are named as the entity of the changes knows them, and whom it invites by their address; who acted on them,
-    in `people`, only if they belong to it. Raises StoreUnavailable. Source: D55, D60, D61, D68
+    in `people`, only if they belong to it. `names_read` are names of the entity's people that were read before, and
+    hold. Raises StoreUnavailable. Source: D55, D60, D61, D68
     """
     former, outside, entities, services = set[str](), set[str](), set[str](), set[str]()
     typed: dict[str, str] = {}
@@ -325,8 +339,11 @@ async def named(registry: Registry, entity_id: str, changes: Iterable[Change], p
     directory = registry.directory
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})
+    members = set(people)
+    found = typed | await names_of(registry, entity_id, members, former=former, outside=outside)
+    own = {*former, *members, *typed}
     return Names(
-        people=typed | await names_of(registry, entity_id, set(people), former=former, outside=outside),
+        people={each: names_read.get(each, name) if each in own else name for each, name in found.items()},
         entities={each.entity_id: each.name for each in known.values()},
         services={each.service_id: each.name for each in of.values()},
     )

@@ -198,15 +198,23 @@ async def needs_approval(registry: Registry, actor: Administering, changes: Sequ
 
 
 async def submit(
-    registry: Registry, actor: Administering, changes: Sequence[Change], *, reason: str, now: float, unique: str
+    registry: Registry,
+    actor: Administering,
+    of: Membership,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    now: float,
+    unique: str,
 ) -> ChangeRequest | None:
-    """Write changes of roles, or request them.
+    """Write changes of a member's roles, or request them.
 
-    Returns the request, None if the changes were written. As `approvals.submit`; also raises Refused if they break a
-    rule. Source: D55, R-14
+    `of` is the membership as it was decided on. Returns the request, None if the changes were written. As `approvals.submit`; also raises Refused if they break a
+    rule. Source: D55, D68, R-14
     """
     await _refuse_unfit(registry, changes)
-    seen = [Seen(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
+    roles = [Seen(Assignment, change.key, change.was) for change in changes]  # type: ignore[arg-type]
+    seen = [Seen(Membership, of.key, of), *roles]
     return await approvals.submit(registry, actor, changes, reason=reason, now=now, unique=unique, seen=seen)
 
 

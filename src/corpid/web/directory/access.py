@@ -17,7 +17,7 @@ from corpid.texts import phrase
 from corpid.web.directory.access_views import Confirm, GiveAccess
 from corpid.web.directory.choose_person import PERSON_CHOSEN, choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import reason, saved_or_requested, written
+from corpid.web.directory.writing import check_names, names_shown, reason, saved_or_requested, written
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import refusal_of
@@ -125,7 +125,7 @@ async def new(at: PortalContext) -> View:
     person = await this_person(at, given["person"])
     services = await role_assignment.services(registry, at.actor, at.entity)
     view = GiveAccess(
-        frame=frame(at, section="people", up=to_person(at, person)),
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=portal_path(at.web, NEW),
         kept=(("person", given["person"]),),
         chosen=((phrase("Person"), person.name, portal_path(at.web, NEW)),),
@@ -280,21 +280,26 @@ async def give(at: PortalContext) -> Saved:
     was = await role_assignment.as_it_is(at.context.provider.registry, row)
     if was is not None and was.end_date >= at.context.today:
         raise Rejected(_already(person), field=_role_field(service))
-    return await submit_roles(at, [role_assignment.given(was, row)], "access-given", f"{PERSON}/{form['person']}")
+    return await submit_roles(at, person, [role_assignment.given(was, row)], "access-given")
 
 
-async def submit_roles(at: PortalContext, changes: Sequence[Change], done: str, page: str) -> Saved:
-    """Write changes of roles or request them, and say which. Raises Rejected."""
+async def submit_roles(at: PortalContext, person: Member, changes: Sequence[Change], done: str) -> Saved:
+    """Write changes of a person's roles or request them.
+
+    Says which, on the person's page. Raises Rejected, also if the form was shown for somebody else. Source: D68
+    """
+    check_names(at, names_shown(person))
     submitting = role_assignment.submit(
         at.context.provider.registry,
         at.actor,
+        person.membership,
         changes,
         reason=reason(at),
         now=at.context.now,
         unique=at.context.provider.new_id(),
     )
     request = await written(at, submitting)
-    return saved_or_requested(request, Saved(done, page))
+    return saved_or_requested(request, Saved(done, f"{PERSON}/{person.membership.membership_id}"))
 
 
 SECTION: Final = Section[PortalContext](

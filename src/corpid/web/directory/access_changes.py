@@ -16,7 +16,6 @@ from corpid.texts import phrase
 from corpid.web.directory.access import (
     CHANGE,
     CHECK,
-    PERSON,
     REMOVE,
     address,
     build_fields,
@@ -27,6 +26,7 @@ from corpid.web.directory.access import (
 )
 from corpid.web.directory.access_views import ChangeAccess, Confirm, RemoveAccess
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.writing import names_shown
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.refusals import refusal_of
 from corpid.web.sites import Gone, Saved, Section
@@ -55,7 +55,7 @@ async def change(at: PortalContext) -> View:
     role, person = await _this_role(at)
     today, here = at.context.day, portal_path(at.web, at.page)
     view = ChangeAccess(
-        frame=frame(at, section="people", up=to_person(at, person)),
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=here,
         was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, today),
         was_details=access_texts.details(role.row),
@@ -128,7 +128,7 @@ async def save(at: PortalContext) -> Saved:
     for field, text in role_fields.errors_of(faults(form, at.context.day)):
         raise Rejected(text, field=field)
     changes = await _changes(at, role, form)
-    return await submit_roles(at, changes, "access-changed", f"{PERSON}/{person.membership.membership_id}")
+    return await submit_roles(at, person, changes, "access-changed")
 
 
 async def remove(at: PortalContext) -> View:
@@ -141,7 +141,7 @@ async def remove(at: PortalContext) -> View:
             at.context.provider.registry, at.actor, [role_assignment.ended(role.row)]
         )
     return RemoveAccess(
-        frame=frame(at, section="people", up=to_person(at, person)),
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=portal_path(at.web, at.page),
         was=access_texts.sentence(person.name, role.row, role.service, at.entity.name, at.context.day),
         was_details=access_texts.details(role.row),
@@ -158,8 +158,7 @@ async def remove(at: PortalContext) -> View:
 async def take_away(at: PortalContext) -> Saved:
     """Take a role away. Raises Rejected, Gone."""
     role, person = await _this_role(at)
-    changes = [role_assignment.ended(role.row)]
-    return await submit_roles(at, changes, "access-removed", f"{PERSON}/{person.membership.membership_id}")
+    return await submit_roles(at, person, [role_assignment.ended(role.row)], "access-removed")
 
 
 _ID: Final = "[A-Za-z0-9_-]{1,1000}"

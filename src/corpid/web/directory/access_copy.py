@@ -12,7 +12,6 @@ from corpid.flows.directory import role_assignment
 from corpid.texts import phrase
 from corpid.web.directory.access import (
     COPY,
-    PERSON,
     address,
     choosing,
     held_line,
@@ -25,6 +24,7 @@ from corpid.web.directory.access import (
 from corpid.web.directory.access_views import CopiedRole, CopyAccess
 from corpid.web.directory.choose_person import choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
+from corpid.web.directory.writing import names_shown
 from corpid.web.pages import access_texts
 from corpid.web.sites import Saved, Section
 
@@ -70,7 +70,7 @@ async def copy(at: PortalContext) -> View:
     changes = [change for _, _, change in copies.found[:_MOST]]
     registry = at.context.provider.registry
     return CopyAccess(
-        frame=frame(at, section="people", up=to_person(at, person)),
+        frame=frame(at, section="people", up=to_person(at, person), names=names_shown(person)),
         action=portal_path(at.web, COPY),
         kept=(("person", given["person"]), (_FROM, given[_FROM])),
         colleague=colleague.name,
@@ -136,7 +136,7 @@ async def give_copies(at: PortalContext) -> Saved:
     chosen = [change for row, _, change in copies.found if box(row) in at.form]
     if not chosen:
         raise Rejected(phrase("Choose what to copy."), field=box(copies.found[0][0]) if copies.found else "")
-    return await submit_roles(at, chosen, "access-given", f"{PERSON}/{person.membership.membership_id}")
+    return await submit_roles(at, person, chosen, "access-given")
 
 
 SECTION: Final = Section[PortalContext](

@@ -16,7 +16,7 @@ from corpid.web.directory.access import IMPORT
 from corpid.web.directory.access_views import ImportAccess, ImportedLine
 from corpid.web.directory.member_texts import REFUSALS, rejected
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import reason, saved_or_requested
+from corpid.web.directory.writing import NAMES_CHANGED, reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link
 from corpid.web.pages.refusals import refusal_of
@@ -53,7 +53,12 @@ def _view(
     errors: tuple[FieldError, ...] = (),
 ) -> ImportAccess:
     return ImportAccess(
-        frame=frame(at, section="people", up=Link(url=portal_path(at.web, _PEOPLE), text=phrase("People"))),
+        frame=frame(
+            at,
+            section="people",
+            up=Link(url=portal_path(at.web, _PEOPLE), text=phrase("People")),
+            names=plan.names if plan else "",
+        ),
         action=portal_path(at.web, IMPORT),
         table=at.form.get("table", ""),
         columns=(*COLUMNS, f"{PARAMETER}…"),
@@ -102,6 +107,8 @@ async def send(at: PortalContext) -> Saved:
     plan = await _planned(at, table)
     if decision != "confirm" or not plan.changes:
         raise Instead(_view(at, plan=plan))
+    if at.form.get("names", "") != plan.names:
+        raise Instead(_view(at, plan=plan, errors=(("", NAMES_CHANGED),)), status=422)
     return await _submitted(at, plan)
 
 

@@ -25,7 +25,7 @@ from corpid.web.directory.page_context import Page, PortalContext, choosing, fra
 from corpid.web.directory.people_views import ConfirmAction, ShownRole
 from corpid.web.directory.person import membership_id_of, this_member
 from corpid.web.directory.person_changes import taken
-from corpid.web.directory.writing import listed, reason, saved_or_requested
+from corpid.web.directory.writing import NAMES_CHANGED, check_names, listed, names_shown, reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link, Pager
@@ -191,6 +191,7 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
     ticked = at.form.get(_TICK + membership.membership_id, "")
     pressed, _, pressed_seen = at.form.get(_KEEP, "").rpartition(" ")
     sent = pressed_seen if pressed == membership.membership_id else ticked
+    shown = f"{each.seen}.{names_shown(member)}"
     person = f"{PERSON}/{membership.membership_id}"
     kind = f"{person}/revoke" if membership.invited else f"{REVIEW}/{membership.membership_id}/end"
     return ReviewedPerson(
@@ -203,10 +204,10 @@ async def _person(at: PortalContext, each: Found, roles: Sequence[Role], service
         else None,
         roles=tuple(_role(at, name, role) for role in roles),
         field=_TICK + membership.membership_id,
-        seen=each.seen,
-        button=f"{membership.membership_id} {each.seen}",
-        ticked=ticked == each.seen,
-        changed=bool(sent) and sent != each.seen,
+        seen=shown,
+        button=f"{membership.membership_id} {shown}",
+        ticked=ticked == shown,
+        changed=bool(sent) and sent != shown,
         why_not=_OWN if own and not await access_review.may_keep_own(registry, at.actor) else None,
         end=portal_path(at.web, kind) if ends else "",
     )
@@ -232,11 +233,14 @@ async def keep(at: PortalContext) -> Saved:
     registry = at.context.provider.registry
     await access_review.current(registry, at.actor, at.entity.entity_id)
     kept = []
-    for membership_id, seen in wanted.items():
+    for membership_id, shown in wanted.items():
         try:
             found = await this_member(at, membership_id)
         except Gone:
             raise Rejected(_CHANGED) from None
+        seen, _, names = shown.partition(".")
+        if names != names_shown(found):
+            raise Rejected(NAMES_CHANGED)
         kept.append(Kept(user_id=found.user.user_id, seen=seen))
     try:
         await access_review.keep(registry, at.actor, at.entity.entity_id, kept, now=at.context.now)
@@ -251,7 +255,7 @@ async def keep(at: PortalContext) -> Saved:
 
 
 def _wanted(form: Mapping[str, str]) -> dict[str, str]:
-    """The digest shown for each chosen person, by membership."""
+    """The digests shown for each chosen person, by membership."""
     membership_id, _, seen = form.get(_KEEP, "").rpartition(" ")
     if membership_id:
         return {membership_id: seen}
@@ -270,7 +274,7 @@ async def ask_end(at: PortalContext) -> View:
     name = found.name
     possible = await members.possible_change(registry, found.membership, actor=at.actor, end=True)
     view = ConfirmAction(
-        frame=frame(at, section="administrators", up=_to_review(at)),
+        frame=frame(at, section="administrators", up=_to_review(at), names=names_shown(found)),
         heading=phrase("End the membership of {name}?", name=name),
         action=portal_path(at.web, at.page),
         sentences=(),
@@ -295,6 +299,7 @@ async def ask_end(at: PortalContext) -> View:
 async def end(at: PortalContext) -> Saved:
     """End a membership, or request it. Raises Gone, Rejected."""
     found = await _belonging(at)
+    check_names(at, names_shown(found))
     provider = at.context.provider
     try:
         request = await access_review.end(

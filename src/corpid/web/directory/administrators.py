@@ -21,7 +21,7 @@ from corpid.web.directory.administrator_views import (
 )
 from corpid.web.directory.choose_person import choose_person
 from corpid.web.directory.page_context import Page, PortalContext, frame, portal_path
-from corpid.web.directory.writing import NO_REASON, reason, saved_or_requested, written
+from corpid.web.directory.writing import NO_REASON, check_names, names_shown, reason, saved_or_requested, written
 from corpid.web.pages.access_texts import LEVELS
 from corpid.web.pages.layout import Link
 from corpid.web.sites import Gone, Instead, Invalid, Saved, Section
@@ -227,7 +227,7 @@ async def _form(at: PortalContext, held: Held) -> ChooseLevel:
     level = at.form.get("level", current if current in possible else only)
     asks_services = _SUB in possible and _SUB in (only, at.form.get("level"), at.query.get("level"))
     return ChooseLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        frame=frame(at, section=ADMINISTRATORS, up=_up(at), names=names_shown(held)),
         errors=at.errors,
         notes=at.notes,
         heading=phrase("Change the level of {name}", name=held.name)
@@ -285,6 +285,7 @@ def _mark(held: Held) -> str:
 
 
 def _refuse_late(at: PortalContext, held: Held) -> None:
+    check_names(at, names_shown(held))
     if at.form.get("held", "") != _mark(held):
         raise Rejected(phrase("This person's level has changed meanwhile. Look at it again, then decide."))
 
@@ -372,7 +373,7 @@ def _confirmation(
     passed_on = {"level", "all_services", _SCOPE, "held"}
     kept = [(name, value) for name, value in at.form.items() if name in passed_on or name.startswith(_SERVICE)]
     return ConfirmLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        frame=frame(at, section=ADMINISTRATORS, up=_up(at), names=names_shown(held)),
         errors=at.errors,
         action=_path(at, held),
         summary=summary,
@@ -399,7 +400,7 @@ async def removal(at: PortalContext) -> View:
     if _explains(at):
         consequences.append(phrase("This takes effect when it is approved."))
     return RemoveLevel(
-        frame=frame(at, section=ADMINISTRATORS, up=_up(at)),
+        frame=frame(at, section=ADMINISTRATORS, up=_up(at), names=names_shown(held)),
         errors=at.errors,
         notes=at.notes,
         heading=phrase("Take the level away from {name}?", name=name),

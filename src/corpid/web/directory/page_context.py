@@ -104,13 +104,19 @@ def no_approver(at: PortalContext) -> Advice:
     )
 
 
-def frame(at: PortalContext, *, section: str = "", up: Link | None = None, step_name: str = "") -> Frame:
-    """The frame of a portal page; `section` is a key of SECTIONS."""
+def frame(
+    at: PortalContext, *, section: str = "", up: Link | None = None, step_name: str = "", names: str = ""
+) -> Frame:
+    """The frame of a portal page.
+
+    `section` is a key of SECTIONS, `names` the digest of the people whom a form is about, for `writing.check_names`.
+    """
     web, visit = at.web, at.visit
     level, entity = at.actor.level, at.entity
     return Frame(
         form_token=interactions.form_token(at.context, visit.browser.browser_id, visit.form),
         step_name=step_name,
+        names=names,
         up=up,
         account_language=visit.user.language,
         here=portal_path(web, at.here),

@@ -18,7 +18,7 @@ from corpid.web.directory.page_context import Page, PortalContext, frame, portal
 from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import ConfirmAction, EditPerson
 from corpid.web.directory.person import ACTIONS, membership_id_of, this_member
-from corpid.web.directory.writing import reason, saved_or_requested
+from corpid.web.directory.writing import check_names, names_shown, reason, saved_or_requested
 from corpid.web.pages import access_texts
 from corpid.web.pages.layout import Link, ViewPart
 from corpid.web.sites import CHANGED_MEANWHILE, Gone, Invalid, Saved, Section
@@ -45,7 +45,7 @@ async def details(at: PortalContext) -> View:
     name, email = found.user.name, found.user.email
     account = not membership.invited
     return EditPerson(
-        frame=frame(at, section=PEOPLE, up=_back(at, found)),
+        frame=frame(at, section=PEOPLE, up=_back(at, found), names=names_shown(found)),
         action=portal_path(at.web, at.page),
         name=at.form.get("name", "" if at.form else membership.name),
         email=at.form.get("email", "" if at.form else membership.email),
@@ -168,7 +168,7 @@ async def confirm(at: PortalContext) -> View:
         return _refused(at, found, possible)
     kind = _kind(at)
     return ConfirmAction(
-        frame=frame(at, section=PEOPLE, up=_back(at, found)),
+        frame=frame(at, section=PEOPLE, up=_back(at, found), names=names_shown(found)),
         heading=action.heading(found.name),
         action=portal_path(at.web, at.page),
         sentences=action.sentences(at, found),
@@ -248,7 +248,7 @@ async def send_again(at: PortalContext) -> View:
     found = await _invited_member(at)
     wait = abs(found.membership.invitation_sent_at) > at.context.now - RESEND_SECONDS
     return ConfirmAction(
-        frame=frame(at, section=PEOPLE, up=_back(at, found)),
+        frame=frame(at, section=PEOPLE, up=_back(at, found), names=names_shown(found)),
         heading=phrase("Send the invitation again?"),
         action=portal_path(at.web, at.page),
         sentences=(
@@ -272,6 +272,7 @@ async def send_again(at: PortalContext) -> View:
 async def resend(at: PortalContext) -> Saved:
     """Have an invitation sent again. Raises Gone, Rejected."""
     found = await _invited_member(at)
+    check_names(at, names_shown(found))
     context, provider = at.context, at.context.provider
     try:
         await invitations.send_again(
@@ -297,7 +298,11 @@ async def _invited_member(at: PortalContext) -> Member:
 async def _submitted(
     at: PortalContext, found: Member, change: Callable[[str], Awaitable[ChangeRequest | None]], done: str
 ) -> Saved:
-    """Make or request a change, and say which. Raises Gone, Rejected."""
+    """Make or request a change, and say which.
+
+    Raises Gone, Rejected, also if the form was shown for somebody else. Source: D68
+    """
+    check_names(at, names_shown(found))
     name, given = found.name, reason(at)
     try:
         request = await change(given)

@@ -15,6 +15,7 @@ from corpid.web.directory.page_context import Page, PortalContext, frame, portal
 from corpid.web.directory.people import PEOPLE
 from corpid.web.directory.people_views import ConfirmAction
 from corpid.web.directory.person import membership_id_of, this_member
+from corpid.web.directory.writing import check_names, names_shown
 from corpid.web.pages.layout import Link
 from corpid.web.sites import Gone, Saved, Section
 
@@ -42,7 +43,7 @@ async def question(at: PortalContext) -> View:
     )
     works = at.web.provider.mail.works
     return ConfirmAction(
-        frame=frame(at, section=PEOPLE, up=back),
+        frame=frame(at, section=PEOPLE, up=back, names=names_shown(found)),
         heading=page.heading(found.name),
         action=portal_path(at.web, at.page),
         sentences=(
@@ -68,6 +69,7 @@ async def help_person(at: PortalContext) -> Saved:
     Raises Gone, Rejected.
     """
     found, page = await _helped(at)
+    check_names(at, names_shown(found))
     if not at.web.provider.mail.works:
         raise Gone
     membership = found.membership

@@ -113,7 +113,7 @@ class OneRequest(PageView, frozen=True, kw_only=True):
 
 
 class Decide(FormView, frozen=True, kw_only=True):
-    """Approve or decline a request. Fields: reason, decision, names. Error id: reason."""
+    """Approve or decline a request. Fields: reason, decision. Error id: reason."""
 
     template: ClassVar[str] = "manage/decide.html"
 
@@ -125,8 +125,6 @@ class Decide(FormView, frozen=True, kw_only=True):
     withdrawing: bool
     name_changes: tuple[tuple[str, str], ...]
     """of people: the names when it was made, and now"""
-    names: str
-    """the digest of the names that it shows"""
     typed: str
     back: str
     notes: tuple[Phrase, ...]
@@ -272,8 +270,9 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
     only_decline = None
     if found.why_no_approval:
         only_decline = phrase("You can decline it, but not approve it: {reason}.", reason=found.why_no_approval)
+    names = found.name_changes.digest if found.name_changes and not withdrawing else ""
     return Decide(
-        frame=frame(at, section=REQUESTS, up=_up(at)),
+        frame=frame(at, section=REQUESTS, up=_up(at), names=names),
         errors=at.errors,
         action=portal_path(at.web, at.page),
         heading=phrase("Withdraw your request?") if withdrawing else phrase("Approve or decline"),
@@ -282,7 +281,6 @@ async def _decision(at: PortalContext, found: Request, *, withdrawing: bool) -> 
         why_no_approval=only_decline,
         withdrawing=withdrawing,
         name_changes=found.name_changes.changed if found.name_changes else (),
-        names=found.name_changes.digest if found.name_changes else "",
         typed=at.form.get("reason", ""),
         back=line.url,
         notes=at.notes,
@@ -395,7 +393,7 @@ SECTION: Final = Section[PortalContext](
         _DECIDE: Page(view=decide, submit=save_decision, fresh=True),
         _WITHDRAW: Page(view=withdraw, submit=save_withdrawal, fresh=True),
     },
-    fields=frozenset({"reason", "decision", "approvals", "names"}),
+    fields=frozenset({"reason", "decision", "approvals"}),
     filters=frozenset({"state", "before", "waiting", "own"}),
     changes={
         "request-approved": phrase("The request is approved, and the change is made."),

@@ -106,10 +106,13 @@ def facts(grant: ThirdPartyGrant | ThirdPartyAssignment) -> tuple[tuple[Phrase, 
     return tuple((name, text) for name, text in pairs if text)
 
 
-def up(at: PortalContext, found: Authorisation | None = None) -> Frame:
-    """The frame, with a link to the authorisation or the list."""
+def up(at: PortalContext, found: Authorisation | None = None, *, names: str = "") -> Frame:
+    """The frame, with a link to the authorisation or the list.
+
+    `names` as in `frame`.
+    """
     to_list = Link(url=portal_path(at.web, THIRD_PARTIES), text=phrase("Third parties"))
     if found is None:
-        return frame(at, section=THIRD_PARTIES, up=to_list)
+        return frame(at, section=THIRD_PARTIES, up=to_list, names=names)
     link = Link(url=url(at, "grant", found.grant), text=phrase("The authorisation"))
-    return frame(at, section=THIRD_PARTIES, up=link)
+    return frame(at, section=THIRD_PARTIES, up=link, names=names)

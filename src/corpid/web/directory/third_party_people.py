@@ -9,6 +9,7 @@ import msgspec
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory import grants, role_assignment
+from corpid.flows.directory.person_names import names_digest
 from corpid.ports import Seen
 from corpid.rules.directory.records import NO_END, ThirdPartyAssignment
 from corpid.texts import Phrase, phrase
@@ -37,7 +38,7 @@ from corpid.web.directory.third_party_terms import (
     role_options,
     shown_day,
 )
-from corpid.web.directory.writing import NO_REASON, submitted, written
+from corpid.web.directory.writing import NO_REASON, check_names, names_shown, submitted, written
 from corpid.web.pages import access_texts, role_fields
 from corpid.web.pages.access_texts import GONE
 from corpid.web.pages.layout import Link
@@ -98,7 +99,7 @@ def _terms(at: PortalContext, found: Authorisation, person: Member) -> View:
     first = max(at.context.today, grant.start_date)
     asks_sub_entity = service.sub_entity != "none" and not grant.sub_entity
     return EnterTerms(
-        frame=up(at, found),
+        frame=up(at, found, names=names_shown(person)),
         errors=at.errors,
         action=portal_path(at.web, at.page),
         heading=phrase("What may {person} do for {client}?", person=person.name, client=found.client_entity.name),
@@ -135,6 +136,7 @@ async def save_role(at: PortalContext) -> Saved:
     person = await _member(at)
     if person is None:
         raise Gone
+    check_names(at, names_shown(person))
     if at.form.get("confirmed") == "no":
         raise Instead(_terms(at, found, person))
     terms = read(at, found.service, within=found.grant)
@@ -155,7 +157,15 @@ async def save_role(at: PortalContext) -> Saved:
     _require_reason(at, found)
     if at.form.get("confirmed") != "yes":
         raise Instead(
-            _check(at, found, wanted, person.name, heading=phrase("Check the access"), button=phrase("Give access"))
+            _check(
+                at,
+                found,
+                wanted,
+                person.name,
+                names=names_shown(person),
+                heading=phrase("Check the access"),
+                button=phrase("Give access"),
+            )
         )
     saved = Saved("role-given", page_of("grant", found.grant))
     return await submitted(at, changes, saved, seen=[Seen(ThirdPartyAssignment, wanted.key, None)])
@@ -167,11 +177,12 @@ def _check(
     wanted: ThirdPartyAssignment,
     person: str,
     *,
+    names: str,
     heading: Phrase,
     button: Phrase,
 ) -> View:
     return Confirm(
-        frame=up(at, found),
+        frame=up(at, found, names=names),
         action=portal_path(at.web, at.page),
         heading=heading,
         sentence=_sentence(found, wanted, person),
@@ -190,6 +201,10 @@ async def _given(at: PortalContext) -> tuple[GivenRole, Authorisation]:
     return found.given, found.under
 
 
+def _names(given: GivenRole) -> str:
+    return names_digest([(given.row.user_id, given.name)])
+
+
 async def change(at: PortalContext) -> View:
     """Other dates and parameters of a person's access."""
     given, found = await _given(at)
@@ -199,7 +214,7 @@ async def change(at: PortalContext) -> View:
 def _change(at: PortalContext, given: GivenRole, found: Authorisation) -> View:
     row, form = given.row, at.form
     return EnterTerms(
-        frame=up(at, found),
+        frame=up(at, found, names=_names(given)),
         errors=at.errors,
         action=portal_path(at.web, at.page),
         heading=phrase("Change the access of {person}", person=given.name or GONE),
@@ -224,6 +239,7 @@ async def save_change(at: PortalContext) -> Saved:
     """Change access, after a confirmation. Raises Rejected, Invalid, Instead, Gone."""
     registry, passwords = at.context.provider.registry, at.context.provider.passwords
     given, found = await _given(at)
+    check_names(at, _names(given))
     check_version(at, given.row)
     if at.form.get("confirmed") == "no":
         raise Instead(_change(at, given, found))
@@ -242,6 +258,7 @@ async def save_change(at: PortalContext) -> Saved:
                 found,
                 wanted,
                 given.name or GONE,
+                names=_names(given),
                 heading=phrase("Check the change"),
                 button=phrase("Change it"),
             )
@@ -257,7 +274,7 @@ async def take_away(at: PortalContext) -> View:
         found.given.name or GONE, row, service=found.service.name, entity=found.client_entity.name
     )
     return Confirm(
-        frame=up(at, found.under),
+        frame=up(at, found.under, names=_names(found.given)),
         errors=at.errors,
         action=portal_path(at.web, at.page),
         heading=phrase("Take this access away?"),
@@ -276,6 +293,7 @@ async def take_away(at: PortalContext) -> View:
 async def save_taken(at: PortalContext) -> Saved:
     """Take a person's access away. Raises Rejected, Gone."""
     found = await role(at)
+    check_names(at, _names(found.given))
     check_version(at, found.given.row)
     page = page_of("grant", found.under.grant) if found.under is not None else THIRD_PARTIES
     return await submitted(at, [grants.taken(found.given.row)], Saved("role-taken", page))

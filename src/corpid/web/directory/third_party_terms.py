@@ -40,6 +40,8 @@ NO_END_HINT: Final = phrase("Leave it empty for no end.")
 SUB_ENTITY: Final = role_fields.marked(role_fields.PART, required=False)
 ANY: Final = "*"
 """the value of the field `role` for any"""
+_FRESH: Final = frozenset({"form_token", "step", "names", "confirmed"})
+"""fields that every page of a form has anew"""
 FIELDS: Final = frozenset({"role", "sub_entity", "start", "end", "reason", "confirmed", "version"})
 
 
@@ -126,7 +128,7 @@ class Terms(ViewPart, frozen=True, kw_only=True):
 
 def kept(at: PortalContext) -> tuple[tuple[str, str], ...]:
     """The fields of the form that a confirmation sends again."""
-    return tuple((name, text) for name, text in at.form.items() if name not in {"form_token", "step", "confirmed"})
+    return tuple((name, text) for name, text in at.form.items() if name not in _FRESH)
 
 
 def parameter_fields(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from corpid.flows.authentication.sign_in import Rejected
 from corpid.flows.directory.approvals import AlreadyDecided, NamesChanged, NoReason, Stale, submit
+from corpid.flows.directory.person_names import known, names_digest
 from corpid.flows.directory.write import Refused
 from corpid.ports import Conflict
 from corpid.rules.directory.access import Forbidden
@@ -17,6 +18,7 @@ from corpid.web.sites import CHANGED_MEANWHILE, Gone, Saved
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
+    from corpid.flows.directory.provisioning import Member
     from corpid.ports import Seen
     from corpid.rules.directory.plan import Change
     from corpid.rules.directory.records import ChangeRequest
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NO_REASON: Final = phrase("Say why, for the person who approves it.")
+NAMES_CHANGED: Final = phrase("Names have changed since you looked. Check who is meant, and decide again.")
 REQUEST_SENT: Final = phrase("Your request has been sent. Nothing changes until it is approved.")
 """the note after a change that needs approval"""
 REQUESTED: Final = "requested"
@@ -43,7 +46,7 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
     except AlreadyDecided:
         raise Rejected(phrase("This request was decided meanwhile, or has expired.")) from None
     except NamesChanged:
-        raise Rejected(phrase("Names have changed since you looked. Check who is meant, and decide again.")) from None
+        raise Rejected(NAMES_CHANGED) from None
     except Stale:
         raise Rejected(
             phrase(
@@ -56,6 +59,17 @@ async def written(at: PortalContext, writing: Awaitable[T]) -> T:
         raise Rejected(CHANGED_MEANWHILE) from None
     at.context.provider.registry_cache.drop()
     return made
+
+
+def names_shown(*people: Member) -> str:
+    """A digest of people as a page shows them, for its frame. Source: D68"""
+    return names_digest(known(each.user, each.membership) for each in people)
+
+
+def check_names(at: PortalContext, names: str) -> None:
+    """Raise Rejected if the form was shown for other people. Source: D68"""
+    if at.form.get("names", "") != names:
+        raise Rejected(NAMES_CHANGED)
 
 
 async def listed(reading: Awaitable[T]) -> T:

@@ -132,6 +132,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """value of the hidden field `step`: the step that the page belongs to"""
     form_token: str = ""
     """value of the hidden field `form_token` (D35)"""
+    names: str = ""
+    """value of the hidden field `names`: a digest of the people whom the page shows; empty: it has none (D68)"""
     cancel: Form | None = None
     """answers access_denied to the RP (D17)"""
     limit: TimeLimit | None = None

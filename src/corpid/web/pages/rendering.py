@@ -234,10 +234,12 @@ def _values(view: View | CachedView, offered: Language | None) -> dict[str, obje
 
 
 def _hidden(frame: Frame) -> Markup:
-    """The hidden fields of a form. Source: D15, D35"""
+    """The hidden fields of a form. Source: D15, D35, D68"""
+    names = f'<input type="hidden" name="names" value="{escape(frame.names)}">\n' if frame.names else ""
     return Markup(  # noqa: S704 - escaped here
         f'<input type="hidden" name="form_token" value="{escape(frame.form_token)}">\n'
         f'<input type="hidden" name="step" value="{escape(frame.step_name)}">\n'
+        f"{names}"
     )
 
 
