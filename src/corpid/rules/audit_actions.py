@@ -10,7 +10,9 @@ import re
 from enum import StrEnum, unique
 from typing import Final, Self
 
-PERSONAL_DETAILS: Final = ("address", "device", "context_message", "reason_given")
+INVITED_PERSON: Final = "invited_person"
+"""the detail of an event about somebody invited: the address of the invitation, and the name beside it (D68)"""
+PERSONAL_DETAILS: Final = ("address", "device", "context_message", "reason_given", INVITED_PERSON)
 """details of an event that are about a person, and so can be erased (D57)"""
 
 

@@ -16,7 +16,7 @@ from corpid.ports import Remains, Seen
 from corpid.rules.directory.access import Forbidden, Object
 from corpid.rules.directory.actors import Administering, ApiClient, DirectoryFile, Operating, Person, ProvisioningToken
 from corpid.rules.directory.approvals import OF_ENTITIES, approvers, ends_approval, needed
-from corpid.rules.directory.invitations import is_invitation, is_redirection
+from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection
 from corpid.rules.directory.records import (
     Administrator,
     Entity,
@@ -118,6 +118,7 @@ async def considered(
     covering = await _covering_grants(registry, changes)
     guards: list[StoreChange] = [*remaining(changes), *_rested_on(actor, changes, covering)]
     guards += await still_acting(registry, actor)
+    guards += await _invitations(registry, changes)
     if not isinstance(actor, Administering | Operating | ApiClient | ProvisioningToken):
         return list(objects), guards
     found = []
@@ -252,6 +253,18 @@ async def _still_administering(registry: Registry, actor: Administering) -> list
     ]
 
 
+async def _invitations(registry: Registry, changes: Sequence[Change]) -> list[Seen]:
+    """Return the invitations of the people whose level or roles change.
+
+    They are for whom the invitation goes to: another address meanwhile, and nothing is written (D68). Nobody is looked
+    up whose membership is among the changes as a new one.
+    """
+    added = {change.key for change in changes if change.kind == "membership" and change.was is None}
+    people = {change.key[:2] for change in changes if isinstance(change.becomes or change.was, CARRIED)}
+    held = await registry.directory.read(Membership, sorted(people - added))
+    return [Seen(Membership, key, each) for key, each in held.items() if each.invited]
+
+
 async def _with_facts(registry: Registry, change: Change, thing: Object) -> tuple[Object, list[StoreChange]]:
     """Return an object with its facts, and guards of them."""
     if not thing.user_id:
@@ -273,9 +286,7 @@ async def _with_facts(registry: Registry, change: Change, thing: Object) -> tupl
         parameters=await _has_parameters(registry, change, thing),
         takes_last_owner=not all([await _other_owners(registry, each) for each in owned]),
     )
-    # A role is for whom the invitation goes to: another address meanwhile, and it is not given (D68).
-    invited = [Seen(Membership, key, each) for each in belongs.values() if each.invited and change.kind != "membership"]
-    return with_facts, [Seen(Administrator, key, held), *invited, *(Remains(entity_id) for _, entity_id in owned)]
+    return with_facts, [Seen(Administrator, key, held), *(Remains(entity_id) for _, entity_id in owned)]
 
 
 async def _ownership_taken(registry: Registry, change: Change, key: tuple[str, str]) -> list[tuple[str, str]]:

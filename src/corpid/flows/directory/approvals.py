@@ -14,7 +14,7 @@ import msgspec
 from corpid.flows.directory.administrators import MOST_GRANTS, acting_administrator
 from corpid.flows.directory.api_clients import acting_api_client
 from corpid.flows.directory.lists import Page, cut, place
-from corpid.flows.directory.person_names import NameChanges, name_changes, names_digest, people_of
+from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_digest, people_of
 from corpid.flows.directory.write import (
     Authorised,
     Refused,
@@ -362,11 +362,13 @@ async def shown(registry: Registry, found: ChangeRequest, now: float) -> Shown:
     changes = [change_of(each) for each in found.changes]
     names = await name_changes(registry, found)
     _, _, identifier = found.requester.partition(":")
+    state = state_at(found, now)
+    people = names.people if state is State.PENDING else {**names.people, **as_requested(found)}
     return Shown(
         request=found,
-        state=state_at(found, now).value,
+        state=state.value,
         requester=names.people.get(identifier, found.requester),
-        differences=tuple(difference(change, names.people) for change in changes),
+        differences=tuple(difference(change, people) for change in changes),
         names=names,
     )
 

@@ -14,10 +14,10 @@ from corpid.flows.directory.administrators import still_acting
 from corpid.flows.directory.lists import cut
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import Accept, ChangedMeanwhile, Delete, Seen, Upsert
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Person
-from corpid.rules.directory.invitations import accepted_by, account
+from corpid.rules.directory.invitations import accepted_by, account, shown_invitation
 from corpid.rules.directory.records import DUE, Entity, Membership, User
 from corpid.rules.limits import MINUTE, RESEND_SECONDS
 from corpid.texts import phrase
@@ -140,5 +140,6 @@ async def _entity(registry: Registry, invited: Membership) -> list[Seen]:
 
 
 def _event(actor: Actor, action: AuditAction, membership: Membership, **detail: str) -> AuditEvent:
-    event = audit_event(actor, action, "/".join(membership.key), **detail)
+    named = {INVITED_PERSON: shown_invitation(membership)} if membership.invited else {}
+    event = audit_event(actor, action, "/".join(membership.key), **named, **detail)
     return replace(event, entity_id=membership.entity_id)

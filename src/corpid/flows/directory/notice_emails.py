@@ -234,8 +234,12 @@ class NoticeEmails:
         return notice_texts.access_of_others_ends(reader, roles, count)
 
     async def _owner(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email:
-        people = await self._people(reader.entity.entity_id, [each.facts["person"] for each in queued])
-        changes = [(each.facts["change"], people.get(each.facts["person"], "")) for each in queued]
+        earlier = {each.facts["person"] for each in queued if "person" in each.facts}  # queued by an earlier version
+        people = await self._people(reader.entity.entity_id, earlier)
+        changes = [
+            (each.facts["change"], each.facts.get("label") or people.get(each.facts.get("person", ""), ""))
+            for each in queued
+        ]
         return notice_texts.owner(reader, changes, at=queued[-1].created_at)
 
     async def _token(self, reader: Reader, queued: Sequence[QueuedNotice]) -> Email | None:

@@ -14,8 +14,9 @@ import msgspec
 
 from corpid.flows.directory.approvals import object_of_request
 from corpid.flows.directory.finding import LAST
+from corpid.flows.directory.person_names import names_of
 from corpid.ports import AuditQuery
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory import access_review
 from corpid.rules.directory import notices as rules
 from corpid.rules.directory.records import Assignment, ChangeRequest, ThirdPartyAssignment
@@ -113,8 +114,14 @@ class Notices:
         own = rules.of_access(entry)
         found = [own] if own else []
         if rules.owner_change(entry) and not await self._is_new(entry):
-            found += rules.of_owner(entry, await self._administrators(entry.entity_id))
+            found += rules.of_owner(entry, await self._label(entry), await self._administrators(entry.entity_id))
         return found
+
+    async def _label(self, entry: AuditEntry) -> str:
+        """The person of an entry; of an invitation, as at that time. Source: D68"""
+        person = rules.person_of(entry)
+        names = await names_of(self._registry, entry.entity_id, [person], former=[person])
+        return entry.detail.get(INVITED_PERSON) or names.get(person, "")
 
     async def _is_new(self, entry: AuditEntry) -> bool:
         """Return whether a file has just added the entity.

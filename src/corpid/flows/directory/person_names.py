@@ -95,6 +95,14 @@ def known(user: User, membership: Membership | None) -> RequestedPerson:
     )
 
 
+def as_requested(request: ChangeRequest) -> dict[str, str]:
+    """The names of a request's people when it was made, by identifier.
+
+    None in a request of an earlier version. Source: D68
+    """
+    return {each.user_id: labelled(each.identity, each.name) for each in request.people}
+
+
 class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
     """People of a change request who are known by other names now."""
 

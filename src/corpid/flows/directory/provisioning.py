@@ -378,7 +378,8 @@ async def end_seen(registry: Registry, found: Membership, *, actor: Actor) -> No
     change = Change(verb="remove", kind="membership", key=found.key, was=found)
     allowed = await _authorised(registry, actor, change)
     rows = await rows_under(registry, found)
-    ended = [Delete(row.was, change_event(actor, row)) for row in rows]  # type: ignore[arg-type]
+    invited = found if found.invited else None
+    ended = [Delete(row.was, change_event(actor, row, invited=invited)) for row in rows]  # type: ignore[arg-type]
     try:
         await registry.directory.write([Seen(Membership, found.key, found), *ended, *recorded(allowed)])
     except NobodyRemains:

@@ -10,13 +10,12 @@ import msgspec
 
 from corpid.flows.directory.approvals import NoRequest, object_of_request
 from corpid.flows.directory.lists import Page, as_place, cut, place
-from corpid.flows.directory.person_names import NameChanges, name_changes, names_of
+from corpid.flows.directory.person_names import NameChanges, as_requested, name_changes, names_of
 from corpid.flows.directory.write import Refused, authorised
 from corpid.rules.directory.access import Forbidden, Object, authorise
 from corpid.rules.directory.approvals import LIFETIME_SECONDS, State, change_of, state_at
-from corpid.rules.directory.invitations import placeholder
+from corpid.rules.directory.invitations import shown_invitation
 from corpid.rules.directory.names import is_storable
-from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.plan import Change
 from corpid.rules.directory.records import Administrator, ChangeRequest, Entity, Membership, Service
 from corpid.rules.oauth.api_client import RegisteredApiClient
@@ -156,10 +155,11 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
     changes: Mapping[str, tuple[Change, ...]]
     """by the identifier of the request"""
-    names: Names
+    names: Mapping[str, Names]
+    """by the identifier of the request; people as they were when it was made"""
 
 
-NOTHING: Final = About(changes={}, names=Names(people={}, entities={}, services={}))
+NOTHING: Final = About(changes={}, names={})
 
 
 async def about(registry: Registry, actor: Administering, request_ids: Iterable[str]) -> About:
@@ -172,11 +172,21 @@ async def about(registry: Registry, actor: Administering, request_ids: Iterable[
         return NOTHING
     authorise(actor, "read", Object(kind="approval", entity_id=actor.entity_id))
     found = (await registry.directory.read(ChangeRequest, keys)).values()
-    changes = {
-        each.request_id: tuple(map(change_of, each.changes)) for each in found if each.entity_id == actor.entity_id
-    }
-    every = [each for some in changes.values() for each in some]
-    return About(changes=changes, names=await named(registry, actor.entity_id, every))
+    own = [each for each in found if each.entity_id == actor.entity_id]
+    changes = {each.request_id: tuple(map(change_of, each.changes)) for each in own}
+    names = await named(registry, actor.entity_id, [each for some in changes.values() for each in some])
+    return About(changes=changes, names={each.request_id: _as_requested(each, names) for each in own})
+
+
+def _as_requested(request: ChangeRequest, names: Names) -> Names:
+    """Names, those of the entity's people as in the request.
+
+    Third parties' people keep the name that the entity may see. Source: D61, D68
+    """
+    records = (each.becomes or each.was for each in map(change_of, request.changes))
+    own = {getattr(each, "user_id", "") for each in records if getattr(each, "entity_id", "") == request.entity_id}
+    then = {user_id: name for user_id, name in as_requested(request).items() if user_id in own}
+    return msgspec.structs.replace(names, people={**names.people, **then})
 
 
 async def request(registry: Registry, actor: Administering, request_id: str, *, now: float) -> Request:
@@ -292,7 +302,7 @@ async def _shown(
                 record=each,
                 state=state,
                 changes=changes[each.request_id],
-                names=names,
+                names=names if state is State.PENDING else _as_requested(each, names),
                 requester=called[each.requester],
                 decided_by=called.get(each.decided_by, ""),
                 own=own,
@@ -335,7 +345,7 @@ async def named(
             if isinstance(record, Administrator) and isinstance(record.services, tuple):
                 services |= set(record.services)
             if isinstance(record, Membership) and record.invited and own:
-                typed[record.user_id] = shown_name(record, placeholder(record))
+                typed[record.user_id] = shown_invitation(record)
     directory = registry.directory
     known = await directory.read(Entity, {(each,) for each in entities if each})
     of = await directory.read(Service, {(each,) for each in services if each})

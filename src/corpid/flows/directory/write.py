@@ -11,13 +11,13 @@ from corpid.flows.directory.administrators import considered, needing_approval
 from corpid.flows.large import in_thread_if_many
 from corpid.ports import AccessUnder, AuditEvent, Delete, RolesUnder, Seen, SignOut, Upsert
 from corpid.ports import Change as StoreChange
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.access import Forbidden, Object, authorise, on_self
 from corpid.rules.directory.actors import SYSTEM, Actor, Administering, ApiClient, CommandLine, ProvisioningToken
 from corpid.rules.directory.approvals import REDIRECTED, State, approvers, decided, state_at, step
 from corpid.rules.directory.approvals import Event as Decision
-from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection
+from corpid.rules.directory.invitations import CARRIED, is_invitation, is_redirection, shown_invitation
 from corpid.rules.directory.levels import APPROVERS
 from corpid.rules.directory.plan import RECORDS, Change
 from corpid.rules.directory.records import ChangeRequest, Entity, Membership, ThirdPartyGrant, User
@@ -99,6 +99,13 @@ class Authorised(msgspec.Struct, frozen=True, kw_only=True):
     """those that need another administrator's approval, if an entity makes them"""
     ended: tuple[StoreChange, ...] = ()
     """the requests that end with them, of invitations that go to another address (D68)"""
+
+    @property
+    def invited(self) -> dict[tuple[str, ...], Membership]:
+        """The invitations that the changes are about, by key."""
+        seen = [each.record for each in self.guards if isinstance(each, Seen)]
+        known = [*seen, *(change.was or change.becomes for change in self.changes)]
+        return {each.key: each for each in known if isinstance(each, Membership) and each.invited}
 
 
 async def authorised(registry: Registry, actor: Actor, changes: Sequence[Change], *, approving: str = "") -> Authorised:
@@ -224,9 +231,10 @@ def recorded(found: Authorised, *, action: AuditAction | None = None, **detail: 
     Each event has `detail`. Source: D54, D55, D57
     """
     needing = {(change.kind, change.key) for change in found.needing}
+    invited = found.invited
     written = []
     for change, thing in zip(found.changes, found.objects, strict=True):
-        event = change_event(found.actor, change, action)
+        event = change_event(found.actor, change, action, invited=invited.get(change.key[:2]))
         details = {**event.detail, **detail}
         if on_self(found.actor, thing):
             details["self"] = "true"
@@ -246,12 +254,20 @@ def with_reason(actor: Actor) -> None:
         raise Refused('say why, for the history of those concerned: `corpid --reason "…"` and then the command')
 
 
-def change_event(actor: Actor, change: Change, action: AuditAction | None = None) -> AuditEvent:
+def change_event(
+    actor: Actor, change: Change, action: AuditAction | None = None, *, invited: Membership | None = None
+) -> AuditEvent:
     """Return the audit event of one change.
 
-    Its object is the record's key. The store adds the members that differ from what it replaces. Source: D57
+    Its object is the record's key. The store adds the members that differ from what it replaces. `invited` is the
+    invitation of its person, whom the event names as they are known now. Source: D57, D68
     """
     thing = object_of(change)
+    detail = dict(actor.detail)
+    if change.taken:
+        detail["taken_over"] = _from_whom(change)
+    if invited is not None:
+        detail[INVITED_PERSON] = shown_invitation(invited)
     return AuditEvent(
         actor=actor.name,
         action=action or _decision(actor, change) or action_of(change),
@@ -260,7 +276,7 @@ def change_event(actor: Actor, change: Change, action: AuditAction | None = None
         entity_id=thing.entity_id,
         other_entity_id=thing.other_entity_id,
         request_id=actor.request_id,
-        detail={**actor.detail, **({"taken_over": _from_whom(change)} if change.taken else {})},
+        detail=detail,
     )
 
 
@@ -373,7 +389,7 @@ def _access_under(actor: Actor, changes: Iterable[Change]) -> Iterable[AccessUnd
                     action=ACTIONS[kind, "remove"],
                     entity_id=was.entity_id,
                     request_id=actor.request_id,
-                    detail=actor.detail,
+                    detail={**actor.detail, INVITED_PERSON: shown_invitation(was)},
                 )
                 for kind, record in RECORDS.items()
                 if record in CARRIED

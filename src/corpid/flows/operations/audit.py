@@ -9,7 +9,7 @@ import msgspec
 
 from corpid.flows.directory.write import Refused, audit_event
 from corpid.ports import AuditQuery
-from corpid.rules.audit_actions import PERSONAL_DETAILS, AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, PERSONAL_DETAILS, AuditAction
 from corpid.rules.directory.access import Object, authorise
 from corpid.rules.directory.actors import Administering, ApiClient
 from corpid.rules.directory.names import user_name as mapped
@@ -110,7 +110,7 @@ async def latest(registry: Registry, query: AuditQuery, *, limit: int, actor: Ac
     """
     authorise(actor, "read", Object(kind="audit", entity_id=query.entity_id))
     entries = await registry.audit.latest(query, limit=limit)
-    return [without_origin(entry) for entry in entries] if _is_of_one_entity(actor) else entries
+    return [_as_entity_reads(entry, query.entity_id) for entry in entries] if _is_of_one_entity(actor) else entries
 
 
 async def part(registry: Registry, query: AuditQuery, *, limit: int, actor: Actor) -> AuditPart:
@@ -123,16 +123,19 @@ async def part(registry: Registry, query: AuditQuery, *, limit: int, actor: Acto
     found = await registry.audit.part(query, limit=limit, examined=_EXAMINED)
     if not _is_of_one_entity(actor):
         return found
-    return msgspec.structs.replace(found, entries=[without_origin(entry) for entry in found.entries])
+    entries = [_as_entity_reads(entry, query.entity_id) for entry in found.entries]
+    return msgspec.structs.replace(found, entries=entries)
 
 
 def _is_of_one_entity(actor: Actor) -> bool:
     return isinstance(actor, Administering) or (isinstance(actor, ApiClient) and bool(actor.entity_id))
 
 
-def without_origin(entry: AuditEntry) -> AuditEntry:
-    """An entry without where a person was. Source: D61"""
-    kept = {name: value for name, value in entry.detail.items() if name not in PERSONAL_DETAILS}
+def _as_entity_reads(entry: AuditEntry, entity_id: str) -> AuditEntry:
+    """An entry without where a person was, and whom another entity invited (D61, D68)."""
+    own = {INVITED_PERSON} if entry.entity_id == entity_id else set()
+    hidden = {*PERSONAL_DETAILS} - own
+    kept = {name: value for name, value in entry.detail.items() if name not in hidden}
     return msgspec.structs.replace(entry, detail=kept)
 
 

@@ -12,7 +12,7 @@ from corpid.flows.directory.members import find_member, refuse_several
 from corpid.flows.directory.person_names import names_of
 from corpid.flows.operations import audit
 from corpid.ports import AuditPart, AuditQuery
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.names import is_storable, user_name
 from corpid.rules.directory.person_names import identity, shown_name
 from corpid.rules.directory.records import Entity, Membership, Service, User
@@ -66,6 +66,8 @@ class Names:
 
     people: Mapping[str, str]
     """those who belong to the entity or did, and its third parties' people that act for it"""
+    outside: frozenset[str]
+    """of them the third parties' people, who are known by the name that they chose"""
     user_names: Mapping[str, str]
     """what identifies those who belong to the entity or did (D68)"""
     services: Mapping[str, str]
@@ -155,6 +157,15 @@ def person_of(entry: AuditEntry) -> str:
     return entry.object.partition("/")[0] if noun(entry) in _PEOPLE else ""
 
 
+def identity_of(entry: AuditEntry, names: Names) -> str:
+    """The user name or the address of an entry's person.
+
+    Empty without one. Of somebody invited the address then, which ends at the first space. Source: D68
+    """
+    invited, _, _ = entry.detail.get(INVITED_PERSON, "").partition(" ")
+    return invited or names.user_names.get(person_of(entry), "")
+
+
 async def change(registry: Registry, actor: Administering, number: int) -> AuditEntry | None:
     """One change that concerns the actor's entity; None if there is none.
 
@@ -176,7 +187,7 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
     outside = {person_of(each) for each in entries if each.entity_id != own} - {""}
     actors = {user_id for each in entries for user_id in _people_acting(each)}
     users = await directory.read(User, [(each,) for each in sorted(former)])
-    memberships = await directory.read(Membership, [(each, own) for each in sorted(former)])
+    memberships = await directory.read(Membership, [(each, own) for each in sorted(former | outside)])
     entity_ids = {each for entry in entries for each in (entry.entity_id, entry.other_entity_id)} - {""}
     service_ids = {service_of(each) for each in entries} | {
         each for entry in entries for value in (entry.before, entry.after) for each in _listed(value.get("services"))
@@ -185,6 +196,7 @@ async def names(registry: Registry, actor: Administering, entries: Iterable[Audi
     entities = await directory.read(Entity, [(each,) for each in sorted(entity_ids)])
     return Names(
         people=await names_of(registry, own, actors, former=former, outside=outside),
+        outside=frozenset(outside - former - {user_id for user_id, _ in memberships}),
         user_names={
             user_id: identity(memberships[user_id, own], user) if (user_id, own) in memberships else user.user_name
             for (user_id,), user in users.items()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from corpid.rules.directory.nodes import Problem, quoted
+from corpid.rules.directory.person_names import shown_name
 from corpid.rules.directory.records import (
     NOT_TO_BE_SENT,
     Administrator,
@@ -61,6 +62,11 @@ def placeholder(invited: Membership) -> User:
     It has no factors, no address and no name that anybody can sign in with, and it is disabled. Source: D60
     """
     return User(user_id=invited.user_id, user_name=invited.user_id, name="", enabled=False, placeholder=True)
+
+
+def shown_invitation(invited: Membership) -> str:
+    """The address of an invitation, with the name beside it. Source: D68"""
+    return shown_name(invited, placeholder(invited))
 
 
 def accepted_by(invited: Membership, user_id: str, *, now: int) -> Membership:

@@ -1,7 +1,7 @@
 """Notices by e-mail about the administration of entities: which, and to whom.
 
-A notice is queued with the facts that nobody can look up later; names are looked up when its e-mail is written. Those of
-one person, kind and entity go into one e-mail.
+A notice is queued with the facts that nobody can look up later, such as who an owner was; other names are looked up when
+its e-mail is written. Those of one person, kind and entity go into one e-mail.
 """
 
 from __future__ import annotations
@@ -163,13 +163,13 @@ def owner_change(entry: Entry) -> Literal["", "appointed", "ended"]:
     return "" if was is becomes else "appointed" if becomes else "ended"
 
 
-def of_owner(entry: Entry, administrators: Iterable[Appointed[Administrator]]) -> list[QueuedNotice]:
+def of_owner(entry: Entry, label: str, administrators: Iterable[Appointed[Administrator]]) -> list[QueuedNotice]:
     """The notices that an owner was appointed or is none any more.
 
-    To every other administrator of the entity, except the one who did it. Source: D53
+    To every other administrator of the entity, except the one who did it. `label` is who it is. Source: D53, D68
     """
     _, _, by = entry.actor.partition(":")
-    facts = {"change": owner_change(entry), "person": person_of(entry)}
+    facts = {"change": owner_change(entry), "label": label}
     return [
         QueuedNotice(
             user_id=each.record.user_id,

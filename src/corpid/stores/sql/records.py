@@ -26,10 +26,10 @@ from corpid.ports import (
     SignOut,
     Upsert,
 )
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.authentication.records import Credentials
 from corpid.rules.directory.actors import SYSTEM
-from corpid.rules.directory.invitations import CARRIED, placeholder
+from corpid.rules.directory.invitations import CARRIED, placeholder, shown_invitation
 from corpid.rules.directory.names import folded
 from corpid.rules.directory.records import (
     Administrator,
@@ -340,7 +340,17 @@ class SqlRecords:
         if ended and under.planned:
             raise ChangedMeanwhile(_MEANWHILE)
         for row in ended:
-            await self._apply(Delete(row, msgspec.structs.replace(under.event, object="/".join(row.key))), set())
+            detail = under.event.detail | await self._invited_person(row.key[:2])
+            event = msgspec.structs.replace(under.event, object="/".join(row.key), detail=detail)
+            await self._apply(Delete(row, event), set())
+
+    async def _invited_person(self, key: tuple[str, ...]) -> dict[str, str]:
+        """The detail of an event about somebody who is invited (D68)."""
+        row = await self._database.row(
+            self._kinds[Membership].one, dict(zip(("user_id", "entity_id"), key, strict=True))
+        )
+        invited = None if row is None else MEMBERSHIPS.decode(row)
+        return {INVITED_PERSON: shown_invitation(invited)} if invited is not None and invited.invited else {}
 
     async def _end_access(self, under: AccessUnder) -> None:
         """End level and roles of an invitation.

@@ -271,7 +271,7 @@ def _line(at: PortalContext, entry: AuditEntry, names: Names, say: Translator) -
         said(texts.sentence(entry, names)),
         was,
         becomes,
-        names.user_names.get(flow.person_of(entry), ""),
+        flow.identity_of(entry, names),
         flow.service_of(entry),
         entry.request_id,
     )

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
 from corpid.flows.operations.history import noun, person_of, service_of
-from corpid.rules.audit_actions import AuditAction
+from corpid.rules.audit_actions import INVITED_PERSON, AuditAction
 from corpid.rules.directory.actors import SYSTEM
 from corpid.rules.directory.person_names import labelled
 from corpid.rules.directory.records import NO_BEGINNING, NO_END
@@ -184,7 +184,7 @@ def sentence(entry: AuditEntry, names: Names) -> Phrase:
             action = AuditAction.GRANT_OFFER  # nobody may act before the third party accepts
         return _OF_GRANT[action](client=client, third_party=third_party, service=service)
     if changes := names.requests.changes.get(entry.object):
-        return _OF_REQUEST[action](requested(changes, names.requests.names))
+        return _OF_REQUEST[action](requested(changes, names.requests.names[entry.object]))
     return _PLAIN.get(action, phrase("Another change"))
 
 
@@ -203,8 +203,11 @@ def _role(entry: AuditEntry, parts: list[str], at: int) -> str:
 
 
 def person(entry: AuditEntry, names: Names) -> str | Phrase:
-    """The name of an entry's person, perhaps from the entry itself."""
-    known = names.people.get(person_of(entry), "")
+    """The name of an entry's person.
+
+    Somebody invited is named as they were then, whatever became of the invitation. Source: D68
+    """
+    known = entry.detail.get(INVITED_PERSON) or names.people.get(person_of(entry), "")
     return known or _invited(entry.after) or _invited(entry.before) or GONE
 
 
@@ -222,9 +225,12 @@ def who(actor: str, entry: AuditEntry, names: Names, own: str) -> str | Phrase:
     """The author of a change, as the entity may know them (D61)."""
     kind, _, identifier = actor.partition(":")
     if kind == "user":
-        if identifier in names.people:
-            return names.people[identifier]
+        name = names.people.get(identifier, "")
+        if name and identifier not in names.outside:
+            return name
         other = entry.other_entity_id if entry.entity_id == own else entry.entity_id
+        if name and other:
+            return phrase("{name} of {entity}", name=name, entity=_entity(other, names))
         return phrase("Somebody of {entity}", entity=_entity(other, names)) if other else GONE
     if kind == "client":
         return phrase("The program {name}", name=identifier)
