@@ -176,7 +176,6 @@ def test_a_person_without_a_passkey_is_offered_none() -> None:
         ("account", "", "password", 301, ""),
         ("manage", "people?search=al%20b&service=PERMITS", "invite", 601, "people?search=al%20b&service=PERMITS"),
         ("manage", "", "person/m-bob/details", 601, ""),
-        ("manage", "history", "organisation", 1, "history"),
         ("console", "clients", "new-client", 601, "clients"),
     ],
 )
